@@ -28,6 +28,10 @@ struct setting {
 /* What surroundings.c found. */
 struct surroundings {
     int srun_nodes;      /* ctrun starts itself on so many nodes by srun; 0: it does not */
+    int is_host_of_job;  /* another ctrun has started this one, for --hosts: */
+    int port_fd;         /* where node 0 writes its port for it; 0: nowhere */
+    int terminals;       /* bits 1, 2: that one's standard output and error are terminals */
+    int one_output;      /* what all nodes write, one user reads: what one says is enough */
     char texts[10][300]; /* of the settings that it gave */
     int used;
 };

@@ -55,7 +55,8 @@ static enum outcome static_meeting(const struct options *options, struct meeting
         meeting->why = "--rdzv-endpoint: node 0 hosts it";
         return OPTIONS_RUN;
     }
-    meeting->port = options->master_port ? options->master_port : STATIC_PORT;
+    meeting->port =
+        options->master_port || options->surroundings.port_fd ? options->master_port : STATIC_PORT;
     meeting->why = options->nnodes.max > 1
                        ? "several nodes: node 0 hosts it; --master-addr says where"
                        : "--master-port: a static job";

@@ -45,6 +45,7 @@ struct row {
         *all_nodes;   /* variables: so many ctruns on so many nodes; NULL: one a node */
     const char *once; /* how it starts one ctrun a node, where it started several */
     int is_srun;      /* of the second kind: srun starts the nodes */
+    int shows_all;    /* its output is that of all nodes */
     int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
 };
 
@@ -142,6 +143,19 @@ static int word_workers(const char *value, char *text, size_t size)
 static int word_run_id(const char *value, char *text, size_t size)
 {
     return word(value, 5, text, size);
+}
+
+/* Beside the options: where node 0 says its port, and what the user's terminal is. */
+static void read_host_of_job(struct surroundings *s)
+{
+    const char *value = variable("CT_HOSTS_NODE");
+    char text[16];
+
+    s->is_host_of_job = 1;
+    if (word(value, 6, text, sizeof text) == 0)
+        s->port_fd = atoi(text);
+    if (word(value, 7, text, sizeof text) == 0)
+        s->terminals = atoi(text);
 }
 
 /* AWS Batch numbers nodes from 0, but the main one, which the others know, may be another. */
@@ -250,7 +264,8 @@ static const struct row rows[] = {
                 [HEAD] = { "CT_HOSTS_NODE", word_head },
                 [PORT] = { "CT_HOSTS_NODE", word_port },
                 [WORKERS] = { "CT_HOSTS_NODE", word_workers },
-                [RUN_ID] = { "CT_HOSTS_NODE", word_run_id } } },
+                [RUN_ID] = { "CT_HOSTS_NODE", word_run_id } },
+      .shows_all = 1 },
     { .name = "srun",
       .present = "SLURM_STEP_ID",
       .is_here = in_a_step,
@@ -262,7 +277,8 @@ static const struct row rows[] = {
                 [RUN_ID] = { "SLURM_JOB_ID", slurm_run_id } },
       .tasks = "SLURM_STEP_NUM_TASKS",
       .all_nodes = "SLURM_STEP_NUM_NODES",
-      .once = "srun --ntasks-per-node=1" },
+      .once = "srun --ntasks-per-node=1",
+      .shows_all = 1 },
     { .name = "sbatch or salloc",
       .present = "SLURM_JOB_ID",
       .is_here = is_batch_script,
@@ -317,7 +333,8 @@ static const struct row rows[] = {
       .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", as_it_is },
                 [NODE] = { "OMPI_COMM_WORLD_RANK", as_it_is } },
       .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
-      .once = "mpirun -N 1" },
+      .once = "mpirun -N 1",
+      .shows_all = 1 },
     { .name = "mpiexec",
       .present = "PMI_RANK",
       .told = { [NODES] = { "PMI_SIZE", as_it_is }, [NODE] = { "PMI_RANK", as_it_is } },
@@ -364,6 +381,15 @@ static void give(struct options *options, enum option option, const char *text, 
         return;
     snprintf(s->texts[s->used], sizeof *s->texts, "%s", text);
     options->settings[option] = (struct setting){ FROM_ENVIRONMENT, s->texts[s->used++], from, 0 };
+}
+
+static void give_workers(struct options *options, const struct row *row)
+{
+    const char *value = variable(row->told[WORKERS].variable);
+    char text[32];
+
+    if (value && row->told[WORKERS].read(value, text, sizeof text) == 0)
+        give(options, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
 }
 
 /* Elastic nodes meet at node 0's host, and get their numbers there. */
@@ -420,9 +446,14 @@ static enum outcome started_on_each(struct options *options, const struct row *r
             return OPTIONS_RUN; /* the user's own arrangement */
         return refuse_tasks(row, error, size);
     }
-    if (nodes == 1 || !nodes_fit(options, nodes))
+    if (nodes == 1) {
+        give_workers(options, row);
+        return OPTIONS_RUN;
+    }
+    if (!nodes_fit(options, nodes))
         return OPTIONS_RUN;
     give_all(options, row);
+    options->surroundings.one_output = row->shows_all;
     if (is_given(options, OPTION_MASTER_ADDR) || is_given(options, OPTION_RDZV_ENDPOINT))
         return OPTIONS_RUN;
     snprintf(error, size,
@@ -439,7 +470,6 @@ static enum outcome started_once(struct options *options, const struct row *row,
     static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
                                            OPTION_RDZV_ENDPOINT, OPTION_RDZV_BACKEND };
     struct nodes_range asked = { nodes, nodes };
-    char text[32];
     struct why why;
 
     for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
@@ -456,8 +486,8 @@ static enum outcome started_once(struct options *options, const struct row *row,
     }
     if (asked.max > 1)
         options->surroundings.srun_nodes = asked.max;
-    else if (row->told[WORKERS].read(variable(row->told[WORKERS].variable), text, sizeof text) == 0)
-        give(options, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+    else
+        give_workers(options, row);
     return OPTIONS_RUN;
 }
 
@@ -466,8 +496,11 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
     const struct row *row = find_row();
     int nodes = 0;
 
-    if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID")
-        || is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
+    if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID"))
+        return OPTIONS_RUN;
+    if (variable("CT_HOSTS_NODE"))
+        read_host_of_job(&options->surroundings);
+    else if (is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
         return OPTIONS_RUN;
     if (row->told[HOST_FILE].read) {
         if (!is_given(options, OPTION_NNODES) && !is_given(options, OPTION_NODE_RANK))

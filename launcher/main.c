@@ -42,11 +42,18 @@ static int refuse(const char *error)
 /* On several nodes where nothing but this ctrun was started.  -1: it is a node itself. */
 static int start_elsewhere(const struct options *options, char **words)
 {
-    if (options->surroundings.srun_nodes == 0)
+    const int by_hosts =
+        (options->hosts || options->hostfile) && !options->surroundings.is_host_of_job;
+    const int shows = options->explain || options->dry_run;
+
+    if (options->surroundings.srun_nodes == 0 && !by_hosts)
         return -1;
-    if (!options->explain && !options->dry_run)
-        return remote_srun(options, words);
-    remote_srun_print(stdout, options, words);
+    if (!shows)
+        return by_hosts ? remote_hosts(options) : remote_srun(options, words);
+    if (by_hosts)
+        remote_hosts_print(stdout, options);
+    else
+        remote_srun_print(stdout, options, words);
     return standard_output_close("ctrun", 0);
 }
 
@@ -110,6 +117,8 @@ int main(int argc, char **argv)
         log_line(LOG_ERROR, "%s", ct_last_error());
         return code;
     }
+    if (argc == 2 && !strcmp(argv[1], "--hosts-node"))
+        return remote_node();
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:
         if ((code = start_elsewhere(&options, words)) < 0)

@@ -33,7 +33,9 @@ static void say_what_failed(struct job *job, int restarts)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
     if (*job->elsewhere) { /* the first failure of all nodes, whatever failed here */
-        log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
+        const int is_said = job->options->surroundings.one_output && job->plan.node > 0;
+
+        log_line(is_said ? LOG_INFO : LOG_ERROR, "%s%s%s", job->elsewhere,
                  job->plan.world > 0 ? "; the workers here were stopped" : "", next);
     } else if (job->first_failed) {
         const struct failed_round round = job_failed_round(job, job->first_failed);

@@ -244,6 +244,10 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     if (status == CT_OK && meet->is_coordinator) {
         meet->port = socket_port(meet->listener);
         warn_if_open(meet);
+        if (options->surroundings.port_fd > STDERR_FILENO) { /* the ctrun of --hosts waits for it */
+            dprintf(options->surroundings.port_fd, "%d\n", meet->port);
+            close(options->surroundings.port_fd);
+        }
         status = write_file(meet);
     }
     if (status == CT_OK)

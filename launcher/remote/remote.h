@@ -16,4 +16,12 @@ int remote_srun(const struct options *options, char **argv);
 /* The same command, for --explain and --dry-run. */
 void remote_srun_print(FILE *out, const struct options *options, char **argv);
 
+/* --hosts or --hostfile: starts ctrun on these hosts, shows what they write, and returns the job's
+ * exit code. */
+int remote_hosts(const struct options *options);
+void remote_hosts_print(FILE *out, const struct options *options);
+
+/* `ctrun --hosts-node`, by which remote_hosts() starts it on a host. */
+int remote_node(void);
+
 #endif

@@ -313,8 +313,8 @@ void output_setup(struct output *output, struct event_base *base, const struct o
                                .folder = folder,
                                .base = base,
                                .threads = { .lock = PTHREAD_MUTEX_INITIALIZER } };
-    output->terminal[STDOUT_FILENO] = isatty(STDOUT_FILENO);
-    output->terminal[STDERR_FILENO] = isatty(STDERR_FILENO);
+    output->terminal[STDOUT_FILENO] = isatty(STDOUT_FILENO) || options->surroundings.terminals & 1;
+    output->terminal[STDERR_FILENO] = isatty(STDERR_FILENO) || options->surroundings.terminals & 2;
     stdin_route_setup(&output->input, options);
     output->colours = !(no_colour && *no_colour) && kind && strcmp(kind, "dumb") != 0;
     gethostname(output->host, sizeof output->host - 1);

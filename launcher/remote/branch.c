@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* branch.c - starts ssh, or ctrun itself where the host is this one, with a socket as its standard
+ * input and output.  Its standard error stays ours: what ssh has to say, the user should read.
+ *
+ * The command line names the host and the path of ctrun, nothing else: words, variables and the
+ * job's secret go through the socket. */
+#include "launcher/remote/branch.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/util/shell_words.h"
+#include "launcher/workers/program.h"
+#include "launcher/workers/signals.h"
+#include "launcher/workers/spawn.h"
+#include "runtime/util/log.h"
+
+#define REAP_TURNS 200 /* of 5 ms, that an ssh may take to end when its socket is closed */
+
+/* ---- The command ------------------------------------------------------------------- */
+
+/* For ssh: no question that nobody answers, an end to the wait for a host that is down, and a
+ * cable that was cut is noticed.  What stands in --ssh comes first, and ssh takes the first. */
+static const char *const ssh_words[] = { "-T", "-x",
+                                         "-o", "BatchMode=yes",
+                                         "-o", "ConnectTimeout=30",
+                                         "-o", "ServerAliveInterval=5",
+                                         "-o", "ServerAliveCountMax=3" };
+enum { SSH_WORDS = sizeof ssh_words / sizeof *ssh_words };
+
+/* The same path as here, or else along the PATH of that host. */
+static const char script[] = "test -x \"$0\" && exec \"$0\" " NODE_WORD "; exec ctrun " NODE_WORD;
+
+/* Batch systems' own commands give the words to execve(); ssh and its like to a shell. */
+static int takes_words(const char *command)
+{
+    static const char *const known[] = { "blaunch", "pbs_tmrsh", "qrsh" };
+    const char *slash = strrchr(command, '/');
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(slash ? slash + 1 : command, known[i]))
+            return 1;
+    return 0;
+}
+
+static int is_ssh(const char *command)
+{
+    const char *slash = strrchr(command, '/');
+
+    return !strcmp(slash ? slash + 1 : command, "ssh");
+}
+
+/* exec sh -c 'script' 'path', for any login shell. */
+static char *shell_line(const char *path)
+{
+    char *line = NULL;
+    size_t size;
+    FILE *out = open_memstream(&line, &size);
+
+    if (!out)
+        return NULL;
+    fputs("exec sh -c ", out);
+    shell_quote(out, script);
+    putc(' ', out);
+    shell_quote(out, path);
+    return fclose(out) == 0 ? line : NULL;
+}
+
+/* Copies the words and their text into one block. */
+static char **in_one_block(const char *const *words, int count)
+{
+    size_t bytes = ((size_t)count + 1) * sizeof(char *);
+    char **block, *at;
+
+    for (int i = 0; i < count; i++)
+        bytes += strlen(words[i]) + 1;
+    if (!(block = malloc(bytes)))
+        return NULL;
+    at = (char *)(block + count + 1);
+    for (int i = 0; i < count; i++) {
+        block[i] = strcpy(at, words[i]);
+        at += strlen(at) + 1;
+    }
+    block[count] = NULL;
+    return block;
+}
+
+char **branch_command(const struct start *start, const char *host, struct why *why)
+{
+    char open = 0, **given = shell_split(start->shell, &open), *line = shell_line(start->path);
+    const char *words[64 + SSH_WORDS];
+    char **block = NULL;
+    int count = 0;
+
+    if (!given || !given[0] || !line) {
+        value_wrong(why, open ? "--ssh=%.100s: the %c is not closed" : "--ssh=%.100s: no command",
+                    start->shell, open);
+    } else {
+        for (; given[count] && count < 50; count++)
+            words[count] = given[count];
+        for (int i = 0; is_ssh(given[0]) && i < SSH_WORDS; i++)
+            words[count++] = ssh_words[i];
+        words[count++] = host;
+        if (takes_words(given[0])) {
+            words[count++] = "sh";
+            words[count++] = "-c";
+            words[count++] = script;
+            words[count++] = start->path;
+        } else {
+            words[count++] = line;
+        }
+        if (!(block = in_one_block(words, count)))
+            value_wrong(why, "out of memory for %d words", count);
+    }
+    free(given);
+    free(line);
+    return block;
+}
+
+/* ---- Which hosts are this one ------------------------------------------------------ */
+
+static int is_own_address(const char *host)
+{
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    const int is_v4 = inet_pton(AF_INET, host, &v4.sin_addr) == 1;
+    int fd, own;
+
+    if (!is_v4 && inet_pton(AF_INET6, host, &v6.sin6_addr) != 1)
+        return 0;
+    if ((fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) < 0)
+        return 0;
+    own = is_v4 ? bind(fd, (struct sockaddr *)&v4, sizeof v4) == 0
+                : bind(fd, (struct sockaddr *)&v6, sizeof v6) == 0;
+    close(fd);
+    return own;
+}
+
+/* No name is looked up: a name server would be asked for each of a thousand hosts. */
+static int is_this_host(const char *host)
+{
+    char name[HOST_NAME] = "";
+    const char *dot = strchr(host, '.');
+
+    gethostname(name, sizeof name - 1);
+    return !strcmp(host, "localhost") || !strcmp(host, name) || is_own_address(host)
+           || (dot && !strchr(name, '.') && strlen(name) == (size_t)(dot - host)
+               && !strncmp(host, name, strlen(name)) && !strchr(host, '@'));
+}
+
+/* ---- One branch -------------------------------------------------------------------- */
+
+/* Within a moment: its end of the socket is closed.  1: it is reaped. */
+static int reap(struct branch *branch, int flags, char *how, size_t size)
+{
+    int status = 0;
+    const pid_t got = waitpid(branch->pid, &status, flags);
+
+    if (got == 0)
+        return 0;
+    branch->pid = 0;
+    if (got < 0)
+        snprintf(how, size, "%s ended", branch->by);
+    else if (WIFEXITED(status))
+        snprintf(how, size, "%s exited with %d", branch->by, WEXITSTATUS(status));
+    else
+        snprintf(how, size, "%s died of signal %d", branch->by, WTERMSIG(status));
+    return 1;
+}
+
+static void reap_all(struct branch *branches, int count, char *how, size_t size)
+{
+    const struct timespec pause = { 0, 5000000 };
+    int left = count;
+
+    for (int turn = 0; left > 0; turn++) {
+        left = 0;
+        for (int i = 0; i < count; i++) {
+            if (branches[i].pid > 0 && turn == REAP_TURNS)
+                kill(branches[i].pid, SIGKILL);
+            left += branches[i].pid > 0
+                    && !reap(&branches[i], turn < REAP_TURNS ? WNOHANG : 0, how, size);
+        }
+        if (left > 0)
+            nanosleep(&pause, NULL);
+    }
+}
+
+static void branch_end(struct branch *branch, const char *why)
+{
+    char how[300];
+
+    bufferevent_free(branch->link);
+    branch->link = NULL;
+    reap_all(branch, 1, how, sizeof how);
+    branch->hooks->gone(branch->arg, branch, why ? why : how);
+}
+
+static void branch_readable(struct bufferevent *link, void *arg)
+{
+    struct branch *branch = arg;
+    struct evbuffer *in = bufferevent_get_input(link);
+    struct frame frame;
+    int got;
+
+    while ((got = frame_peek(in, &frame)) > 0) {
+        branch->hooks->frame(branch->arg, branch, &frame);
+        if (!branch->link)
+            return;
+        frame_drop(in, &frame);
+    }
+    if (got < 0) {
+        char first[80] = "", why[300];
+
+        evbuffer_copyout(in, first, sizeof first - 1);
+        for (char *c = first; *c; c++)
+            if (*c < ' ')
+                *c = *c == '\n' ? 0 : '?';
+        snprintf(why, sizeof why,
+                 "its shell printed '%s' before ctrun began: what starts a shell there must print "
+                 "nothing",
+                 first);
+        branch_end(branch, why);
+    }
+}
+
+static void branch_event(struct bufferevent *link, short what, void *arg)
+{
+    (void)link;
+    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
+        branch_end(arg, NULL);
+}
+
+static int branch_spawn(struct branch *branch, const struct start *start, int *fd)
+{
+    const int here = is_this_host(branch->host);
+    char *own[] = { start->path, NODE_WORD, NULL }, **command = NULL, path[4096];
+    int pair[2], execed, cause;
+    struct why why;
+    sigset_t ignored;
+
+    if (!here && !(command = branch_command(start, branch->host, &why))) {
+        log_line(LOG_ERROR, "%s", why.text);
+        return -1;
+    }
+    snprintf(path, sizeof path, "%s", start->path);
+    if (!here && (cause = program_search(command[0], path, sizeof path)) != 0) {
+        log_line(LOG_ERROR, "%s, which starts ctrun on %s: %s (--ssh=COMMAND names another)",
+                 command[0], branch->host, strerror(cause));
+        free(command);
+        return -1;
+    }
+    branch->by = here ? "ctrun" : is_ssh(command[0]) ? "ssh" : "the command of --ssh";
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+        log_line(LOG_ERROR, "no socket for %s: %s", branch->host, strerror(errno));
+        free(command);
+        return -1;
+    }
+    signals_ignored(&ignored);
+    branch->pid = spawn(&(struct spawn_args){ .path = path,
+                                              .argv = here ? own : command,
+                                              .envp = environ,
+                                              .in = pair[1],
+                                              .out = pair[1],
+                                              .err = -1,
+                                              .ignored = &ignored },
+                        &execed);
+    if (branch->pid < 0)
+        log_line(LOG_ERROR, "%s, which starts ctrun on %s: %s", path, branch->host,
+                 strerror(errno));
+    free(command);
+    close(pair[1]);
+    if (branch->pid < 0)
+        close(pair[0]);
+    *fd = pair[0];
+    return branch->pid < 0 ? -1 : 0;
+}
+
+static int branch_open(struct branch *branch, struct event_base *base, const struct start *start)
+{
+    size_t size;
+    char *data;
+    int fd, result;
+
+    if (branch_spawn(branch, start, &fd) < 0)
+        return -1;
+    evutil_make_socket_nonblocking(fd);
+    branch->link = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!branch->link) {
+        close(fd);
+        log_line(LOG_ERROR, "out of memory for host %s", branch->host);
+        return -1;
+    }
+    bufferevent_setcb(branch->link, branch_readable, NULL, branch_event, branch);
+    bufferevent_enable(branch->link, EV_READ | EV_WRITE);
+    data = start_write(start, branch->first, branch->count, &size);
+    result = data ? frame_send(branch->link, FRAME_START, branch->first, 0, data, size) : -1;
+    free(data);
+    if (result < 0)
+        log_line(LOG_ERROR, "out of memory for host %s", branch->host);
+    return result;
+}
+
+/* ---- All of them ------------------------------------------------------------------- */
+
+int branches_open(struct branches *branches, struct event_base *base, const struct start *start,
+                  int first, int count, const struct branch_hooks *hooks, void *arg)
+{
+    const int ways = count < FAN_OUT ? count : FAN_OUT;
+
+    *branches = (struct branches){ .list = calloc((size_t)ways + 1, sizeof *branches->list) };
+    if (!branches->list) {
+        log_line(LOG_ERROR, "out of memory for %d hosts", count);
+        return -1;
+    }
+    for (int i = 0; i < ways; i++) {
+        struct branch *branch = &branches->list[branches->count++];
+        const int begin = (int)((long)count * i / ways), end = (int)((long)count * (i + 1) / ways);
+
+        *branch = (struct branch){ .first = first + begin,
+                                   .count = end - begin,
+                                   .host = start->hosts.hosts[first - start->first + begin].name,
+                                   .hooks = hooks,
+                                   .arg = arg };
+        if (branch_open(branch, base, start) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void branches_send(struct branches *branches, const struct frame *frame)
+{
+    for (int i = 0; i < branches->count; i++) {
+        struct branch *branch = &branches->list[i];
+
+        if (branch->link
+            && (frame->node == FRAME_ALL
+                || (frame->node >= branch->first && frame->node < branch->first + branch->count)))
+            frame_send(branch->link, frame->type, frame->node, frame->number, frame->data,
+                       frame->size);
+    }
+}
+
+void branches_read(struct branches *branches, int reads)
+{
+    for (int i = 0; i < branches->count; i++)
+        if (branches->list[i].link)
+            (reads ? bufferevent_enable : bufferevent_disable)(branches->list[i].link, EV_READ);
+}
+
+int branches_alive(const struct branches *branches)
+{
+    for (int i = 0; i < branches->count; i++)
+        if (branches->list[i].link)
+            return 1;
+    return 0;
+}
+
+void branches_close(struct branches *branches)
+{
+    char how[300];
+
+    for (int i = 0; i < branches->count; i++) {
+        if (branches->list[i].link)
+            bufferevent_free(branches->list[i].link);
+        branches->list[i].link = NULL;
+    }
+    reap_all(branches->list, branches->count, how, sizeof how);
+    free(branches->list);
+    *branches = (struct branches){ 0 };
+}

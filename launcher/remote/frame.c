@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frame.c - 16 bytes, big-endian, then the data: "CT>" and the type, node, number, size. */
+#include "launcher/remote/frame.h"
+
+#include <arpa/inet.h>
+#include <event2/buffer.h>
+#include <stdint.h>
+#include <string.h>
+
+struct header {
+    unsigned char mark[3], type;
+    uint32_t node, number, size;
+};
+
+static const unsigned char mark[3] = "CT>";
+
+int frame_send(struct bufferevent *to, enum frame_type type, int node, int number, const void *data,
+               size_t size)
+{
+    struct header header = { .type = (unsigned char)type,
+                             .node = htonl((uint32_t)node),
+                             .number = htonl((uint32_t)number),
+                             .size = htonl((uint32_t)size) };
+
+    memcpy(header.mark, mark, sizeof mark);
+    return bufferevent_write(to, &header, sizeof header) < 0
+                   || (size > 0 && bufferevent_write(to, data, size) < 0)
+               ? -1
+               : 0;
+}
+
+int frame_peek(struct evbuffer *from, struct frame *frame)
+{
+    struct header header;
+    const ssize_t got = evbuffer_copyout(from, &header, sizeof header);
+    size_t size;
+
+    if (got > 0 && memcmp(header.mark, mark, (size_t)got < sizeof mark ? (size_t)got : sizeof mark))
+        return -1;
+    if (got < (ssize_t)sizeof header)
+        return 0;
+    size = ntohl(header.size);
+    if (header.type == 0 || header.type >= FRAME_TYPES || size > FRAME_MOST)
+        return -1;
+    if (evbuffer_get_length(from) < sizeof header + size)
+        return 0;
+    *frame = (struct frame){ header.type, (int)ntohl(header.node), (int)ntohl(header.number),
+                             (const char *)evbuffer_pullup(from, (ssize_t)(sizeof header + size)),
+                             size };
+    if (!frame->data)
+        return -1;
+    frame->data += sizeof header;
+    return 1;
+}
+
+void frame_drop(struct evbuffer *from, const struct frame *frame)
+{
+    evbuffer_drain(from, sizeof(struct header) + frame->size);
+}

@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hosts.c - `ctrun --hosts=a:4,b:4 ./app`: one connection to each host, or a tree of them.
+ *
+ * 1. Each host gets FRAME_START and answers FRAME_STARTED.
+ * 2. The first host's ctrun, which is node 0, binds a free port and says which: FRAME_LISTENS.
+ * 3. All others get it (FRAME_PORT) and start.  From here on they are nodes of a fixed job, and
+ *    node 0 decides (launcher/nodes/coordinator.h).
+ * 4. Here lines of output are put together and written, input and signals are sent on.
+ * 5. A node that can't be reached before it has started ends the job, since the others would wait
+ *    for it; of one that is lost later node 0 says what follows.  The exit code is node 0's. */
+#include "launcher/remote/remote.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "launcher/nodes/job_rendezvous.h"
+#include "launcher/remote/branch.h"
+#include "launcher/stdio/console.h"
+#include "launcher/stdio/output.h"
+#include "launcher/util/shell_words.h"
+#include "launcher/workers/signals.h"
+#include "launcher/workers/worker_env.h"
+#include "runtime/util/log.h"
+
+#define START_SECONDS 60       /* in which each host must have answered */
+#define ALONE_SECONDS 5        /* between the end of the first node and that of the last */
+#define INPUT_WINDOW (1 << 20) /* bytes that are under way and that no node's pipe took yet */
+#define LINE_WAITS_MS 200      /* a line without an end is shown after that */
+
+struct node {
+    enum {
+        NODE_CALLED,
+        NODE_STARTED,  /* its relay answered */
+        NODE_LISTENED, /* and node 0's port is known, so its ctrun starts */
+        NODE_ENDED
+    } state;
+    int64_t untaken;     /* input that was sent and not taken */
+    struct text line[3]; /* of standard output and error: what has no end yet */
+};
+
+struct hosts {
+    const struct options *options;
+    struct event_base *base;
+    struct start start;
+    struct branches branches;
+    struct node *nodes;
+    struct console consoles[2], *to[3];
+    struct event signals, input, lines, patience, alone;
+    int signal_fd, port, code, ended;
+    int stopped; /* the job was told to stop from here, for `code` */
+    int ending;  /* a node has ended, or all were told to stop: the others are about to end */
+    int answered;
+    int early, early_code; /* the first node that ended with a failure, and how */
+    int input_over;
+};
+
+static const char *host_of(const struct hosts *h, int node)
+{
+    return h->start.hosts.hosts[node].name;
+}
+
+static void send_all(struct hosts *h, enum frame_type type, int node, int number)
+{
+    branches_send(&h->branches, &(struct frame){ type, node, number, NULL, 0 });
+}
+
+/* All end within the time that workers have to stop. */
+static void begin_patience(struct hosts *h)
+{
+    const struct timeval time = { 2 * h->options->shutdown_timeout + 20, 0 };
+
+    if (h->ending)
+        return;
+    h->ending = 1;
+    event_add(&h->patience, &time);
+}
+
+/* What is wrong can be seen here only, so no ctrun there would stop the others. */
+static void stop_job(struct hosts *h, int code)
+{
+    if (h->stopped)
+        return;
+    h->stopped = 1;
+    h->code = code;
+    send_all(h, FRAME_SIGNAL, FRAME_ALL, SIGTERM);
+    begin_patience(h);
+}
+
+/* ---- Output ------------------------------------------------------------------------ */
+
+static void show(struct hosts *h, int to, const char *data, size_t size)
+{
+    console_add(h->to[to], data, size);
+    console_flush(h->to[to]);
+    if (console_full(h->to[to]))
+        branches_read(&h->branches, 0);
+}
+
+static void output_relieved(void *arg)
+{
+    struct hosts *h = arg;
+
+    if (!console_full(h->to[1]) && !console_full(h->to[2]))
+        branches_read(&h->branches, 1);
+}
+
+/* Lines of several hosts are not mixed. */
+static void take_output(struct hosts *h, int node, int to, const char *data, size_t size)
+{
+    const struct timeval soon = { 0, LINE_WAITS_MS * 1000 };
+    struct text *line = &h->nodes[node].line[to];
+    const char *end = memrchr(data, '\n', size);
+    const size_t whole = end ? (size_t)(end - data) + 1 : 0;
+
+    if (whole) {
+        text_add(line, data, whole);
+        show(h, to, line->data, line->used);
+        line->used = 0;
+    }
+    text_add(line, data + whole, size - whole);
+    if (line->used && !evtimer_pending(&h->lines, NULL))
+        event_add(&h->lines, &soon);
+}
+
+static void show_rests(struct hosts *h)
+{
+    for (int node = 0; node < h->start.nodes; node++)
+        for (int to = 1; to <= 2; to++) {
+            struct text *line = &h->nodes[node].line[to];
+
+            if (line->used)
+                show(h, to, line->data, line->used);
+            line->used = 0;
+        }
+}
+
+static void lines_waited(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    show_rests(arg);
+}
+
+/* ---- Input ------------------------------------------------------------------------- */
+
+/* --stdin=0, as it is without the option, is node 0's; a rank whose node is not known here, or
+ * all, is every node's. */
+static int gets_input(const struct hosts *h, int node)
+{
+    const struct stdin_to *to = &h->options->stdin_to;
+
+    return to->kind != STDIN_NONE && (node == 0 || to->kind == STDIN_ALL || to->rank > 0);
+}
+
+static int64_t input_window(const struct hosts *h)
+{
+    int64_t most = 0;
+
+    for (int node = 0; node < h->start.nodes; node++)
+        if (h->nodes[node].state != NODE_ENDED && h->nodes[node].untaken > most)
+            most = h->nodes[node].untaken;
+    return INPUT_WINDOW - most;
+}
+
+static void send_input(struct hosts *h, const char *data, size_t size)
+{
+    for (int node = 0; node < h->start.nodes; node++)
+        if (gets_input(h, node)) {
+            branches_send(&h->branches, &(struct frame){ FRAME_INPUT, node, 0, data, size });
+            h->nodes[node].untaken += (int64_t)size;
+        }
+}
+
+/* In the background of a terminal reading would stop us. */
+static int may_read_input(void)
+{
+    return (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp())
+           && poll(&(struct pollfd){ STDIN_FILENO, POLLIN, 0 }, 1, 0) == 1;
+}
+
+static void pump_input(struct hosts *h)
+{
+    char data[1 << 16];
+
+    while (!h->input_over && h->port && input_window(h) > 0 && may_read_input()) {
+        const ssize_t got = read(STDIN_FILENO, data, sizeof data);
+
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
+            return;
+        h->input_over = got <= 0;
+        send_input(h, data, got > 0 ? (size_t)got : 0);
+    }
+    if (!h->input_over && h->port && input_window(h) > 0)
+        event_add(&h->input, NULL); /* a file can't be watched, but was read at once */
+}
+
+static void input_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    pump_input(arg);
+}
+
+/* ---- Nodes ------------------------------------------------------------------------- */
+
+static void node_ended(struct hosts *h, int node)
+{
+    if (h->nodes[node].state == NODE_ENDED)
+        return;
+    h->nodes[node].state = NODE_ENDED;
+    if (++h->ended == h->start.nodes)
+        event_base_loopbreak(h->base);
+    else
+        begin_patience(h);
+}
+
+/* began: its ctrun may have joined, so node 0 will notice. */
+static void node_lost(struct hosts *h, int node, int began, const char *why)
+{
+    if (h->nodes[node].state == NODE_ENDED)
+        return;
+    if (!h->stopped)
+        log_line(LOG_ERROR, "host %s (node %d): %s", host_of(h, node), node, why);
+    node_ended(h, node);
+    if (!began || node == 0)
+        stop_job(h, 1);
+}
+
+static void node_started(struct hosts *h, int node, const char *version, size_t size)
+{
+    char why[160];
+
+    if (h->nodes[node].state != NODE_CALLED)
+        return;
+    h->nodes[node].state = h->port ? NODE_LISTENED : NODE_STARTED;
+    if (++h->answered == h->start.nodes && !h->ending)
+        event_del(&h->patience);
+    if (size == strlen(CT_VERSION) && !memcmp(version, CT_VERSION, size))
+        return;
+    snprintf(why, sizeof why,
+             "its ctrun is version %.*s, and this one is %s: they must be the same",
+             size < 20 ? (int)size : 20, version, CT_VERSION);
+    node_lost(h, node, 0, why);
+}
+
+static void node_0_listens(struct hosts *h, int port)
+{
+    if (h->port || port < 1 || port > 65535)
+        return;
+    h->port = port;
+    send_all(h, FRAME_PORT, FRAME_ALL, port);
+    for (int node = 0; node < h->start.nodes; node++) {
+        if (h->nodes[node].state == NODE_STARTED)
+            h->nodes[node].state = NODE_LISTENED;
+        if (!gets_input(h, node))
+            send_all(h, FRAME_INPUT, node, 0);
+    }
+    if (h->options->stdin_to.kind == STDIN_NONE)
+        h->input_over = 1;
+    pump_input(h);
+}
+
+/* Nodes of one job end together.  One that ends alone did not get as far as to join, and the others
+ * would wait for it. */
+static void ended_alone(evutil_socket_t fd, short what, void *arg)
+{
+    struct hosts *h = arg;
+
+    (void)fd;
+    (void)what;
+    if (!h->stopped)
+        log_line(LOG_ERROR, "host %s (node %d): its ctrun ended with %d; the others are stopped",
+                 host_of(h, h->early), h->early, h->early_code);
+    stop_job(h, h->early_code);
+}
+
+static void take_end(struct hosts *h, int node, int code)
+{
+    const struct timeval moment = { ALONE_SECONDS, 0 };
+
+    if (node == 0 && !h->stopped)
+        h->code = code;
+    if (node == 0 && !h->port) /* it never bound its port, and said why */
+        stop_job(h, code);
+    if (code != 0 && !h->ending) {
+        h->early = node;
+        h->early_code = code;
+        event_add(&h->alone, &moment);
+    }
+    node_ended(h, node);
+}
+
+static void from_branch(void *arg, struct branch *branch, const struct frame *frame)
+{
+    struct hosts *h = arg;
+    const int node = frame->node;
+    char why[600];
+
+    if (node < branch->first || node >= branch->first + branch->count)
+        return;
+    switch (frame->type) {
+    case FRAME_STARTED:
+        node_started(h, node, frame->data, frame->size);
+        break;
+    case FRAME_LISTENS:
+        if (node == 0)
+            node_0_listens(h, frame->number);
+        break;
+    case FRAME_OUTPUT:
+        take_output(h, node, frame->number == 2 ? 2 : 1, frame->data, frame->size);
+        break;
+    case FRAME_TAKEN:
+        h->nodes[node].untaken -= frame->number;
+        pump_input(h);
+        break;
+    case FRAME_LOST:
+        snprintf(why, sizeof why, "%.*s", (int)frame->size, frame->data);
+        node_lost(h, node, frame->number == 0 && h->nodes[node].state == NODE_LISTENED, why);
+        break;
+    case FRAME_ENDED:
+        take_end(h, node, frame->number);
+        break;
+    default:
+        break;
+    }
+}
+
+static void branch_gone(void *arg, struct branch *branch, const char *why)
+{
+    struct hosts *h = arg;
+    char words[400];
+
+    for (int node = branch->first; node < branch->first + branch->count; node++) {
+        const int state = h->nodes[node].state;
+
+        snprintf(words, sizeof words, "%s%s", why,
+                 state == NODE_CALLED ? " before ctrun was started there" : "");
+        node_lost(h, node, state == NODE_LISTENED, words);
+    }
+}
+
+static const struct branch_hooks hooks = { from_branch, branch_gone };
+
+/* ---- Time and signals --------------------------------------------------------------- */
+
+static void signals_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct signalfd_siginfo info;
+    struct hosts *h = arg;
+
+    (void)what;
+    while (read(fd, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            send_all(h, FRAME_SIGNAL, FRAME_ALL, (int)info.ssi_signo);
+}
+
+/* First for hosts that did not answer, then for those that do not end. */
+static void patience_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct hosts *h = arg;
+    const int ends = h->ending;
+
+    (void)fd;
+    (void)what;
+    for (int node = 0; node < h->start.nodes; node++) {
+        if (h->nodes[node].state == NODE_ENDED || (!ends && h->nodes[node].state > NODE_CALLED))
+            continue;
+        if (ends)
+            log_line(LOG_ERROR, "host %s (node %d): its ctrun has not ended: its connection is cut",
+                     host_of(h, node), node);
+        else
+            log_line(LOG_ERROR, "host %s (node %d) has not answered within %d s", host_of(h, node),
+                     node, START_SECONDS);
+        if (!ends)
+            node_ended(h, node);
+    }
+    if (ends && h->code == 0)
+        h->code = 1;
+    if (ends)
+        event_base_loopbreak(h->base);
+    else
+        stop_job(h, 1);
+}
+
+/* ---- What the hosts get ------------------------------------------------------------- */
+
+/* Of this host or of this login, or about the terminal. */
+static int stays_here(const char *entry)
+{
+    static const char *const names[] = {
+        "HOME=",     "HOST=",    "HOSTNAME=", "LOGNAME=",     "MAIL=",
+        "OLDPWD=",   "PWD=",     "SHELL=",    "SHLVL=",       "USER=",
+        "_=",        "DISPLAY=", "WINDOWID=", "XAUTHORITY=",  "SSH_",
+        "XDG_",      "DBUS_",    "TMUX",      "STY=",         "KRB5CCNAME=",
+        "CT_HOSTS=", "CT_SSH=",  "CT_JOB=",   "CT_HOSTFILE=", "CT_STORE_SECRET"
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(entry, names[i], strlen(names[i])))
+            return 1;
+    return 0;
+}
+
+/* All that was said to this ctrun, from wherever, as words: the hosts read no job.ini. */
+static char **words_for_hosts(const struct options *options)
+{
+    int count = 0, program = 0;
+    char **words;
+
+    while (options->program[program])
+        program++;
+    if (!(words = calloc((size_t)(OPTIONS + program + 3), sizeof *words)))
+        return NULL;
+    for (enum option i = 0; i < OPTIONS; i++) {
+        const struct option_row *row = option_row(i);
+        const struct setting *setting = &options->settings[i];
+        const int is_on =
+            row->value || (row->parse && *(const int *)((const char *)options + row->field));
+
+        if (setting->from == FROM_DEFAULT || !row->parse || !is_on || i == OPTION_HOSTS
+            || i == OPTION_HOSTFILE || i == OPTION_SSH || i == OPTION_JOB || i == OPTION_NNODES
+            || i == OPTION_STORE_SECRET_FILE)
+            continue;
+        if (asprintf(&words[count], row->value ? "--%s=%s" : "--%s", row->name, setting->text) < 0)
+            return NULL;
+        count++;
+    }
+    words[count++] = strdup("--job=/dev/null");
+    words[count++] = strdup("--");
+    for (int i = 0; i < program; i++)
+        words[count++] = strdup(options->program[i]);
+    return words;
+}
+
+/* The environment, what job.ini's [env] and [collectives] add to it, and the secret. */
+static char **variables_for_hosts(const struct options *options, const struct secret *secret)
+{
+    int count = 0, room = options->file.count + 2;
+    char **all;
+
+    for (char **entry = environ; *entry; entry++)
+        room++;
+    if (!(all = calloc((size_t)room, sizeof *all)))
+        return NULL;
+    for (char **entry = environ; *entry; entry++)
+        if (!stays_here(*entry))
+            all[count++] = strdup(*entry);
+    for (int i = 0; i < options->file.count; i++) {
+        const struct jobfile_entry *entry = &options->file.entries[i];
+        char name[64];
+
+        worker_env_name(entry, name, sizeof name);
+        if (strcmp(entry->section, "ctrun") != 0 && !(getenv(name) && *getenv(name))
+            && asprintf(&all[count], "%s=%s", name, entry->value) > 0)
+            count++;
+    }
+    if (asprintf(&all[count], "CT_STORE_SECRET=%.*s", (int)secret->size,
+                 (const char *)secret->bytes)
+        < 0)
+        all[count] = NULL;
+    return all;
+}
+
+static char *own_path(void)
+{
+    static char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    path[length > 0 ? length : 0] = 0;
+    return path;
+}
+
+/* What contradicts --hosts, which says all that about the nodes. */
+static int check_options(const struct options *options, const struct host_list *hosts)
+{
+    static const enum option said[] = { OPTION_NODE_RANK, OPTION_STANDALONE, OPTION_RDZV_BACKEND,
+                                        OPTION_RDZV_ENDPOINT, OPTION_LOCAL_ADDR };
+    char words[600];
+
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (options->settings[said[i]].from != FROM_DEFAULT) {
+            setting_words(options, said[i], words, sizeof words);
+            log_line(LOG_ERROR, "%s contradicts --hosts, which says where the nodes are", words);
+            return -1;
+        }
+    if (options->settings[OPTION_NNODES].from != FROM_DEFAULT
+        && options->nnodes.max != hosts->count) {
+        setting_words(options, OPTION_NNODES, words, sizeof words);
+        log_line(LOG_ERROR, "%s, but --hosts names %d", words, hosts->count);
+        return -1;
+    }
+    if (hosts->count > 1 && !options->master_addr && !strcmp(hosts->hosts[0].name, "localhost")) {
+        log_line(LOG_ERROR, "--hosts: the first host is localhost, where the others do not find "
+                            "it: give its name, or --master-addr");
+        return -1;
+    }
+    return 0;
+}
+
+/* 0, or an exit code and the error is logged. */
+static int plan(struct hosts *h, const struct options *options)
+{
+    static char folder[4096], run_id[32];
+    const char *at;
+    struct secret secret;
+    struct why why;
+    unsigned random = (unsigned)getpid();
+    ct_status status;
+
+    if ((options->hosts ? host_list_parse(&h->start.hosts, options->hosts, &why)
+                        : host_list_read(&h->start.hosts, options->hostfile, &why))
+        < 0) {
+        log_line(LOG_ERROR, "--%s: %s", options->hosts ? "hosts" : "hostfile", why.text);
+        return 2;
+    }
+    if (check_options(options, &h->start.hosts) < 0)
+        return 2;
+    if (!getcwd(folder, sizeof folder)) {
+        log_line(LOG_ERROR, "the working directory: %s", strerror(errno));
+        return 1;
+    }
+    status = job_secret_read(options, &secret);
+    if (status == CT_OK && secret.size == 0)
+        status = secret_make(&secret);
+    if (status != CT_OK) {
+        log_line(LOG_ERROR, "%s", ct_last_error());
+        return 1;
+    }
+    if (getrandom(&random, sizeof random, 0) < 0)
+        log_line(LOG_INFO, "no random number for the job's name: it is made of the pid");
+    snprintf(run_id, sizeof run_id, "hosts-%08x", random);
+    at = strchr(h->start.hosts.hosts[0].name, '@');
+    h->start.version = CT_VERSION;
+    h->start.nodes = h->start.hosts.count;
+    h->start.terminals = (isatty(STDOUT_FILENO) ? 1 : 0) | (isatty(STDERR_FILENO) ? 2 : 0);
+    h->start.head = (char *)(at ? at + 1 : h->start.hosts.hosts[0].name);
+    h->start.run_id = run_id;
+    h->start.folder = folder;
+    h->start.path = own_path();
+    h->start.shell = (char *)options->ssh;
+    h->start.words = words_for_hosts(options);
+    h->start.variables = variables_for_hosts(options, &secret);
+    h->nodes = calloc((size_t)h->start.nodes, sizeof *h->nodes);
+    if (h->start.words && h->start.variables && h->nodes)
+        return 0;
+    log_line(LOG_ERROR, "out of memory for %d hosts", h->start.nodes);
+    return 1;
+}
+
+static void free_list(char **list)
+{
+    for (int i = 0; list && list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
+static void hosts_close(struct hosts *h)
+{
+    branches_close(&h->branches);
+    for (int node = 0; h->nodes && node < h->start.nodes; node++)
+        for (int to = 1; to <= 2; to++)
+            free(h->nodes[node].line[to].data);
+    free(h->nodes);
+    free_list(h->start.words);
+    free_list(h->start.variables);
+    host_list_free(&h->start.hosts);
+    if (h->signal_fd > 0)
+        close(h->signal_fd);
+    if (h->base)
+        event_base_free(h->base);
+}
+
+/* -1: the error is logged. */
+static int open_loop(struct hosts *h)
+{
+    const struct timeval answer = { START_SECONDS, 0 };
+    struct event_config *config = event_config_new();
+    sigset_t set;
+
+    h->base = config ? event_base_new_with_config(config) : NULL;
+    if (config)
+        event_config_free(config);
+    signals_block(h->options);
+    set = signals_watched(h->options);
+    h->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (!h->base || h->signal_fd < 0) {
+        log_line(LOG_ERROR, "cannot watch for events: %s", strerror(errno));
+        return -1;
+    }
+    event_assign(&h->signals, h->base, h->signal_fd, EV_READ | EV_PERSIST, signals_readable, h);
+    event_assign(&h->input, h->base, STDIN_FILENO, EV_READ, input_readable, h);
+    evtimer_assign(&h->lines, h->base, lines_waited, h);
+    evtimer_assign(&h->patience, h->base, patience_over, h);
+    evtimer_assign(&h->alone, h->base, ended_alone, h);
+    event_add(&h->signals, NULL);
+    event_add(&h->patience, &answer);
+    console_open(&h->consoles[0], h->base, STDOUT_FILENO, output_relieved, h);
+    console_open(&h->consoles[1], h->base, STDERR_FILENO, output_relieved, h);
+    h->to[1] = &h->consoles[0];
+    h->to[2] = console_same(STDOUT_FILENO, STDERR_FILENO) ? &h->consoles[0] : &h->consoles[1];
+    return 0;
+}
+
+int remote_hosts(const struct options *options)
+{
+    struct hosts h = { .options = options };
+    const int patience = options->shutdown_timeout * 1000;
+    int code = plan(&h, options);
+
+    if (code == 0 && open_loop(&h) < 0)
+        code = 1;
+    if (code != 0) {
+        hosts_close(&h);
+        return code;
+    }
+    if (branches_open(&h.branches, h.base, &h.start, 0, h.start.nodes, &hooks, &h) < 0)
+        h.code = 1;
+    else
+        event_base_dispatch(h.base);
+    show_rests(&h);
+    console_finish(&h.consoles[0], patience);
+    console_finish(&h.consoles[1], patience);
+    console_close(&h.consoles[0]);
+    console_close(&h.consoles[1]);
+    code = h.code;
+    hosts_close(&h);
+    return code;
+}
+
+void remote_hosts_print(FILE *out, const struct options *options)
+{
+    struct hosts h = { .options = options };
+    struct why why;
+
+    for (int i = 0; plan(&h, options) == 0 && i < h.start.nodes; i++) {
+        char **words = branch_command(&h.start, h.start.hosts.hosts[i].name, &why);
+
+        if (words)
+            shell_print(out, words);
+        free(words);
+    }
+    hosts_close(&h);
+}

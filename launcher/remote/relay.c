@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relay.c - `ctrun --hosts-node`, which ssh starts on a host: it starts this node's ctrun, and by
+ * ssh those of the hosts behind it.
+ *
+ * Its standard input and output carry frames.  What its own ctrun writes goes up, input and signals
+ * go down.  When the connection ends, be it that the user's ctrun was killed or that a cable was
+ * cut, it stops its ctrun by SIGTERM, so that no worker outlives the job; and ctrun dies with it.
+ */
+#include "launcher/remote/remote.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/remote/branch.h"
+#include "launcher/workers/signals.h"
+#include "launcher/workers/spawn.h"
+#include "runtime/util/log.h"
+
+#define UP_FULL (1 << 20) /* bytes for the user's ctrun, beyond which nothing more is read */
+#define UP_LOW (1 << 18)
+#define LAST_OUTPUT_MS 1000 /* of ctrun that has ended: another process may hold its pipes open */
+
+struct relay {
+    struct event_base *base;
+    struct bufferevent *down, *up; /* frames from and to the user's ctrun; NULL: it is gone */
+    struct start start;
+    int has_start, port;
+    struct branches branches;
+    unsigned char *lost_or_ended; /* of the nodes behind this one, by node - first */
+    pid_t pid;                    /* of ctrun; 0: not started, or reaped */
+    struct bufferevent *input;    /* its pipes; NULL: closed */
+    struct bufferevent *output[3];
+    struct bufferevent *listens; /* where node 0's says its port */
+    struct event died, give_up;
+    size_t untold; /* bytes of input that went into the pipe, and FRAME_TAKEN does not say so yet */
+    int input_ends, told_to_stop, ended, code;
+};
+
+static void relay_end_if_done(struct relay *relay);
+
+static void up_send(struct relay *relay, enum frame_type type, int number, const void *data,
+                    size_t size)
+{
+    if (relay->up)
+        frame_send(relay->up, type, relay->start.first, number, data, size);
+}
+
+static void relay_read(struct relay *relay, int reads)
+{
+    branches_read(&relay->branches, reads);
+    for (int to = 1; to <= 2; to++)
+        if (relay->output[to])
+            (reads ? bufferevent_enable : bufferevent_disable)(relay->output[to], EV_READ);
+}
+
+static void check_queue(struct relay *relay)
+{
+    if (relay->up && evbuffer_get_length(bufferevent_get_output(relay->up)) > UP_FULL)
+        relay_read(relay, 0);
+}
+
+static void up_written(struct bufferevent *up, void *arg)
+{
+    (void)up;
+    relay_read(arg, 1);
+    relay_end_if_done(arg);
+}
+
+/* ---- Its own ctrun ----------------------------------------------------------------- */
+
+static void close_stream(struct bufferevent **stream)
+{
+    if (*stream)
+        bufferevent_free(*stream);
+    *stream = NULL;
+}
+
+/* Its exit code counts when the last of its output is read. */
+static void say_end(struct relay *relay)
+{
+    if (relay->ended || relay->pid || relay->output[1] || relay->output[2])
+        return;
+    relay->ended = 1;
+    event_del(&relay->give_up);
+    up_send(relay, FRAME_ENDED, relay->code, NULL, 0);
+    relay_end_if_done(relay);
+}
+
+static void output_readable(struct bufferevent *stream, void *arg)
+{
+    struct relay *relay = arg;
+    struct evbuffer *in = bufferevent_get_input(stream);
+    const size_t size = evbuffer_get_length(in);
+
+    up_send(relay, FRAME_OUTPUT, stream == relay->output[2] ? 2 : 1,
+            evbuffer_pullup(in, (ssize_t)size), size);
+    evbuffer_drain(in, size);
+    check_queue(relay);
+}
+
+static void output_event(struct bufferevent *stream, short what, void *arg)
+{
+    struct relay *relay = arg;
+
+    if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)))
+        return;
+    close_stream(&relay->output[stream == relay->output[2] ? 2 : 1]);
+    say_end(relay);
+}
+
+static void stop_waiting(evutil_socket_t fd, short what, void *arg)
+{
+    struct relay *relay = arg;
+
+    (void)fd;
+    (void)what;
+    close_stream(&relay->output[1]);
+    close_stream(&relay->output[2]);
+    say_end(relay);
+}
+
+static void ctrun_died(evutil_socket_t fd, short what, void *arg)
+{
+    const struct timeval patience = { LAST_OUTPUT_MS / 1000, LAST_OUTPUT_MS % 1000 * 1000 };
+    struct relay *relay = arg;
+    int status = 0;
+
+    (void)what;
+    if (waitpid(relay->pid, &status, WNOHANG) == 0)
+        return;
+    relay->pid = 0;
+    relay->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    event_del(&relay->died);
+    close(fd);
+    close_stream(&relay->input);
+    close_stream(&relay->listens);
+    event_add(&relay->give_up, &patience);
+    say_end(relay);
+}
+
+static void input_written(struct bufferevent *input, void *arg)
+{
+    struct relay *relay = arg;
+
+    (void)input;
+    if (relay->untold)
+        up_send(relay, FRAME_TAKEN, (int)relay->untold, NULL, 0);
+    relay->untold = 0;
+    if (relay->input_ends)
+        close_stream(&relay->input);
+}
+
+/* The worker closed it, or there is none that reads. */
+static void input_event(struct bufferevent *input, short what, void *arg)
+{
+    (void)input;
+    (void)what;
+    close_stream(&((struct relay *)arg)->input);
+}
+
+static void port_readable(struct bufferevent *listens, void *arg)
+{
+    struct relay *relay = arg;
+    char *line = evbuffer_readln(bufferevent_get_input(listens), NULL, EVBUFFER_EOL_LF);
+
+    if (line)
+        up_send(relay, FRAME_LISTENS, atoi(line), NULL, 0);
+    free(line);
+}
+
+static void port_event(struct bufferevent *listens, short what, void *arg)
+{
+    (void)listens;
+    (void)what;
+    close_stream(&((struct relay *)arg)->listens);
+}
+
+/* Our environment, which sshd made, with the user's over it. */
+static char **environment(const struct start *start, char *own)
+{
+    int count = 0, room = 2;
+    char **all;
+
+    for (char **entry = environ; *entry; entry++)
+        room++;
+    for (int i = 0; start->variables[i]; i++)
+        room++;
+    if (!(all = calloc((size_t)room, sizeof *all)))
+        return NULL;
+    for (char **entry = environ; *entry; entry++) {
+        const size_t length = strcspn(*entry, "=") + 1;
+        int over = 0;
+
+        for (int i = 0; start->variables[i] && !over; i++)
+            over = !strncmp(start->variables[i], *entry, length);
+        if (!over)
+            all[count++] = *entry;
+    }
+    for (int i = 0; start->variables[i]; i++)
+        all[count++] = start->variables[i];
+    all[count] = own;
+    return all;
+}
+
+/* It stays in the relay; the other end is the child's.  -1: errno. */
+static int open_pipe(struct relay *relay, int for_writing, struct bufferevent **stream, int *theirs)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    *theirs = ends[for_writing ? 0 : 1];
+    evutil_make_socket_nonblocking(ends[for_writing ? 1 : 0]);
+    *stream = bufferevent_socket_new(relay->base, ends[for_writing ? 1 : 0], BEV_OPT_CLOSE_ON_FREE);
+    return *stream ? 0 : -1;
+}
+
+static void cannot_start(struct relay *relay, const char *what)
+{
+    char why[600];
+
+    snprintf(why, sizeof why, "%s: %s", what, strerror(errno));
+    up_send(relay, FRAME_LOST, 1, why, strlen(why));
+    relay->ended = 1;
+    relay_end_if_done(relay);
+}
+
+static void watch_ctrun(struct relay *relay)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, relay->pid, 0);
+
+    bufferevent_setcb(relay->input, NULL, input_written, input_event, relay);
+    for (int to = 1; to <= 2; to++) {
+        bufferevent_setcb(relay->output[to], output_readable, NULL, output_event, relay);
+        bufferevent_enable(relay->output[to], EV_READ);
+    }
+    if (relay->listens) {
+        bufferevent_setcb(relay->listens, port_readable, NULL, port_event, relay);
+        bufferevent_enable(relay->listens, EV_READ);
+    }
+    event_assign(&relay->died, relay->base, fd, EV_READ | EV_PERSIST, ctrun_died, relay);
+    event_add(&relay->died, NULL);
+    if (relay->input_ends && relay->untold == 0)
+        close_stream(&relay->input);
+}
+
+static void start_ctrun(struct relay *relay)
+{
+    const struct start *start = &relay->start;
+    const int is_node_0 = start->first == 0, slots = start->hosts.hosts[0].slots;
+    char own[1024], workers[16], **variables, **words, path[4096];
+    int theirs[4] = { -1, -1, -1, -1 }, execed, count = 0;
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    sigset_t ignored;
+
+    path[length > 0 ? length : 0] = 0;
+    if (chdir(start->folder) < 0) {
+        cannot_start(relay, start->folder);
+        return;
+    }
+    if (open_pipe(relay, 1, &relay->input, &theirs[0]) < 0
+        || open_pipe(relay, 0, &relay->output[1], &theirs[1]) < 0
+        || open_pipe(relay, 0, &relay->output[2], &theirs[2]) < 0
+        || (is_node_0 && open_pipe(relay, 0, &relay->listens, &theirs[3]) < 0)) {
+        cannot_start(relay, "pipes for ctrun");
+        return;
+    }
+    snprintf(workers, sizeof workers, slots ? "%d" : "-", slots);
+    snprintf(own, sizeof own, "CT_HOSTS_NODE=%d %d %s %d %s %s %d %d", start->nodes, start->first,
+             start->head, is_node_0 ? 0 : relay->port, workers, start->run_id, theirs[3],
+             start->terminals);
+    while (start->words[count])
+        count++;
+    variables = environment(start, own);
+    words = calloc((size_t)count + 2, sizeof *words);
+    if (variables && words) {
+        words[0] = path;
+        memcpy(words + 1, start->words, (size_t)count * sizeof *words);
+        signals_ignored(&ignored);
+        relay->pid = spawn(&(struct spawn_args){ .path = path,
+                                                 .argv = words,
+                                                 .envp = variables,
+                                                 .in = theirs[0],
+                                                 .out = theirs[1],
+                                                 .err = theirs[2],
+                                                 .ignored = &ignored,
+                                                 .keep = { theirs[3] } },
+                           &execed);
+    }
+    for (int i = 0; i < 4; i++)
+        if (theirs[i] >= 0)
+            close(theirs[i]);
+    free(variables);
+    free(words);
+    if (relay->pid > 0) {
+        watch_ctrun(relay);
+        return;
+    }
+    relay->pid = 0;
+    cannot_start(relay, path);
+}
+
+/* ---- Frames from the nodes behind this one ------------------------------------------ */
+
+static void from_branch(void *arg, struct branch *branch, const struct frame *frame)
+{
+    struct relay *relay = arg;
+
+    if (frame->node < branch->first || frame->node >= branch->first + branch->count)
+        return;
+    if (frame->type == FRAME_ENDED || frame->type == FRAME_LOST)
+        relay->lost_or_ended[frame->node - relay->start.first] = 1;
+    if (relay->up)
+        frame_send(relay->up, frame->type, frame->node, frame->number, frame->data, frame->size);
+    check_queue(relay);
+}
+
+static void branch_gone(void *arg, struct branch *branch, const char *why)
+{
+    struct relay *relay = arg;
+
+    for (int node = branch->first; node < branch->first + branch->count; node++)
+        if (!relay->lost_or_ended[node - relay->start.first] && relay->up)
+            frame_send(relay->up, FRAME_LOST, node, 0, why, strlen(why));
+    relay_end_if_done(relay);
+}
+
+static const struct branch_hooks branch_hooks = { from_branch, branch_gone };
+
+/* ---- Frames from the user's ctrun ---------------------------------------------------- */
+
+static void take_input(struct relay *relay, const struct frame *frame)
+{
+    if (frame->size == 0) {
+        relay->input_ends = 1;
+        if (relay->input && relay->untold == 0)
+            close_stream(&relay->input);
+    } else if (relay->input) {
+        relay->untold += frame->size;
+        bufferevent_write(relay->input, frame->data, frame->size);
+    } else {
+        up_send(relay, FRAME_TAKEN, (int)frame->size, NULL, 0); /* nobody reads it any more */
+    }
+}
+
+static void take_signal(struct relay *relay, int number)
+{
+    if (relay->pid > 0)
+        kill(relay->pid, number);
+    else if (!relay->ended
+             && (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT)) {
+        relay->told_to_stop = relay->ended = 1;
+        relay->code = 128 + number;
+        up_send(relay, FRAME_ENDED, relay->code, NULL, 0);
+        relay_end_if_done(relay);
+    }
+}
+
+static void take_start(struct relay *relay, const struct frame *frame)
+{
+    if (relay->has_start || start_read(&relay->start, frame->data, frame->size) < 0) {
+        event_base_loopbreak(relay->base);
+        return;
+    }
+    relay->has_start = 1;
+    relay->lost_or_ended = calloc((size_t)relay->start.hosts.count, 1);
+    up_send(relay, FRAME_STARTED, 0, CT_VERSION, strlen(CT_VERSION));
+    if (!relay->lost_or_ended
+        || (relay->start.hosts.count > 1
+            && branches_open(&relay->branches, relay->base, &relay->start, relay->start.first + 1,
+                             relay->start.hosts.count - 1, &branch_hooks, relay)
+                   < 0)) {
+        event_base_loopbreak(relay->base); /* the error is logged, and ssh shows it */
+        return;
+    }
+    if (relay->start.first == 0)
+        start_ctrun(relay);
+}
+
+static void take(struct relay *relay, const struct frame *frame)
+{
+    const int is_own =
+        relay->has_start && (frame->node == relay->start.first || frame->node == FRAME_ALL);
+
+    if (frame->type == FRAME_START) {
+        take_start(relay, frame);
+        return;
+    }
+    if (!relay->has_start)
+        return;
+    branches_send(&relay->branches, frame);
+    if (!is_own)
+        return;
+    if (frame->type == FRAME_PORT && !relay->port) {
+        relay->port = frame->number;
+        if (relay->start.first > 0 && !relay->ended)
+            start_ctrun(relay);
+    } else if (frame->type == FRAME_INPUT) {
+        take_input(relay, frame);
+    } else if (frame->type == FRAME_SIGNAL) {
+        take_signal(relay, frame->number);
+    }
+}
+
+/* ---- The connection ------------------------------------------------------------------ */
+
+/* What ctrun still writes is read and dropped. */
+static void connection_lost(struct relay *relay)
+{
+    close_stream(&relay->down);
+    close_stream(&relay->up);
+    branches_close(&relay->branches);
+    if (relay->pid > 0 && !relay->told_to_stop)
+        kill(relay->pid, SIGTERM);
+    relay->told_to_stop = 1;
+    if (relay->pid == 0)
+        relay->ended = 1;
+    relay_end_if_done(relay);
+}
+
+static void down_readable(struct bufferevent *down, void *arg)
+{
+    struct relay *relay = arg;
+    struct evbuffer *in = bufferevent_get_input(down);
+    struct frame frame;
+    int got = 0;
+
+    while (relay->down && (got = frame_peek(in, &frame)) > 0) {
+        take(relay, &frame);
+        if (relay->down)
+            frame_drop(in, &frame);
+    }
+    if (got < 0)
+        connection_lost(relay);
+}
+
+static void connection_event(struct bufferevent *which, short what, void *arg)
+{
+    (void)which;
+    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
+        connection_lost(arg);
+}
+
+/* All frames are sent when the queue is empty. */
+static void relay_end_if_done(struct relay *relay)
+{
+    if (relay->ended && !branches_alive(&relay->branches)
+        && (!relay->up || evbuffer_get_length(bufferevent_get_output(relay->up)) == 0))
+        event_base_loopbreak(relay->base);
+}
+
+static int relay_open(struct relay *relay)
+{
+    relay->base = event_base_new();
+    if (!relay->base)
+        return -1;
+    evutil_make_socket_nonblocking(STDIN_FILENO);
+    evutil_make_socket_nonblocking(STDOUT_FILENO);
+    relay->down = bufferevent_socket_new(relay->base, STDIN_FILENO, 0);
+    relay->up = bufferevent_socket_new(relay->base, STDOUT_FILENO, 0);
+    if (!relay->down || !relay->up)
+        return -1;
+    evtimer_assign(&relay->give_up, relay->base, stop_waiting, relay);
+    bufferevent_setcb(relay->down, down_readable, NULL, connection_event, relay);
+    bufferevent_setcb(relay->up, NULL, up_written, connection_event, relay);
+    bufferevent_setwatermark(relay->up, EV_WRITE, UP_LOW, 0);
+    bufferevent_enable(relay->down, EV_READ);
+    bufferevent_enable(relay->up, EV_WRITE);
+    return 0;
+}
+
+int remote_node(void)
+{
+    struct relay relay = { 0 };
+    sigset_t all;
+
+    sigfillset(&all); /* spawn() wants them blocked; none is for the relay but SIGKILL */
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    if (relay_open(&relay) < 0) {
+        log_line(LOG_ERROR, "out of memory");
+        return 1;
+    }
+    event_base_dispatch(relay.base);
+    close_stream(&relay.input);
+    close_stream(&relay.output[1]);
+    close_stream(&relay.output[2]);
+    close_stream(&relay.listens);
+    close_stream(&relay.down);
+    close_stream(&relay.up);
+    branches_close(&relay.branches);
+    start_free(&relay.start);
+    free(relay.lost_or_ended);
+    event_base_free(relay.base);
+    return relay.code;
+}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# ctrun --hosts: one job on several hosts by a real sshd on each.
+. "$CT_SOURCE/tests/e2e/lib.sh"
+. "$CT_SOURCE/tests/e2e/sshd.sh"
+unset "${!SLURM_@}"
+if ! sshds 4; then
+    echo "no sshd here, or no right to make hosts: nothing was tested"
+    exit 0
+fi
+export CT_SSH=$ssh OMP_NUM_THREADS=1 TMPDIR=/tmp
+on_h0() { timeout 60 ${on[0]} "$CTRUN" "$@" >.out 2>.err; code=$?; out=$(cat .out); err=$(cat .err); }
+cat >show.sh <<'EOF'
+echo "rank $RANK of $WORLD_SIZE: $LOCAL_RANK of $LOCAL_WORLD_SIZE on $(hostname) in $PWD, $1, $MINE"
+EOF
+
+MINE='a b' on_h0 --hosts=h0:2,h1,h2:2 sh show.sh 'x $HOME "y"' </dev/null
+expect "each host has its workers, in the order of the list; words, folder and variables are the user's" is "$code $(sorted "$out")" \
+    "0 rank 0 of 5: 0 of 2 on h0 in $PWD, x \$HOME \"y\", a b
+rank 1 of 5: 1 of 2 on h0 in $PWD, x \$HOME \"y\", a b
+rank 2 of 5: 0 of 1 on h1 in $PWD, x \$HOME \"y\", a b
+rank 3 of 5: 0 of 2 on h2 in $PWD, x \$HOME \"y\", a b
+rank 4 of 5: 1 of 2 on h2 in $PWD, x \$HOME \"y\", a b"
+expect "and nothing else is said" is "$err" ""
+
+printf '# mine\nh1 slots=2\nroot@h2:1\n\nh3\n' >hosts.txt
+printf '[ctrun]\nprefix = ${rank}@${hostname}:\n[env]\nMINE = of the file\n' >job.ini
+on_h0 --hostfile=hosts.txt sh -c 'echo $MINE' </dev/null
+expect "a host file; job.ini is read here and counts there" is "$code $(sorted "$out")" "0 0@h1:of the file
+1@h1:of the file
+2@h2:of the file
+3@h3:of the file"
+rm job.ini
+on_h0 --hosts='h[1-2]' --nproc-per-node=2 sh -c 'echo $RANK' </dev/null
+expect "a range, and so many workers on each" is "$code $(sorted "$out")" "0 0
+1
+2
+3"
+"$CT_BUILD/bin/hello" >/dev/null 2>&1 && on_h0 --hosts=h0:1,h1:2,h2:1 "$CT_BUILD/bin/hello" </dev/null
+expect "libct's ranks meet, also from this host" is "$code $(grep -c 'of 4: the sum is 10' <<<"$out")" "0 4"
+
+# ---- Input and output
+seq 100000 >numbers
+on_h0 --hosts=h1,h2 sh -c 'sum=$(cksum); [ $RANK = 0 ] && echo $sum || echo "rest: $sum"' <numbers
+expect "rank 0 has the standard input, the others none" is "$code $(sorted "$out")" "0 $(cksum <numbers)
+rest: $(cksum </dev/null)"
+on_h0 --hosts=h1,h2 --stdin=all cksum <numbers
+expect "--stdin=all: each has all of it" is "$code $out" "0 $(cksum <numbers)
+$(cksum <numbers)"
+on_h0 --hosts=h1,h2 --stdin=none cksum <numbers
+expect "--stdin=none: none has" is "$code $out" "0 $(cksum </dev/null)
+$(cksum </dev/null)"
+on_h0 --hosts=h1,h2 sh -c 'exec head -c 3' < <(yes)
+expect "a rank that reads no further ends the job all the same" is "$code" 0
+on_h0 --hosts=h1,h2,h3 seq 1 20000 </dev/null
+expect "lines of several hosts are not mixed, and none is lost" is "$code $(sort -n .out | uniq -c | awk '{print $1}' | sort -u) $(wc -l <.out)" "0 3 60000"
+out=
+on_h0 --hosts=h1,h2 sh -c 'printf "no end"; echo err >&2' </dev/null
+expect "a last line without an end, and standard error" is "$code $out $(sort -u .err)" "0 no endno end err"
+
+# ---- What goes wrong
+on_h0 --hosts=h1:2,h2:2 sh -c '[ $RANK = 3 ] && exit 7; exec sleep 1000' </dev/null
+expect "the exit code is that of the rank that failed first" is "$code" 7
+expect "named once by its own host" is "$(grep -c 'rank 3 (pid [0-9]*, local rank 1) exited with code 7, first of all' .err)" 1
+expect "and once for the others" is "$(grep -c 'node 1: rank 3 (pid [0-9]*) exited with code 7' .err)" 1
+on_h0 --hosts=h1,h9 touch ran </dev/null
+expect "a host that does not resolve is named" is "$code $(grep -c 'host h9 (node 1): ssh exited with 255 before ctrun was started there' .err)" "1 1"
+expect "and nothing ran" [ ! -e ran ]
+on_h0 --hosts=h1,nobody@h2 touch ran </dev/null
+expect "a host that refuses is named" is "$code $(grep -c 'host nobody@h2 (node 1): ssh exited with 255' .err) $(ls ran 2>&-)" "1 1 "
+on_h0 --hosts=h1,h2 ./nothing </dev/null
+expect "a program that is not there" is "$code" 127
+mkdir -p tmp/only-here
+${on[2]} mount -t tmpfs none "$work/tmp"
+${on[0]} sh -c "cd tmp/only-here && exec '$CTRUN' --hosts=h1,h2 true" </dev/null 2>.err
+expect "a folder that is not there" is "$? $(cat .err)" "1 ctrun: host h2 (node 1): $work/tmp/only-here: No such file or directory"
+for words in --standalone --node-rank=1 --rdzv-backend=c10d --nnodes=3; do
+    on_h0 --hosts=h1,h2 $words true </dev/null
+    expect "$words is refused" is "$code $(grep -c -- "$words" .err)" "2 1"
+done
+on_h0 --hosts=localhost,h1 true </dev/null
+expect "localhost is not where others find node 0" has "$code $err" "2 ctrun: --hosts: the first host is localhost"
+on_h0 --hosts=h1,h2:x true </dev/null
+expect "a slip of the fingers is named" has "$code $err" "2 ctrun: --hosts: 'h2:x': 'x' is no number of workers"
+printf '#!/bin/sh\necho welcome\nexec %s "$@"\n' "$ssh" >noisy.sh
+chmod +x noisy.sh
+on_h0 --hosts=h1,h2 --ssh="$PWD/noisy.sh" true </dev/null
+expect "a shell that prints is quoted" has "$code $err" "1 ctrun: host h1 (node 0): its shell printed 'welcome' before ctrun began"
+on_h0 --hosts=h1,h2 --ssh=no-such-ssh true </dev/null
+expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh, which starts ctrun on h1: No such file or directory (--ssh=COMMAND names another)"
+
+# ---- Nothing stays
+cat >stays.sh <<'EOF'
+touch "$(hostname).$RANK"
+trap 'touch "$(hostname).$RANK.term"; exit 0' TERM INT
+sleep 1000 & wait
+EOF
+begin() {
+    rm -f h?.?*
+    ${on[0]} "$CTRUN" --shutdown-timeout=5 --hosts=h1:1,h2:1,h3:1 sh stays.sh >.out 2>.err </dev/null &
+    front=$!
+    within 30 test -e h1.0 -a -e h2.1 -a -e h3.2
+}
+all_stopped() { [ -e h1.0.term -a -e h2.1.term -a -e h3.2.term ]; }
+none_left() { ! pgrep -f "$work/stays|sh stays[.]sh" >/dev/null && ! pgrep -f "hosts-node" >/dev/null; }
+begin
+secrets=$(for p in $(pgrep -f 'sh stays[.]sh'); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^CT_STORE_SECRET=//p'; done | sort -u)
+expect "each worker has the job's secret" matches "$secrets" '^[0-9a-f]{64}$'
+expect "which stands in no command line" lacks "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ')" "$secrets"
+kill -INT $front; wait $front; code=$?
+expect "SIGINT reaches all workers" all_stopped
+expect "and counts" is "$code" 130
+begin
+kill -KILL $front; wait $front 2>/dev/null
+expect "kill -9 of ctrun: all workers are told to stop" within 30 all_stopped
+begin
+kill -KILL "$(pgrep -f "ssh .* h2 exec sh" | head -1)"; wait $front; code=$?
+expect "an ssh that dies is named, and the job ends" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "143 1"
+expect "on all hosts" within 30 all_stopped
+expect "no process of the job is left" within 30 none_left
+no_sshds
+finish
