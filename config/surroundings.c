@@ -468,7 +468,7 @@ static enum outcome started_once(struct options *options, const struct row *row,
                                  char *error, size_t size)
 {
     static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
-                                           OPTION_RDZV_ENDPOINT, OPTION_RDZV_BACKEND };
+                                           OPTION_RDZV_ENDPOINT };
     struct nodes_range asked = { nodes, nodes };
     struct why why;
 
