@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
+#include <resolv.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +272,16 @@ static int loopback_is_down(void)
     return known && !(loopback.ifr_flags & IFF_UP);
 }
 
+/* Where name servers are silent, glibc tries each for 5 s twice, and so with each domain of a pod's
+ * four.  ctrun takes no signal meanwhile, and looks the name up again anyway. */
+static void look_up_quickly(void)
+{
+    if (res_init() < 0)
+        return;
+    _res.retrans = 2;
+    _res.retry = 1;
+}
+
 int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
                         const struct meeting *meeting)
 {
@@ -277,6 +289,8 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     int stopped = 0;
 
     plan(meet, options, meeting);
+    if (meeting->kind != MEET_ALONE)
+        look_up_quickly();
     if (is_this_host_only(meet->address) && loopback_is_down()) {
         log_line(LOG_ERROR, "%s: the loopback interface is down (ip link set lo up)",
                  meet->address);
