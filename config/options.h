@@ -23,6 +23,7 @@ struct setting {
     const char *text;     /* NULL: none given, and no default */
     const char *variable; /* FROM_ENVIRONMENT */
     int line;             /* FROM_FILE */
+    const char *set_by;   /* the scheduler or launcher that set the variable; NULL: the user */
 };
 
 /* What surroundings.c found. */

@@ -11,6 +11,9 @@
 #include "config/rendezvous_options.h"
 #include "runtime/store/server/server.h"
 
+/* What a node waits for is said after this time, and again after that. */
+enum { FIRST_WORD_MS = 5000, NEXT_WORD_MS = 30000 };
+
 struct job_rendezvous {
     int is_coordinator;  /* this ctrun is */
     int is_elastic;      /* nodes come and go */
@@ -19,6 +22,7 @@ struct job_rendezvous {
     int own_store;       /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */
     char address[256];   /* MASTER_ADDR */
     char elsewhere[256]; /* where we listen instead, since that is no address of this host; "" */
+    int has_no_address;  /* it was none of any host's then: the name did not resolve */
     int port;            /* MASTER_PORT; true from here on, the socket is ours */
     char run_id[256];
     char generation[17]; /* CT_GENERATION: new each round */

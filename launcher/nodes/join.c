@@ -16,9 +16,6 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define FIRST_WORD_MS 5000
-#define NEXT_WORD_MS 30000
-
 /* ---- Enough nodes? ------------------------------------------------------------ */
 
 /* A tick each second, and one at the end of the last call. */
@@ -194,10 +191,11 @@ static void say_missing(const struct coordinator *c, int seconds)
     list_missing(c, missing, sizeof missing);
     if (*c->meet->elsewhere)
         log_line(LOG_WARN,
-                 "waiting %d s: %d/%d nodes are here, at %s port %d; missing --node-rank %s; %s is "
-                 "no address of this host: is --node-rank=0 right?",
+                 "waiting %d s: %d/%d nodes are here, at %s port %d; missing --node-rank %s; %s %s",
                  seconds, c->count, c->max, c->meet->elsewhere, c->meet->port, missing,
-                 c->meet->address);
+                 c->meet->address,
+                 c->meet->has_no_address ? "did not resolve here: is it node 0's host?"
+                                         : "is no address of this host: is --node-rank=0 right?");
     else
         log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
                  seconds, c->count, c->max, c->meet->address, c->meet->port, missing);

@@ -236,8 +236,6 @@ void node_link_close(struct node_link *link)
  * before the nodes have met.  The pauses grow from 10 ms to a second. */
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
-#define FIRST_WORD_MS 5000
-#define NEXT_WORD_MS 30000
 
 /* A wrong secret stays wrong.  After any other error node 0 may just not be up yet. */
 static void try_to_connect(evutil_socket_t ignored, short what, void *arg)

@@ -12,15 +12,15 @@
 
 /* Listens on host (NULL: all interfaces, one dual-stack socket where there is IPv6) and port (0:
  * the kernel chooses, see socket_port()).  If the port is in use, the error names the process that
- * has it. */
+ * has it; if the name does not resolve, errno is ENOENT. */
 ct_status socket_listen(const char *host, int port, int *fd);
 int socket_port(int fd);        /* a TCP socket's own port */
 int socket_stays_here(int fd);  /* both ends of a TCP connection have the same address */
 int socket_is_loopback(int fd); /* its own address is one of the loopback */
 
 /* Connects by the deadline and tries each address of the name.  A refused connection is retried
- * (after 10 ms, growing to 500 ms), since the peer may be starting.  The error names host, port,
- * the last cause and the time. */
+ * (after 10 ms, growing to 500 ms), since the peer may be starting, and so is a name that does not
+ * resolve, for 5 minutes.  The error names host, port, the last cause and the time. */
 ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd);
 
 /* The same, but each address is tried once: for a peer that listened before.  CT_ERR_PEER. */

@@ -4,6 +4,7 @@
  * One connection, one operation at a time: begin() locks the mutex, end() unlocks it.  A key is
  * sent as "/" + key; get is WAIT, then GET.  ct_store_tcp() with is_master starts the server first.
  */
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -595,6 +596,8 @@ ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms
                        host ? host : "NULL", port);
     if (is_master) {
         status = socket_listen(host, port, &fd);
+        if (status != CT_OK && errno == ENOENT) /* our own name, which has no address yet */
+            status = socket_listen(NULL, port, &fd);
         if (status == CT_OK) {
             port = socket_port(fd);
             status = store_thread_start(fd, &server);
