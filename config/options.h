@@ -28,6 +28,7 @@ struct setting {
 /* What surroundings.c found. */
 struct surroundings {
     int srun_nodes;      /* ctrun starts itself on so many nodes by srun; 0: it does not */
+    int behind_srun;     /* so this one was started: a SIGINT that comes by srun means SIGTERM */
     char texts[10][300]; /* of the settings that it gave */
     int used;
 };

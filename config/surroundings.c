@@ -7,6 +7,9 @@
  * several (sbatch, PBS, LSF, Grid Engine): the row says which nodes, and ctrun starts itself on
  * them, by srun or as --hostfile does.
  *
+ * In Slurm each node has as many workers as the job has tasks there.  Where that is one, or was not
+ * said, it has as many as it has GPUs.
+ *
  * A ctrun that a worker started (TORCHELASTIC_RUN_ID) is a job of its own: nothing is read. */
 #include "config/surroundings.h"
 
@@ -41,9 +44,11 @@ struct row {
         const char *variable;
         reader *read;
     } told[TOLD];
+    const char *gpus;   /* the variable that says how many workers, where WORKERS does not */
+    const char *number; /* the variable that numbers the ctruns it started */
     const char *tasks,
         *all_nodes;   /* variables: so many ctruns on so many nodes; NULL: one a node */
-    const char *once; /* how it starts one ctrun a node, where it started several */
+    const char *once; /* how it starts one ctrun a node, where it started several; %d: nodes */
     int is_srun;      /* of the second kind: srun starts the nodes */
     int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
 };
@@ -96,7 +101,7 @@ static int tasks_here(const char *value, char *text, size_t size)
     const int tasks = slurm_tasks_of_node(value, number_of("SLURM_NODEID"));
 
     snprintf(text, size, "%d", tasks);
-    return tasks > 0 ? 0 : -1;
+    return tasks > (number_of("SLURM_GPUS_ON_NODE") > 0) ? 0 : -1;
 }
 
 /* In a job that did not say how many tasks it has, Slurm counts processors. */
@@ -224,10 +229,10 @@ static int pbs_tmrsh(const char *value, char *text, size_t size)
 /* ---- Rows ------------------------------------------------------------------------ */
 
 /* The shell of `srun --pty`, and of salloc where it is a step, has the step's variables, but a
- * ctrun typed there is started once. */
+ * ctrun typed there is started once.  `srun --pty ctrun` is a task itself, and no such shell. */
 static int in_a_shell(void)
 {
-    return !variable("CT_SLOTS")
+    return !getenv("CT_SLOTS") && number_of("SLURM_TASK_PID") != getpid()
            && ((variable("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0)
                || isatty(STDIN_FILENO));
 }
@@ -260,14 +265,18 @@ static const struct row rows[] = {
                 [PORT] = { "SLURM_JOB_ID", slurm_port },
                 [WORKERS] = { "CT_SLOTS", tasks_here },
                 [RUN_ID] = { "SLURM_JOB_ID", slurm_run_id } },
+      .gpus = "SLURM_GPUS_ON_NODE",
+      .number = "SLURM_PROCID",
       .tasks = "SLURM_STEP_NUM_TASKS",
       .all_nodes = "SLURM_STEP_NUM_NODES",
-      .once = "srun --ntasks-per-node=1" },
+      .once = "srun --ntasks=%d --ntasks-per-node=1" }, /* the second is ignored without the first
+                                                           where sbatch said --ntasks */
     { .name = "sbatch or salloc",
       .present = "SLURM_JOB_ID",
       .is_here = is_batch_script,
       .told = { [NODES] = { "SLURM_JOB_NUM_NODES", as_it_is },
                 [WORKERS] = { "SLURM_TASKS_PER_NODE", tasks_if_asked } },
+      .gpus = "SLURM_GPUS_ON_NODE",
       .is_srun = 1 },
     { .name = "LeaderWorkerSet",
       .present = "LWS_LEADER_ADDRESS",
@@ -309,6 +318,7 @@ static const struct row rows[] = {
       .told = { [NODES] = { "FLUX_JOB_NNODES", as_it_is },
                 [NODE] = { "FLUX_TASK_RANK", as_it_is },
                 [RUN_ID] = { "FLUX_JOB_ID", as_it_is } },
+      .number = "FLUX_TASK_RANK",
       .tasks = "FLUX_JOB_SIZE",
       .all_nodes = "FLUX_JOB_NNODES",
       .once = "flux run --tasks-per-node=1" },
@@ -316,11 +326,13 @@ static const struct row rows[] = {
       .present = "OMPI_COMM_WORLD_RANK",
       .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", as_it_is },
                 [NODE] = { "OMPI_COMM_WORLD_RANK", as_it_is } },
+      .number = "OMPI_COMM_WORLD_LOCAL_RANK",
       .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
       .once = "mpirun -N 1" },
     { .name = "mpiexec",
       .present = "PMI_RANK",
       .told = { [NODES] = { "PMI_SIZE", as_it_is }, [NODE] = { "PMI_RANK", as_it_is } },
+      .number = "MPI_LOCALRANKID",
       .tasks = "MPI_LOCALNRANKS",
       .once = "mpiexec -ppn 1" },
 };
@@ -366,6 +378,17 @@ static void give(struct options *options, enum option option, const char *text, 
     options->settings[option] = (struct setting){ FROM_ENVIRONMENT, s->texts[s->used++], from, 0 };
 }
 
+static void give_workers(struct options *options, const struct row *row)
+{
+    const char *value = variable(row->told[WORKERS].variable);
+    char text[32];
+
+    if (value && row->told[WORKERS].read(value, text, sizeof text) == 0)
+        give(options, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+    else if (number_of(row->gpus) > 0)
+        give(options, OPTION_NPROC_PER_NODE, variable(row->gpus), row->gpus);
+}
+
 /* Elastic nodes meet at node 0's host, and get their numbers there. */
 static void give_endpoint(struct options *options, const struct row *row)
 {
@@ -386,11 +409,12 @@ static void give_all(struct options *options, const struct row *row)
     const int endpoint = elastic || is_given(options, OPTION_RDZV_ENDPOINT);
     char text[sizeof options->surroundings.texts[0]];
 
+    give_workers(options, row);
     for (enum told i = 0; i < TOLD; i++) {
         const char *value = variable(row->told[i].variable);
 
-        if (!value || (endpoint && (i == HEAD || i == PORT)) || (elastic && i == NODE)
-            || row->told[i].read(value, text, sizeof text) < 0)
+        if (!value || i == WORKERS || (endpoint && (i == HEAD || i == PORT))
+            || (elastic && i == NODE) || row->told[i].read(value, text, sizeof text) < 0)
             continue;
         give(options, option_of[i], text, row->told[i].variable);
     }
@@ -398,16 +422,20 @@ static void give_all(struct options *options, const struct row *row)
         give_endpoint(options, row);
 }
 
-/* Each would be a job of its own, and each would succeed. */
+/* Each would be a job of its own, and each would succeed.  The first says it for all. */
 static enum outcome refuse_tasks(const struct row *row, char *error, size_t size)
 {
     const int tasks = number_of(row->tasks);
     const int nodes = row->all_nodes ? number_of(row->all_nodes) : 1;
+    char once[64];
 
+    snprintf(once, sizeof once, row->once, nodes);
     snprintf(error, size,
              "%s started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
              "own: for one job, one task a node: %s ctrun ...; for %d jobs, --standalone",
-             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", row->once, tasks);
+             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", once, tasks);
+    if (number_of(row->number) != 0)
+        *error = 0;
     return OPTIONS_WRONG;
 }
 
@@ -420,8 +448,10 @@ static enum outcome started_on_each(struct options *options, const struct row *r
             return OPTIONS_RUN; /* the user's own arrangement */
         return refuse_tasks(row, error, size);
     }
-    if (nodes == 1 || !nodes_fit(options, nodes))
+    if (nodes == 1 || !nodes_fit(options, nodes)) {
+        give_workers(options, row);
         return OPTIONS_RUN;
+    }
     give_all(options, row);
     if (is_given(options, OPTION_MASTER_ADDR) || is_given(options, OPTION_RDZV_ENDPOINT))
         return OPTIONS_RUN;
@@ -437,9 +467,8 @@ static enum outcome started_once(struct options *options, const struct row *row,
                                  char *error, size_t size)
 {
     static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
-                                           OPTION_RDZV_ENDPOINT, OPTION_RDZV_BACKEND };
+                                           OPTION_RDZV_ENDPOINT };
     struct nodes_range asked = { nodes, nodes };
-    char text[32];
     struct why why;
 
     for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
@@ -448,16 +477,26 @@ static enum outcome started_once(struct options *options, const struct row *row,
     if (is_given(options, OPTION_NNODES)
         && parse_nnodes(options->settings[OPTION_NNODES].text, &asked, &why) < 0)
         return OPTIONS_RUN; /* which is refused when all options are parsed */
-    if (asked.max > nodes) {
+    if (asked.min > nodes) {
         snprintf(error, size, "--nnodes=%s: the Slurm job %s has %d %s",
                  options->settings[OPTION_NNODES].text, variable(row->present), nodes,
                  nodes == 1 ? "node" : "nodes");
         return OPTIONS_WRONG;
     }
+    if (number_of("SLURM_HET_SIZE") > 1 && !is_given(options, OPTION_NNODES)) {
+        snprintf(error, size,
+                 "SLURM_HET_SIZE=%d: ctrun starts itself on the nodes of one component only; srun "
+                 "--het-group=0-%d ./app starts the ranks of all, and ctrun --nnodes=%d uses the "
+                 "first component",
+                 number_of("SLURM_HET_SIZE"), number_of("SLURM_HET_SIZE") - 1, nodes);
+        return OPTIONS_WRONG;
+    }
+    if (asked.max > nodes)
+        asked.max = nodes;
     if (asked.max > 1)
         options->surroundings.srun_nodes = asked.max;
-    else if (row->told[WORKERS].read(variable(row->told[WORKERS].variable), text, sizeof text) == 0)
-        give(options, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+    else
+        give_workers(options, row);
     return OPTIONS_RUN;
 }
 
@@ -466,6 +505,7 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
     const struct row *row = find_row();
     int nodes = 0;
 
+    options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
     if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID")
         || is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
         return OPTIONS_RUN;

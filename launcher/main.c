@@ -34,7 +34,8 @@ static void fill_standard_descriptors(void)
 
 static int refuse(const char *error)
 {
-    log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
+    if (*error) /* else another ctrun of the step says it */
+        log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
     report_own_fault(error);
     return 2;
 }
@@ -42,6 +43,8 @@ static int refuse(const char *error)
 /* On several nodes where nothing but this ctrun was started.  -1: it is a node itself. */
 static int start_elsewhere(const struct options *options, char **words)
 {
+    if (remote_slurm_ask(options) < 0)
+        return 1;
     if (options->surroundings.srun_nodes == 0)
         return -1;
     if (!options->explain && !options->dry_run)

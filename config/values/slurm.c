@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FIRST_PORT 20480 /* up to 28671: Linux begins its own at 32768, and few services are here \
-                          */
+#define FIRST_PORT                                                                 \
+    20480 /* up to 28671: Linux begins its own at 32768, and few services are here \
+           */
 #define PORTS 8192
 
 int slurm_step_port(void)
