@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_launcher_env.c - each launcher's variables, and each way to get them wrong. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/bootstrap/launcher_env.h"
 #include "tests/harness.h"
