@@ -14,6 +14,7 @@
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,14 @@ static int prepare_environment(const struct options *options)
 
 static _Noreturn void child(const struct options *options, char **words, const sigset_t *before)
 {
+    const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+    /* Slurm signals the batch script's process group at the job's end.  An srun in it would stop
+     * to pass on what the workers print while they save. */
+    if (terminal < 0)
+        setpgid(0, 0);
+    else
+        close(terminal);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* srun ends the step */
     sigprocmask(SIG_SETMASK, before, NULL);
     execvp(words[0], words);
