@@ -28,7 +28,7 @@ result() {
     within 60 is_over
     out=$(cat job.out) err=$(cat job.err) code=$(sed -n 's/^code //p' job.out | tail -1)
 }
-is_over() { [ -z "$($login squeue -h -j "$id" 2>/dev/null)" ]; }
+is_over() { listed=$($login squeue -h -j "$id" 2>/dev/null) && [ -z "$listed" ]; }
 job() { start "$@"; result; }
 ranks() { for ((r = 0; r < $1; r++)); do echo "rank $r of $1: the sum is $(($1 * ($1 + 1) / 2))"; done; }
 says() { grep -q "$1" job.out 2>/dev/null; }
@@ -83,13 +83,13 @@ expect "a failed rank's code is ctrun's" is "$code" 3
 expect "and is said once" is "$(grep -c 'ctrun: rank 3 .* exited with code 3, first of all' job.err)" 1
 expect "on no node anything is left" eval '! pgrep -f "sleep 1$$"'
 start "$two" "ctrun ./stop model.txt 10"
-within 30 says "from step"
+within 30 says "from step" && sleep 1 # all ranks have called ct_should_stop()
 $login scancel "$id"
 result
 expect "scancel: the ranks stop at a step and save" [ -s model.txt ]
 expect "and nothing is left" nothing_left stop
 start "$two" 'ctrun ./stop model.txt 10 & wait_for=$!; while [ ! -e now ]; do sleep 0.1; done; kill -TERM $wait_for; wait $wait_for'
-within 30 says "from step"
+within 30 says "from step" && sleep 1 # all ranks have called ct_should_stop()
 touch now
 result
 expect "so they do when ctrun itself is told" has "$out" "saved at step"
@@ -117,10 +117,11 @@ rm model.txt stop job.out
 printf '#!/bin/sh\n[ ${SLURM_RESTART_COUNT:-0} = 0 ] && set -- "$1" 10\nexec "%s/bin/stop" "$@"\n' "$CT_BUILD" >stop # first slow, then fast
 chmod +x stop
 id=$($login sbatch --parsable -o job.out -e job.err page.2)
-within 30 says "from step"
+within 30 says "from step" && sleep 1 # all ranks have called ct_should_stop()
 $login scancel --signal=TERM "$id"
 within 30 eval '$login scontrol show job "$id" | grep -q JobState=PENDING'
 within 30 eval '$login scontrol update jobid="$id" StartTime=now' # else two minutes later
+within 60 says "done at"
 result
 expect "a job that saved goes back into the queue, and goes on where it was" matches "$(tr '\n' ' ' <job.out)" \
     '^run 0 from step 0 saved at step ([0-9]+): .* run 1 from step ([0-9]+) done at step 2000'

@@ -38,14 +38,14 @@ NodeName=h[1-2] CPUs=4 State=UNKNOWN
 PartitionName=p Nodes=h[1-2] Default=YES OverSubscribe=FORCE State=UP
 EOF
     export SLURM_CONF=$s/slurm.conf
-    munged --force --foreground --key-file="$s/munge.key" --socket="$s/munge.socket" --pid-file="$s/munge.pid" \
+    setpriv --pdeathsig KILL munged --force --foreground --key-file="$s/munge.key" --socket="$s/munge.socket" --pid-file="$s/munge.pid" \
         --log-file="$s/munge.log" --seed-file="$s/munge.seed" >/dev/null 2>&1 &
     slurm_pids+=($!)
     within 20 test -S "$s/munge.socket" || return
-    ${on[0]} slurmctld -D >/dev/null 2>&1 &
+    setpriv --pdeathsig KILL ${on[0]} slurmctld -D >/dev/null 2>&1 &
     slurm_pids+=($!)
     for i in 1 2; do
-        ${on[$i]} slurmd -D -N h$i >/dev/null 2>&1 &
+        setpriv --pdeathsig KILL ${on[$i]} slurmd -D -N h$i >/dev/null 2>&1 &
         slurm_pids+=($!)
     done
     within 60 nodes_idle
