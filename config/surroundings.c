@@ -7,6 +7,9 @@
  * several (sbatch, PBS, LSF, Grid Engine): the row says which nodes, and ctrun starts itself on
  * them, by srun or as --hostfile does.
  *
+ * In Slurm each node has as many workers as the job has tasks there.  Where that is one, or was not
+ * said, it has as many as it has GPUs.
+ *
  * A ctrun that a worker started (TORCHELASTIC_RUN_ID) is a job of its own: nothing is read. */
 #include "config/surroundings.h"
 
@@ -42,9 +45,11 @@ struct row {
         const char *variable;
         reader *read;
     } told[TOLD];
+    const char *gpus;   /* the variable that says how many workers, where WORKERS does not */
+    const char *number; /* the variable that numbers the ctruns it started */
     const char *tasks,
         *all_nodes;   /* variables: so many ctruns on so many nodes; NULL: one a node */
-    const char *once; /* how it starts one ctrun a node, where it started several */
+    const char *once; /* how it starts one ctrun a node, where it started several; %d: nodes */
     int is_srun;      /* of the second kind: srun starts the nodes */
     int shows_all;    /* its output is that of all nodes */
     int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
@@ -122,7 +127,7 @@ static int tasks_here(const char *value, char *text, size_t size)
     const int tasks = slurm_tasks_of_node(value, number_of("SLURM_NODEID"));
 
     snprintf(text, size, "%d", tasks);
-    return tasks > 0 ? 0 : -1;
+    return tasks > (number_of("SLURM_GPUS_ON_NODE") > 0) ? 0 : -1;
 }
 
 /* In a job that did not say how many tasks it has, Slurm counts processors. */
@@ -275,10 +280,10 @@ static int pbs_tmrsh(const char *value, char *text, size_t size)
 /* ---- Rows ------------------------------------------------------------------------ */
 
 /* The shell of `srun --pty`, and of salloc where it is a step, has the step's variables, but a
- * ctrun typed there is started once. */
+ * ctrun typed there is started once.  `srun --pty ctrun` is a task itself, and no such shell. */
 static int in_a_shell(void)
 {
-    return !variable("CT_SLOTS")
+    return !getenv("CT_SLOTS") && number_of("SLURM_TASK_PID") != getpid()
            && ((variable("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0)
                || isatty(STDIN_FILENO));
 }
@@ -321,15 +326,19 @@ static const struct row rows[] = {
                 [PORT] = { "SLURM_JOB_ID", slurm_port },
                 [WORKERS] = { "CT_SLOTS", tasks_here },
                 [RUN_ID] = { "SLURM_JOB_ID", slurm_run_id } },
+      .gpus = "SLURM_GPUS_ON_NODE",
+      .number = "SLURM_PROCID",
       .tasks = "SLURM_STEP_NUM_TASKS",
       .all_nodes = "SLURM_STEP_NUM_NODES",
-      .once = "srun --ntasks-per-node=1",
+      .once = "srun --ntasks=%d --ntasks-per-node=1", /* the second is ignored without the first
+                                                         where sbatch said --ntasks */
       .shows_all = 1 },
     { .name = "sbatch or salloc",
       .present = "SLURM_JOB_ID",
       .is_here = is_batch_script,
       .told = { [NODES] = { "SLURM_JOB_NUM_NODES", a_count },
                 [WORKERS] = { "SLURM_TASKS_PER_NODE", tasks_if_asked } },
+      .gpus = "SLURM_GPUS_ON_NODE",
       .is_srun = 1 },
     { .name = "LeaderWorkerSet",
       .present = "LWS_LEADER_ADDRESS",
@@ -384,6 +393,7 @@ static const struct row rows[] = {
       .told = { [NODES] = { "FLUX_JOB_NNODES", a_count },
                 [NODE] = { "FLUX_TASK_RANK", an_index },
                 [RUN_ID] = { "FLUX_JOB_ID", as_it_is } },
+      .number = "FLUX_TASK_RANK",
       .tasks = "FLUX_JOB_SIZE",
       .all_nodes = "FLUX_JOB_NNODES",
       .once = "flux run --tasks-per-node=1" },
@@ -391,12 +401,14 @@ static const struct row rows[] = {
       .present = "OMPI_COMM_WORLD_RANK",
       .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", a_count },
                 [NODE] = { "OMPI_COMM_WORLD_RANK", an_index } },
+      .number = "OMPI_COMM_WORLD_LOCAL_RANK",
       .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
       .once = "mpirun -N 1",
       .shows_all = 1 },
     { .name = "mpiexec",
       .present = "PMI_RANK",
       .told = { [NODES] = { "PMI_SIZE", a_count }, [NODE] = { "PMI_RANK", an_index } },
+      .number = "MPI_LOCALRANKID",
       .tasks = "MPI_LOCALNRANKS",
       .once = "mpiexec -ppn 1" },
 };
@@ -461,6 +473,8 @@ static void give_workers(struct options *options, const struct row *row)
 
     if (value && row->told[WORKERS].read(value, text, sizeof text) == 0)
         give(options, row, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+    else if (number_of(row->gpus) > 0)
+        give(options, row, OPTION_NPROC_PER_NODE, variable(row->gpus), row->gpus);
 }
 
 /* Elastic nodes meet at node 0's host, and get their numbers there. */
@@ -483,11 +497,12 @@ static enum outcome give_all(struct options *options, const struct row *row, cha
     const int endpoint = elastic || is_given(options, OPTION_RDZV_ENDPOINT);
     char text[sizeof options->surroundings.texts[0]];
 
+    give_workers(options, row);
     for (enum told i = 0; i < TOLD; i++) {
         int got;
 
-        if (is_given(options, option_of[i]) || (endpoint && (i == HEAD || i == PORT))
-            || (elastic && i == NODE))
+        if (is_given(options, option_of[i]) || i == WORKERS
+            || (endpoint && (i == HEAD || i == PORT)) || (elastic && i == NODE))
             continue;
         if ((got = ask(row, i, text, sizeof text, error, size)) < 0)
             return OPTIONS_WRONG;
@@ -499,16 +514,20 @@ static enum outcome give_all(struct options *options, const struct row *row, cha
     return OPTIONS_RUN;
 }
 
-/* Each would be a job of its own, and each would succeed. */
+/* Each would be a job of its own, and each would succeed.  The first says it for all. */
 static enum outcome refuse_tasks(const struct row *row, char *error, size_t size)
 {
     const int tasks = number_of(row->tasks);
     const int nodes = row->all_nodes ? number_of(row->all_nodes) : 1;
+    char once[64];
 
+    snprintf(once, sizeof once, row->once, nodes);
     snprintf(error, size,
              "%s started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
              "own: for one job, one task a node: %s ctrun ...; for %d jobs, --standalone",
-             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", row->once, tasks);
+             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", once, tasks);
+    if (number_of(row->number) != 0)
+        *error = 0;
     return OPTIONS_WRONG;
 }
 
@@ -576,12 +595,12 @@ static enum outcome started_on_each(struct options *options, const struct row *r
             return OPTIONS_RUN; /* the user's own arrangement */
         return refuse_tasks(row, error, size);
     }
-    if (nodes == 1) {
+    if (nodes_asked(options, nodes, &asked) < 0)
+        return OPTIONS_RUN;
+    if (asked.max == 1 || nodes == 1) {
         give_workers(options, row);
         return OPTIONS_RUN;
     }
-    if (nodes_asked(options, nodes, &asked) < 0 || asked.max == 1)
-        return OPTIONS_RUN;
     if (nodes < asked.min || nodes > asked.max)
         return is_by_hand(options) ? OPTIONS_RUN : refuse_nnodes(options, row, nodes, error, size);
     if (give_all(options, row, error, size) != OPTIONS_RUN)
@@ -600,12 +619,22 @@ static enum outcome started_once(struct options *options, const struct row *row,
 
     if (is_by_hand(options) || nodes_asked(options, nodes, &asked) < 0)
         return OPTIONS_RUN;
-    if (asked.max > nodes) {
+    if (asked.min > nodes) {
         snprintf(error, size, "--nnodes=%s: the Slurm job %s has %d %s",
                  options->settings[OPTION_NNODES].text, variable(row->present), nodes,
                  nodes == 1 ? "node" : "nodes");
         return OPTIONS_WRONG;
     }
+    if (number_of("SLURM_HET_SIZE") > 1 && !is_given(options, OPTION_NNODES)) {
+        snprintf(error, size,
+                 "SLURM_HET_SIZE=%d: ctrun starts itself on the nodes of one component only; srun "
+                 "--het-group=0-%d ./app starts the ranks of all, and ctrun --nnodes=%d uses the "
+                 "first component",
+                 number_of("SLURM_HET_SIZE"), number_of("SLURM_HET_SIZE") - 1, nodes);
+        return OPTIONS_WRONG;
+    }
+    if (asked.max > nodes)
+        asked.max = nodes;
     if (asked.max > 1)
         options->surroundings.srun_nodes = asked.max;
     else
@@ -620,6 +649,7 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
     char text[32] = "";
     int nodes;
 
+    options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
     if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID"))
         return OPTIONS_RUN;
     if (variable("CT_HOSTS_NODE"))

@@ -402,7 +402,9 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     while (job->state != DONE && read(fd, &info, sizeof info) == sizeof info) {
-        const int number = (int)info.ssi_signo;
+        const int number = job->options->surroundings.behind_srun && info.ssi_signo == SIGINT
+                               ? SIGTERM
+                               : (int)info.ssi_signo;
 
         if (number == SIGCHLD)
             reap(job, (pid_t)info.ssi_pid);

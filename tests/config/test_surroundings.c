@@ -171,7 +171,7 @@ static void several_tasks_on_a_node_are_refused_with_what_to_write(void **state)
     (void)state;
     refuses(STEP "SLURM_NODEID=1 SLURM_STEP_NUM_TASKS=4", "",
             "srun started ctrun as 4 tasks on 2 nodes");
-    refuses("FLUX_JOB_ID=f2 FLUX_JOB_SIZE=4 FLUX_JOB_NNODES=2 FLUX_TASK_RANK=3", "",
+    refuses("FLUX_JOB_ID=f2 FLUX_JOB_SIZE=4 FLUX_JOB_NNODES=2 FLUX_TASK_RANK=0", "",
             "flux run --tasks-per-node=1 ctrun");
     refuses("OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_SIZE=2", "",
             "mpirun started ctrun as 2 tasks on 1 node");

@@ -39,6 +39,8 @@ static const char *const names[] = {
     "SLURM_STEP_NUM_NODES",
     "SLURM_STEP_NODELIST",
     "SLURM_NODEID",
+    "SLURM_DISTRIBUTION",
+    "SLURM_HOSTFILE",
     "CT_FAULT",
 };
 enum { NAMES = sizeof names / sizeof *names };
