@@ -175,7 +175,7 @@ static void several_tasks_on_a_node_are_refused_with_what_to_write(void **state)
             "flux run --tasks-per-node=1 ctrun");
     refuses("OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_SIZE=2", "",
             "mpirun started ctrun as 2 tasks on 1 node");
-    refuses("PMI_SIZE=4 PMI_RANK=3 MPI_LOCALNRANKS=2 MPI_LOCALRANKID=1", "",
+    refuses("PMI_SIZE=4 PMI_RANK=2 MPI_LOCALNRANKS=2 MPI_LOCALRANKID=0", "",
             "mpiexec -ppn 1 ctrun");
 }
 

@@ -20,7 +20,7 @@ rank 1 of 5: 1 of 2 on h0 in $PWD, x \$HOME \"y\", a b
 rank 2 of 5: 0 of 1 on h1 in $PWD, x \$HOME \"y\", a b
 rank 3 of 5: 0 of 2 on h2 in $PWD, x \$HOME \"y\", a b
 rank 4 of 5: 1 of 2 on h2 in $PWD, x \$HOME \"y\", a b"
-expect "and nothing else is said" is "$err" ""
+expect "and nothing else is said" is "$(grep -v "waiting [0-9]* s" <<<"$err")" "" # which a busy machine may have it say
 
 printf '# mine\nh1 slots=2\nroot@h2:1\n\nh3\n' >hosts.txt
 printf '[ctrun]\nprefix = ${rank}@${hostname}:\n[env]\nMINE = of the file\n' >job.ini
