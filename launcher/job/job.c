@@ -234,8 +234,9 @@ void job_worker_died(void *arg, const struct worker *worker)
 {
     struct job *job = arg;
     struct control_death death;
-    const struct pmi_fault *fault = pmi_server_ended(
-        &job->pmi, worker->local_rank, worker->how == CLD_EXITED && worker->code == 0);
+    const struct pmi_fault *fault = /* one that obeys a signal with exit code 0 has none */
+        pmi_server_ended(&job->pmi, worker->local_rank,
+                         worker->how == CLD_EXITED && worker->code == 0 && !worker->asked);
 
     if (fault)
         job->workers[worker->local_rank].fault = *fault;
@@ -309,16 +310,17 @@ static void found_fault(void *arg, int local_rank)
     job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
 }
 
+/* If its own node has a failure to report, too, that one counts: it was sent before. */
 static void found_gone(void *arg, int rank, const char *what)
 {
     struct job *job = arg;
-    struct failure failure = { rank, 1, 0, NULL, 1 };
+    struct failure failure = { rank, 1, !job->for_good && job->options->restart.exits[1], NULL, 0 };
     char words[160];
 
     if (job->state != RUNNING)
         return;
     snprintf(words, sizeof words, "rank %d %s", rank, what);
-    log_line(LOG_ERROR, "%s: the job is stopped", words);
+    log_line(LOG_ERROR, "%s", words);
     failure.what = words;
     job_event(job, TOLD_TO_STOP);
     job->nodes->ops->failed(job->nodes, &failure);

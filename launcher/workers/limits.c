@@ -57,7 +57,7 @@ static int streams_of(const struct options *options)
 static int check_descriptors(const struct options *options, int size, long clients, long limit)
 {
     const char *plural = size == 1 ? "" : "s";
-    const int pmi = options->mpi != MPI_NONE; /* which program it is, is not known yet */
+    const int pmi = options->mpi == MPI_PMI; /* which program it is, is not known yet */
     long needed = OWN + (long)size * (1 + pmi + streams_of(options));
 
     if (needed + clients + PLENTY <= limit)

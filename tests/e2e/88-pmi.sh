@@ -62,6 +62,8 @@ expect "exit 0 without MPI_Finalize is a failure" is "$code" 1
 expect "with its rank" has "$err" "exited with code 0 without MPI_Finalize"
 run --nproc-per-node=3 --mpi=pmi "$pmi" leaves 1 5
 expect "another exit is as ever" is "$code" 5
+run --nproc-per-node=3 --mpi=pmi "$pmi" obeys 2 5
+expect "ranks that obey SIGTERM with exit 0 have not failed" has "$code $err" "<NO_OTHER_FAILURES>"
 run --nproc-per-node=3 --mpi=pmi "$pmi" absent 1
 expect "a rank that exits without MPI_Init leaves no job that hangs" is "$code" 1
 expect "and is named" matches "$err" 'rank 1 \(pid [0-9]+, local rank 1\) exited with code 0 while others wait for it in MPI'
@@ -108,6 +110,8 @@ expect "a rank that others of another node wait for, and that has exited, hangs 
 expect "and is named" has "$(cat err1)" "rank 0 exited with code 0, and ranks of this node wait for it in MPI"
 options=--max-restarts=1 nodes again 2
 expect "all nodes start again with an empty space" is "$code $(sorted "$out")" "0 0 $(done_by 3)"
+options=--max-restarts=1 nodes absent 0
+expect "--max-restarts takes such an exit for a failure" has "$(cat err0)" "restart 1 of 1"
 nodes refused
 expect "spawns are refused there, too" is "$code" "0 0"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* speaks_pmi.c - a worker that speaks PMI 1.1 as programs of the MPICH family do, without an MPI:
  *   speaks_pmi WHAT [RANK [NUMBER]]   RANK does something else than the others */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,10 @@ static char *value_of(int of, int i, int bytes, char value[1024])
     return value;
 }
 
-/* All ranks put `count` values of `bytes` bytes and read those of all. */
+#define MOST_READ 64
+
+/* All ranks put `count` values of `bytes` bytes and read those of all, where ranks are many of
+ * those that follow them. */
 static void exchange(int count, int bytes)
 {
     char key[64], value[1024];
@@ -104,8 +108,9 @@ static void exchange(int count, int bytes)
     for (int i = 0; i < count; i++)
         put(key_of(rank, i, key), value_of(rank, i, bytes, value));
     barrier();
-    for (int of = 0; of < size; of++)
+    for (int next = 0; next < size && next < MOST_READ; next++)
         for (int i = 0; i < count; i++) {
+            const int of = (rank + next) % size;
             const char *got = get(key_of(of, i, key));
 
             if (!got || strcmp(got, value_of(of, i, bytes, value)) != 0) {
@@ -168,6 +173,12 @@ static void fill(void)
     exit(8);
 }
 
+static void obey(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
 /* What a rank that is not like the others does. */
 static void misbehave(const char *what, int number)
 {
@@ -186,7 +197,7 @@ static void misbehave(const char *what, int number)
         pause();
     } else if (!strcmp(what, "flood")) {
         flood();
-    } else if (!strcmp(what, "leaves")) {
+    } else if (!strcmp(what, "leaves") || !strcmp(what, "obeys")) {
         exit(number);
     } else if (!strcmp(what, "sleeps")) {
         pause();
@@ -209,6 +220,10 @@ int main(int argc, char **argv)
     if (!strcmp(what, "absent") && rank == other)
         return 0;
     begin();
+    if (!strcmp(what, "obeys") && rank != other)
+        signal(SIGTERM, obey);
+    if (!strcmp(what, "obeys"))
+        barrier();                /* now all others do */
     if (!strcmp(what, "again")) { /* the round before it has left nothing */
         char key[64];
 
