@@ -43,6 +43,7 @@ struct options {
     struct nodes_range nnodes;
     int node_rank;
     int standalone, no_python, module, run_path, legacy_launch, use_env;
+    enum mpi_service mpi;
     int explain, dry_run, virtual_local_rank, no_fold;
     const char *hosts, *hostfile; /* NULL: not given */
     const char *ssh;

@@ -151,6 +151,15 @@ int parse_start_method(const char *text, void *field, struct why *why)
     return value_choice(text, words, why) < 0 ? -1 : parse_text(text, field, why);
 }
 
+int parse_mpi(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = { "auto", "pmi", "none", NULL };
+    const int choice = value_choice(text, words, why);
+
+    *(enum mpi_service *)field = choice < 0 ? MPI_AUTO : MPI_AUTO + choice;
+    return choice < 0 ? -1 : 0;
+}
+
 int parse_shell(const char *text, void *field, struct why *why)
 {
     static const char *const words[] = { "bash", "zsh", NULL };

@@ -76,6 +76,7 @@ static int find_program_and_places(struct job *job)
         || (code = wrapper_find(&job->wrapper, job->options)) != 0
         || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
         return code;
+    job->serves_pmi = serves_pmi(job->options, &job->program);
     if (job->options->report != REPORT_NOT)
         links_report_read(job->placement, "");
     return 0;
@@ -175,6 +176,7 @@ static void tear_down(struct job *job)
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
     job_rendezvous_close(&job->meet);
+    pmi_server_end(&job->pmi);
     if (job->base) {
         init_watch_stop(&job->init_watch);
         finish_output(job);

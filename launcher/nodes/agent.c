@@ -30,7 +30,7 @@ struct agent {
     int running;          /* a round */
     int signal;           /* that told this ctrun to stop; 0: none */
     int first, world;     /* rank of our first worker */
-    char generation[NODE_GENERATION];
+    char generation[NODE_GENERATION], mapping[NODE_MAPPING];
     char lost[NODE_TEXT]; /* how the coordinator was lost; "": it was not, or was found again */
     int is_over, code;    /* the job; its workers here still stop */
 };
@@ -122,9 +122,11 @@ static void lose_coordinator(struct agent *a, int how, const char *cause)
 
 static void begin_round(struct agent *a, const char *text)
 {
-    struct plan plan = { .generation = a->generation, .address = a->meet->address };
+    struct plan plan = { .generation = a->generation,
+                         .mapping = a->mapping,
+                         .address = a->meet->address };
 
-    if (node_round_read(text, a->size, &plan, a->generation) < 0) {
+    if (node_round_read(text, a->size, &plan, a->generation, a->mapping) < 0) {
         log_line(LOG_ERROR,
                  "node 0 begins a round that can't be (\"%.60s\"); is it another version?", text);
         over(a, 1, "node 0 begins a round that can't be");
@@ -156,6 +158,8 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0
                && !strcmp(request.generation, a->generation)) {
         a->nodes.hooks->stop_asked(a->nodes.job, request.for_good);
+    } else if (type == NODE_FENCE && a->running && !strcmp(text, a->generation)) {
+        a->nodes.hooks->fenced(a->nodes.job);
     } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER) {
@@ -166,12 +170,24 @@ static void on_message(void *arg, int type, const char *text)
     }
 }
 
+static void on_puts(void *arg, const char *data, size_t bytes)
+{
+    struct agent *a = arg;
+    const char *puts = fence_puts_read(data, bytes, a->generation);
+
+    a->last_message = clock_ms();
+    if (puts && a->running)
+        a->nodes.hooks->puts(a->nodes.job, puts, bytes - (size_t)(puts - data));
+}
+
 static void on_broke(void *arg, const char *cause)
 {
     lose_coordinator(arg, CONTROL_CLOSED, cause);
 }
 
-static const struct node_link_hooks link_hooks = { .message = on_message, .broke = on_broke };
+static const struct node_link_hooks link_hooks = { .message = on_message,
+                                                   .puts = on_puts,
+                                                   .broke = on_broke };
 
 static void on_beat(void *arg)
 {
@@ -291,6 +307,19 @@ static void agent_ask_stop(struct nodes *nodes, int for_good)
     node_link_print(&a->link, NODE_ASK_STOP, "%s %d", a->generation, for_good);
 }
 
+static void send_puts(void *arg, const char *data, size_t bytes)
+{
+    node_link_send(arg, NODE_PUTS, data, bytes);
+}
+
+static void agent_fence(struct nodes *nodes, const char *puts, size_t bytes)
+{
+    struct agent *a = (struct agent *)nodes;
+
+    fence_pieces(a->generation, puts, bytes, send_puts, &a->link);
+    node_link_print(&a->link, NODE_FENCE, "%s", a->generation);
+}
+
 static void agent_ended(struct nodes *nodes, const struct round_end *end)
 {
     struct agent *a = (struct agent *)nodes;
@@ -322,6 +351,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .refused = agent_refused,
                                             .signalled = agent_signalled,
                                             .ask_stop = agent_ask_stop,
+                                            .fence = agent_fence,
                                             .ended = agent_ended,
                                             .destroy = agent_destroy };
 

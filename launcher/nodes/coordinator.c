@@ -173,6 +173,11 @@ static void own_ask_stop(struct nodes *nodes, int for_good)
     rounds_ask_stop(of(nodes), own(nodes), &request);
 }
 
+static void own_fence(struct nodes *nodes, const char *puts, size_t bytes)
+{
+    fence_own(of(nodes), puts, bytes);
+}
+
 static void own_ended(struct nodes *nodes, const struct round_end *end)
 {
     rounds_ended(of(nodes), own(nodes), end);
@@ -216,6 +221,9 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
             return 0;
         rounds_ask_stop(c, from, &request);
         return 1;
+    case NODE_FENCE:
+        fence_in(c, from, text);
+        return 1;
     case NODE_ENDED:
         if (round_end_read(text, &end) < 0)
             return 0;
@@ -240,7 +248,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         return;
     }
     from->last_message = clock_ms();
-    if (take_message(c, from, type, text))
+    if (type == NODE_PUTS ? fence_puts(c, from, data, bytes) : take_message(c, from, type, text))
         return;
     log_line(LOG_ERROR, "%s: its words are not understood (\"%.60s\"); is it another version?",
              from->name, text);
@@ -359,6 +367,7 @@ static void coordinator_destroy(struct nodes *nodes)
     event_del(&c->tick);
     heartbeat_stop(&c->heartbeat);
     restarts_free(&c->budget);
+    fence_free(c);
     members_free(c);
     free(c);
 }
@@ -370,6 +379,7 @@ static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
                                                   .refused = own_refused,
                                                   .signalled = own_signalled,
                                                   .ask_stop = own_ask_stop,
+                                                  .fence = own_fence,
                                                   .ended = own_ended,
                                                   .destroy = coordinator_destroy };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coordinator.h - the ctrun that decides for all nodes of a job, as its three
+/* coordinator.h - the ctrun that decides for all nodes of a job, as its four
  * files see it: coordinator.c holds the nodes and takes in what happens to them, join.c waits for
- * them, rounds.c decides what follows.
+ * them, rounds.c decides what follows, fence.c exchanges what MPI programs put by PMI.
  *
  * The first member is this ctrun itself, which calls reach; the others are agents, which messages
  * reach.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.
@@ -20,6 +20,7 @@
 #include "launcher/nodes/heartbeat.h"
 #include "launcher/nodes/node_messages.h"
 #include "launcher/nodes/nodes.h"
+#include "runtime/util/text.h"
 
 #define GOODBYE_SECONDS 5
 
@@ -37,8 +38,10 @@ struct member {
     int base;     /* rank of its first worker */
     int ended;    /* its workers have */
     struct round_end end;
-    int lost;   /* of its workers, with --on-failure=continue */
-    int leaves; /* signal that told its ctrun to stop, of an elastic job: the others go on */
+    int lost;      /* of its workers, with --on-failure=continue */
+    int is_fenced; /* its ranks are in PMI's barrier */
+    size_t puts;   /* bytes that it has sent for this barrier */
+    int leaves;    /* signal that told its ctrun to stop, of an elastic job: the others go on */
 };
 
 /* Of --max-restarts, in all or in a time. */
@@ -58,6 +61,8 @@ struct coordinator {
     struct member **ranked; /* of the round, by node number */
     int ranked_count, world;
     enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
+    char mapping[NODE_MAPPING]; /* of the round: struct plan */
+    struct text fence;          /* what ranks of all nodes have put by PMI, for this barrier */
     struct restarts budget;
     int rounds, restarts;
     int code;                         /* of the first failure */
@@ -80,6 +85,15 @@ void members_remove(struct coordinator *c, struct member *member);
 int members_workers(const struct coordinator *c);
 /* Those of the next round: of more than MAX those that came first.  -1: out of memory. */
 int members_rank(struct coordinator *c);
+
+/* ---- fence.c ------------------------------------------------------------------ */
+
+void fence_begin(struct coordinator *c); /* of a round, and behind each barrier */
+void fence_free(struct coordinator *c);
+/* NODE_PUTS; 0: it can't be of that node, or there is no memory for it. */
+int fence_puts(struct coordinator *c, struct member *from, const char *data, size_t bytes);
+void fence_in(struct coordinator *c, struct member *from, const char *generation);
+void fence_own(struct coordinator *c, const char *puts, size_t bytes);
 
 /* ---- join.c ------------------------------------------------------------------- */
 

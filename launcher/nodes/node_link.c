@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/nodes/nodes.h"
+#include "launcher/nodes/node_messages.h"
 #include "runtime/net/secure_channel.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
@@ -44,7 +44,7 @@ static ct_status connect_and_prove(const struct store_policy *policy, const char
 
 /* ---- Out -------------------------------------------------------------------- */
 
-static void node_link_send(struct node_link *link, int type, const void *data, size_t bytes)
+void node_link_send(struct node_link *link, int type, const void *data, size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
@@ -124,30 +124,44 @@ static void broken(struct node_link *link, const char *why)
     link->hooks->broke(link->arg, why);
 }
 
-/* The messages that came whole.  A message may end the link, or start it anew. */
+/* One that came whole. */
+static void take_message(struct node_link *link, int type, const unsigned char *data, size_t bytes)
+{
+    char text[NODE_TEXT];
+
+    if (type == AGENT_WHO) {
+        answer_who(link, data, bytes);
+    } else if (type == NODE_PUTS) {
+        link->hooks->puts(link->arg, (const char *)data, bytes);
+    } else {
+        node_text(text, sizeof text, data, bytes);
+        link->hooks->message(link->arg, type, text);
+    }
+}
+
+/* A message may end the link, or start it anew. */
 static void take_messages(struct node_link *link)
 {
     struct evbuffer *const in = link->in;
-    unsigned char message[4 + NODE_TEXT];
-    char text[NODE_TEXT];
+    unsigned char message[4 + FENCE_PIECE + 1];
     uint32_t size;
 
     while (link->fd >= 0 && link->in == in) {
-        if (evbuffer_copyout(in, &size, 4) < 4)
+        const ssize_t have = evbuffer_copyout(in, message, 5);
+        uint32_t most;
+
+        if (have < 5)
             return;
-        if (size == 0 || size > NODE_TEXT) {
+        memcpy(&size, message, 4);
+        most = message[4] == NODE_PUTS ? FENCE_PIECE + 1 : NODE_TEXT;
+        if (size == 0 || size > most) {
             broken(link, "it speaks another language: is it the same version of ctrun?");
             return;
         }
         if (evbuffer_get_length(in) < 4 + size)
             return;
         evbuffer_remove(in, message, 4 + size);
-        if (message[4] == AGENT_WHO) {
-            answer_who(link, message + 5, size - 1);
-            continue;
-        }
-        node_text(text, sizeof text, message + 5, size - 1);
-        link->hooks->message(link->arg, message[4], text);
+        take_message(link, message[4], message + 5, size - 1);
     }
 }
 

@@ -21,7 +21,8 @@ struct secure_channel;
 
 struct node_link_hooks {
     void (*message)(void *arg, int type, const char *text);
-    void (*broke)(void *arg, const char *why); /* the link is closed already */
+    void (*puts)(void *arg, const char *data, size_t bytes); /* NODE_PUTS, as it came */
+    void (*broke)(void *arg, const char *why);               /* the link is closed already */
 };
 
 struct node_link {
@@ -38,6 +39,7 @@ void node_link_setup(struct node_link *link, const struct node_link_hooks *hooks
 /* Takes over fd and its channel, which may be NULL.  -1: out of memory. */
 int node_link_start(struct node_link *link, struct event_base *base, int fd,
                     struct secure_channel *channel);
+void node_link_send(struct node_link *link, int type, const void *data, size_t bytes);
 void node_link_print(struct node_link *link, int type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes now what the socket takes: the event loop may be about to stand still. */

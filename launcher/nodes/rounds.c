@@ -124,6 +124,25 @@ static void count_role(const struct coordinator *c, int node, struct plan *plan)
         }
 }
 
+/* PMI_process_mapping: "(vector,(0,2,4),(2,1,1))" are nodes 0 and 1 with 4 ranks each, node 2 with
+ * one.  Without it the ranks compare their hosts' names. */
+static void map_ranks(struct coordinator *c)
+{
+    int used = snprintf(c->mapping, sizeof c->mapping, "(vector"), next;
+
+    for (int i = 0; i < c->ranked_count && used < NODE_MAPPING; i = next) {
+        for (next = i + 1;
+             next < c->ranked_count && c->ranked[next]->workers == c->ranked[i]->workers;)
+            next++;
+        used += snprintf(c->mapping + used, (size_t)(NODE_MAPPING - used), ",(%d,%d,%d)", i,
+                         next - i, c->ranked[i]->workers);
+    }
+    if (used + 1 < NODE_MAPPING)
+        snprintf(c->mapping + used, (size_t)(NODE_MAPPING - used), ")");
+    else
+        c->mapping[0] = 0;
+}
+
 static struct plan plan_of(const struct coordinator *c, int node)
 {
     struct plan plan = { .base = c->ranked[node]->base,
@@ -133,6 +152,7 @@ static struct plan plan_of(const struct coordinator *c, int node)
                          .round = c->rounds - 1,
                          .restarts = c->restarts,
                          .generation = c->meet->generation,
+                         .mapping = c->mapping,
                          .address = c->meet->address,
                          .port = c->meet->port };
 
@@ -152,6 +172,8 @@ void rounds_begin(struct coordinator *c)
         return;
     }
     job_rendezvous_new_round(c->meet);
+    map_ranks(c);
+    fence_begin(c);
     c->phase = RUNNING;
     c->rounds++;
     c->code = c->is_cause = c->changed = c->stop_asked = c->signalled = 0;

@@ -24,7 +24,7 @@ static const char *const known[] = {
     /* ctrun, and what it gives to its workers */
     "CT_JOB", "CT_RESTART", "CT_ON_FAILURE", "CT_DEADLINE_MARGIN", "CT_STALL", "CT_EVENTS",
     "CT_TRACE_SIZE", "CT_SHOW", "CT_PREFIX", "CT_NO_FOLD", "CT_STDIN", "CT_BIND", "CT_GPUS",
-    "CT_REPORT", "CT_EXEC_ON", "CT_STORE_ALLOW", "CT_STORE_MEMORY", "CT_STORE_REQUEST",
+    "CT_REPORT", "CT_EXEC_ON", "CT_MPI", "CT_STORE_ALLOW", "CT_STORE_MEMORY", "CT_STORE_REQUEST",
     "CT_STORE_CLIENTS", "CT_HOSTS", "CT_HOSTFILE", "CT_SSH", "CT_HOSTS_NODE", "CT_SLOTS",
     "CT_CONTROL", "CT_GENERATION", "CT_TRACE_RING",
     /* tests and scripts */

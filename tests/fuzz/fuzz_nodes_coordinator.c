@@ -48,10 +48,22 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
 
     holds(at >= agents && at < agents + AGENTS);
     holds(type == NODE_REFUSED || type == NODE_ROUND || type == NODE_STOP || type == NODE_OVER
-          || type == NODE_BEAT || type == NODE_DIED || type == NODE_ASK_STOP);
+          || type == NODE_BEAT || type == NODE_DIED || type == NODE_ASK_STOP || type == NODE_PUTS
+          || type == NODE_FENCE);
+    if (type == NODE_PUTS) { /* as they came: only ranks read them */
+        holds(bytes <= FENCE_PIECE);
+        return;
+    }
     holds(bytes < NODE_TEXT);
     for (size_t i = 0; i < bytes; i++) /* nothing that a terminal obeys is passed on */
         holds((unsigned char)text[i] >= ' ');
+}
+
+void store_agent_send_shared(struct store_agent *agent, int type, const void *data, size_t bytes,
+                             struct value **shared)
+{
+    (void)shared;
+    store_agent_send(agent, type, data, bytes);
 }
 
 void store_agent_flush(struct store_agent *agent)
@@ -136,7 +148,20 @@ static void stop_asked(void *job, int for_good)
     holds(for_good == 0 || for_good == 1);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, stop_asked };
+static void puts_come(void *job, const char *puts, size_t bytes)
+{
+    (void)job;
+    (void)puts;
+    holds(bytes <= (size_t)(WORKERS + (NODES - 1) * 300) << 20);
+}
+
+static void fenced(void *job)
+{
+    holds(((struct scene *)job)->runs);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop,       is_over,   member,
+                                          died,         stop_asked, puts_come, fenced };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
@@ -193,6 +218,8 @@ static void happen(struct scene *s, unsigned what)
 
     if (what == 14)
         s->nodes->ops->ask_stop(s->nodes, 0);
+    else if (what == 13 && s->runs)
+        s->nodes->ops->fence(s->nodes, "a 1\n", 4);
     else if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6)

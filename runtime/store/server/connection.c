@@ -80,15 +80,18 @@ static int take_reply(void *owner, const void *data, size_t bytes)
     return waiting(owner) > OUT_HIGH;
 }
 
-static int take_value(void *owner, struct value *value)
+void conn_send_value(struct conn *conn, struct value *value)
 {
-    struct conn *conn = owner;
-
     answers_to_queue(conn);
-    if (send_queue_add_value(&conn->out, value) < 0)
+    if (!value || send_queue_add_value(&conn->out, value) < 0)
         fail(conn);
     conn_run_later(conn);
-    return waiting(conn) > OUT_HIGH;
+}
+
+static int take_value(void *owner, struct value *value)
+{
+    conn_send_value(owner, value);
+    return waiting(owner) > OUT_HIGH;
 }
 
 const struct reply_hooks conn_reply_hooks = { .reply = take_reply, .reply_value = take_value };

@@ -77,6 +77,7 @@ void conn_free(struct conn *conn);
 /* why: NULL, or a constant that says what the client did wrong. */
 void conn_close(struct conn *conn, const char *why);
 void conn_send(struct conn *conn, const void *data, size_t bytes);
+void conn_send_value(struct conn *conn, struct value *value); /* NULL: there was no memory for it */
 void conn_run_later(struct conn *conn);
 /* Turns of the connections and the engine that have work, for WORK_US. */
 void server_work(struct store_server *server);
