@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/bootstrap/launcher_exchange.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/bootstrap/variables.h"
 #include "runtime/group/group_extension.h"
@@ -23,8 +24,9 @@ static struct {
     struct rendezvous rendezvous;
     struct control control; /* the page of ctrun; empty without ctrun */
     int local_rank;
-    int number;            /* how many inits there were */
-    _Atomic pid_t process; /* of the last init */
+    struct meeting meeting; /* where the ranks of mpirun on several hosts meet */
+    int number;             /* how many inits there were */
+    _Atomic pid_t process;  /* of the last init */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void default_group_forget(void)
@@ -137,7 +139,9 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
     struct mesh *mesh = NULL;
     ct_status status;
 
-    control_waiting(&world.control, "the store at %s:%d", who->address, who->port);
+    control_waiting(&world.control, "the store at %s:%d",
+                    who->meeting ? who->meeting->address : who->address,
+                    who->meeting ? who->meeting->port : who->port);
     status = rendezvous_open(&world.rendezvous, who, options, world.number, deadline);
     control_waiting(&world.control, "%s", "");
     if (status != CT_OK)
@@ -163,13 +167,19 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
 }
 
 /* Tries until the result is another than a store that went away. */
-static ct_status init_with_retries(const struct identity *who, const ct_init_options *options,
+static ct_status init_with_retries(struct identity *who, const ct_init_options *options,
                                    const struct group_extension *extension, struct limit limit,
                                    ct_group **group)
 {
     const int64_t deadline = deadline_after(limit.ms);
-    ct_status status;
+    ct_status status = CT_OK;
 
+    if (who->by_launcher) {
+        status = launcher_meet(&world.meeting, who->rank, deadline);
+        who->meeting = &world.meeting;
+    }
+    if (status != CT_OK)
+        return status;
     do
         status = init_once(who, options, extension, limit, deadline, group);
     while (status == CT_ERR_PEER && who->rank > 0 && !who->agent_store && clock_ms() < deadline
