@@ -57,8 +57,6 @@ int ct_local_rank(void)
 
 static ct_status check_options(const ct_init_options *options)
 {
-    static const char *const later[] = { "cuda", "nccl", "mpi" };
-
     if (!options)
         return CT_OK;
     if (options->size != sizeof *options)
@@ -69,13 +67,7 @@ static ct_status check_options(const ct_init_options *options)
     if (options->timeout_ms != -1 && options->timeout_ms <= 0)
         return ct_fail(CT_ERR_INVALID, "ct_init_options.timeout_ms is %d; it must be positive",
                        options->timeout_ms);
-    if (!options->backend || !strcmp(options->backend, "cpu") || !strcmp(options->backend, "gloo"))
-        return CT_OK;
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (!strcmp(options->backend, later[i]))
-            return ct_fail(CT_ERR_UNSUPPORTED, "backend \"%s\" is not built in; there is \"cpu\"",
-                           options->backend);
-    return ct_fail(CT_ERR_INVALID, "backend \"%s\" is unknown; there is \"cpu\"", options->backend);
+    return CT_OK;
 }
 
 static ct_status timeout_of(const ct_init_options *options, struct limit *limit)
@@ -191,6 +183,25 @@ static ct_status init_with_retries(struct identity *who, const ct_init_options *
     return status;
 }
 
+/* A backend with a launcher of its own must see what we see. */
+static ct_status start_backend(const struct group_extension *extension,
+                               const ct_init_options *options, struct identity *who)
+{
+    int rank = 0, size = 1;
+    ct_status status = extension->start ? extension->start(&rank, &size) : CT_OK;
+
+    if (status == CT_OK)
+        status = identity_read(options, who);
+    if (status != CT_OK || !extension->start || (who->rank == rank && who->size == size))
+        return status;
+    return ct_fail(CT_ERR_INVALID,
+                   "backend \"mpi\": MPI says that this is rank %d of %d, but it is rank %d of %d "
+                   "(%s); start the program with the mpirun or mpiexec of the MPI that "
+                   "libct-mpi.so was compiled for",
+                   rank, size, who->rank, who->size,
+                   !strcmp(who->launcher, "env") ? "RANK, WORLD_SIZE" : who->launcher);
+}
+
 static ct_status init_locked(const ct_init_options *options,
                              const struct group_extension *extension)
 {
@@ -208,7 +219,7 @@ static ct_status init_locked(const ct_init_options *options,
     if (status == CT_OK)
         status = timeout_of(options, &limit);
     if (status == CT_OK)
-        status = identity_read(options, &who);
+        status = start_backend(extension, options, &who);
     if (status != CT_OK)
         return status;
     snprintf(log_name, sizeof log_name, "rank %d", who.rank);
@@ -290,6 +301,12 @@ static ct_status check_create(const ct_store *store, int rank, int size,
                        "ct_create_group: rank %d of %d; it must be from 0 to the "
                        "size less one",
                        rank, size);
+    if (options && options->backend && strcmp(options->backend, "cpu")
+        && strcmp(options->backend, "gloo"))
+        return ct_fail(CT_ERR_UNSUPPORTED,
+                       "ct_create_group: backend \"%s\"; a group beside the default one has "
+                       "\"cpu\"",
+                       options->backend);
     if (options && options->parent)
         return ct_fail(CT_ERR_INVALID, "ct_create_group: a group of its own has no parent");
     return options ? group_options_check(options) : CT_OK;

@@ -33,7 +33,7 @@ mpicc_of() { ${mpi_cc[$1]%% *} "${@:2}" $(sed "s,^[^ ]*,," <<<"${mpi_cc[$1]}"); 
 mpi_launch() { # NAME HOSTS N COMMAND...
     local name=$1 hosts=$2 n=$3 root= here=${on[0]:-} names= i
     shift 3
-    [ "$(id -u)" != 0 ] || root=--allow-run-as-root
+    [[ $name != openmpi* || $(id -u) != 0 ]] || root=--allow-run-as-root
     for ((i = 0; i < hosts; i++)); do names+=,h$i; done
     names=${names#,}
     case $name in
@@ -45,7 +45,7 @@ mpi_launch() { # NAME HOSTS N COMMAND...
         openmpi4) root="$here ${mpi_start[$name]} $root --mca plm_rsh_agent $work/rsh --mca pml ob1 --mca btl self,vader,tcp --host ${names//,/:1,}:1" ;;
         openmpi*) root="$here ${mpi_start[$name]} $root --prtemca plm_ssh_agent $work/rsh --mca pml ob1 --mca btl self,sm,tcp --host ${names//,/:1,}:1" ;;
         mpich*) root="$here env MPIR_CVAR_CH4_NETMOD=ofi FI_PROVIDER=tcp ${mpi_start[$name]} -launcher rsh -launcher-exec $work/rsh -hosts $names" ;;
-        impi) root="$here env I_MPI_FABRICS=shm:ofi FI_PROVIDER=tcp I_MPI_PIN=0 ${mpi_start[$name]} -bootstrap rsh -bootstrap-exec $work/rsh -hosts $names -ppn 1" ;;
+        impi) root="$here env LD_LIBRARY_PATH=$(dirname "${mpi_start[$name]}")/../lib I_MPI_FABRICS=shm:ofi FI_PROVIDER=tcp I_MPI_PIN=0 ${mpi_start[$name]} -bootstrap rsh -bootstrap-exec $work/rsh -hosts $names -ppn 1" ;;
         esac
     else
         root="${mpi_start[$name]} $root"
