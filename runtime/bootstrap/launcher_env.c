@@ -15,6 +15,7 @@
 
 #include "config/values/host_list.h"
 #include "config/values/slurm.h"
+#include "runtime/bootstrap/launcher_exchange.h"
 
 struct launcher {
     const char *name;
@@ -141,6 +142,11 @@ static ct_status from_environment(struct identity *who)
                        "WORLD_SIZE is set (%s) but RANK is not; start the program "
                        "with ctrun, or set both",
                        variable("WORLD_SIZE"));
+    if (variable("PMI_PORT") && variable("PMI_ID")) /* each process would be a world of its own */
+        return ct_fail(
+            CT_ERR_INVALID,
+            "PMI_PORT is set but PMI_RANK is not; start the program with mpiexec without "
+            "-pmi-port");
     who->launcher = "alone";
     who->rank = 0;
     who->size = who->local_size = 1;
@@ -308,6 +314,10 @@ static ct_status from_master(struct identity *who)
     }
     if (l && !strcmp(l->name, "srun"))
         return from_slurm_step(who);
+    if (l && who->launcher == l->name && strcmp(l->name, "env") && launcher_exchange_is_offered()) {
+        who->by_launcher = 1;
+        return CT_OK;
+    }
     return ct_fail(CT_ERR_INVALID,
                    "there are %d ranks but MASTER_ADDR is not set; set MASTER_ADDR "
                    "to rank 0's host and MASTER_PORT to a free port there, or "
