@@ -101,7 +101,8 @@ enum {
     NODE_OVER,               /* coordinator: "code why" */
     NODE_BEAT,               /* both ways: "" */
     NODE_DIED,               /* both ways: workers of other nodes that ended; node_messages.h */
-    NODE_ASK_STOP /* both ways: the ranks shall stop at the same step; struct stop_request */
+    NODE_ASK_STOP, /* both ways: the ranks shall stop at the same step; struct stop_request */
+    NODE_WAITING   /* coordinator: for what the job waits, as a line for the user */
 };
 
 #define WORLD_MOST \

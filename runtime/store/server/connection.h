@@ -32,6 +32,7 @@ struct conn {
     int blocked;    /* the socket takes no more */
     int paused;     /* not read: its request needs more turns, or an agent is queried about it */
     int broken;     /* closed at its next turn */
+    int error;      /* errno of its socket's end; 0: it was closed here, or there */
     int closing;    /* closed when its replies are sent */
     unsigned char *backlog; /* bytes that were read but not fed yet */
     size_t backlog_at, backlog_size;
