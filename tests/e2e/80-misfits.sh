@@ -40,6 +40,9 @@ ended c
 expect "another secret: refused" is "$code" 1
 expect "  on its host" has "$err" "the store at h0 port $port has another secret than this process"
 expect "  and on node 0, with its address" within 30 said a 'the client at 10.77.0.2 port [0-9]+ was closed: it does not know the job.s secret'
+CT_STORE_SECRET_FILE=other fixed 0 c --node-rank=2 true
+ended c
+expect "  and so is another host's" within 30 said a 'the client at 10.77.0.1 port [0-9]+ was closed: it does not know the job.s secret'
 CT_STORE_SECRET_FILE= fixed 1 c --node-rank=2 true
 ended c
 expect "no secret: refused" is "$code" 1

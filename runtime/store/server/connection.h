@@ -15,6 +15,7 @@
 #include "runtime/store/server/server.h"
 
 #define IN_BYTES (256u << 10)
+#define REFUSED_HOST 64
 
 struct conn {
     struct list_node
@@ -64,8 +65,9 @@ struct store_server {
     size_t answers_size;
     struct {
         const char *why;
+        char host[REFUSED_HOST]; /* its address; "" of a unix socket */
         unsigned long count;
-    } refusals[16]; /* each is logged once */
+    } refusals[32]; /* each is logged once */
     unsigned char in[IN_BYTES], answers[IN_BYTES];
 };
 
