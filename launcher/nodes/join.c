@@ -84,11 +84,11 @@ static void print_range(int min, int max, char text[32])
         snprintf(text, 32, "%d:%d", min, max);
 }
 
-/* NULL: none has that number. */
+/* The node that has that number, unless it was lost; NULL: there is none. */
 static const struct member *numbered(const struct coordinator *c, int number)
 {
     for (int i = 0; i < c->count; i++)
-        if (c->members[i]->number == number)
+        if (c->members[i]->number == number && (c->members[i]->agent || c->members[i] == &c->own))
             return c->members[i];
     return NULL;
 }

@@ -128,7 +128,7 @@ static void died(void *job, const struct control_death *death, int count)
 {
     const struct scene *s = job;
 
-    holds(death->rank >= WORKERS && count > 0 && death->rank + count <= s->world);
+    holds(death->rank >= s->workers && count > 0 && death->rank + count <= s->world);
     holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
 }
 

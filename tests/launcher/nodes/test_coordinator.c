@@ -113,7 +113,15 @@ static void on_died(void *job, const struct control_death *death, int count)
     (void)count;
 }
 
+static void on_member(void *job, int node, int there)
+{
+    (void)job;
+    (void)node;
+    (void)there;
+}
+
 static const struct nodes_hooks hooks = { .round = on_round,
+                                          .member = on_member,
                                           .stop = on_stop,
                                           .over = on_over,
                                           .died = on_died,
@@ -278,6 +286,33 @@ static void a_node_of_another_version_is_told_both(void **state)
     event_base_free(base);
 }
 
+/* The job goes on (--on-failure=continue) without a node that was lost and is started again. */
+static void a_node_that_was_lost_has_no_place_in_a_fixed_job(void **state)
+{
+    static const struct options options = { .nnodes = { 2, 2 },
+                                            .role = "r",
+                                            .on_failure = { 1, 1 } };
+    static struct job_rendezvous meet = { .run_id = "job", .generation = "g", .title = "node 0" };
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    rounds = stops = closed = 0;
+    memset(notes, 0, sizeof notes);
+    nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
+    nodes->ops->start(nodes);
+    tell(0, NODE_JOIN, "1 2 2 1 " CT_VERSION " host1 7 1 r job");
+    assert_int_equal(rounds, 1);
+    tell(1, NODE_JOIN, "1 2 2 1 " CT_VERSION " host2 8 1 r job");
+    assert_string_equal(refused, "host1 (pid 7) has --node-rank=1 already");
+    coordinator_hooks->left(nodes, agent(0), 0);
+    tell(1, NODE_JOIN, "1 2 2 1 " CT_VERSION " host1 9 1 r job");
+    assert_string_equal(refused, "the job runs without it");
+    assert_int_equal(closed, 2);
+    assert_int_equal(stops, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
 /* After 5 s this ctrun alone says it; a long wait is said on all nodes. */
 static void the_nodes_that_wait_are_told_for_what(void **state)
 {
@@ -345,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_of_another_version_is_told_both),
+        cmocka_unit_test(a_node_that_was_lost_has_no_place_in_a_fixed_job),
         cmocka_unit_test(the_nodes_that_wait_are_told_for_what),
         cmocka_unit_test(a_coordinator_without_workers_survives_the_node_of_rank_0),
         cmocka_unit_test(a_node_that_comes_when_all_are_done_does_not_begin_the_job_again),
