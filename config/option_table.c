@@ -18,7 +18,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_NPROC_PER_NODE] = {
         "nproc-per-node", NULL, 0, "N|auto|cpu|gpu", NULL, "1", { "PET_NPROC_PER_NODE" }, 0,
         parse_nproc, FIELD(nproc),
-        "workers to start: a number, one per CPU or GPU, or auto", "The job", 0 },
+        "workers to start: a number, one per CPU or GPU, or auto; 0: only serve the rendezvous", "The job", 0 },
     [OPTION_NNODES] = {
         "nnodes", NULL, 0, "N|MIN:MAX", NULL, "1:1", { "PET_NNODES" }, 0,
         parse_nnodes, FIELD(nnodes),

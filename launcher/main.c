@@ -79,7 +79,7 @@ static int run(const struct options *options)
     if (!options->explain && !options->dry_run)
         signals_block(options);
     size = nproc_count(options, why, sizeof why);
-    if (size == 0) {
+    if (size == 0 && !meeting.serves_only) {
         log_line(LOG_ERROR, "%s", why);
         report_own_fault(why);
         return 1;

@@ -264,7 +264,7 @@ int parse_nproc(const char *text, void *field, struct why *why)
     if (value_int(text, &value.number) < 0)
         return value_wrong(
             why, "Unsupported nproc_per_node value: %s (a number from 1, or auto, cpu, gpu)", text);
-    if (value.number < 1)
+    if (value.number < 0)
         return value_wrong(why, "%d workers make no job: give a number from 1, or auto, cpu, gpu",
                            value.number);
     *(struct nproc *)field = value;

@@ -19,7 +19,8 @@ typedef int value_parser(const char *text, void *field, struct why *why);
 /* For parsers: writes the sentence and returns -1. */
 int value_wrong(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* --nproc-per-node: a number, or a kind of device that the launcher counts on its host. */
+/* --nproc-per-node: a number, or a kind of device that the launcher counts on its host.  0: no
+ * worker; options_meeting() says where that has a meaning. */
 struct nproc {
     enum { NPROC_NUMBER, NPROC_AUTO, NPROC_CPU, NPROC_GPU } kind;
     int number; /* of NPROC_NUMBER */

@@ -37,7 +37,8 @@ static void say_what_failed(struct job *job, int restarts)
         const int is_said = job->options->surroundings.one_output && job->plan.node > 0;
 
         log_line(is_said ? LOG_INFO : LOG_ERROR, "%s%s%s", job->elsewhere,
-                 job->plan.world > 0 ? "; the workers here were stopped" : "", next);
+                 job->plan.world > 0 && job->size > 0 ? "; the workers here were stopped" : "",
+                 next);
     } else if (job->first_failed) {
         const struct failed_round round = job_failed_round(job, job->first_failed);
         const uint64_t stopped_at = job_stopped_at(job, job->first_failed);
@@ -60,8 +61,8 @@ static void say_what_failed(struct job *job, int restarts)
 static void say_what_changed(struct job *job)
 {
     if (*job->elsewhere)
-        log_line(LOG_WARN, "%s; the workers here begin again, %d in all", job->elsewhere,
-                 job->plan.world);
+        log_line(LOG_WARN, "%s; the workers%s begin again, %d in all", job->elsewhere,
+                 job->size > 0 ? " here" : "", job->plan.world);
     job->first_failed = NULL;
     job->elsewhere[0] = 0;
 }
@@ -251,6 +252,10 @@ void job_start_round(struct job *job)
     }
     events_round_began(&job->events, &job->plan);
     job->running = job->lost = 0;
+    if (job->size == 0) { /* as if its workers had ended: the coordinator does not wait for them */
+        job->state = ENDED;
+        return;
+    }
     code = trace_host_round(&job->trace, &job->plan) < 0 ? 1 : start_workers(job);
     if (code == 0) {
         if (job->running == job->size)

@@ -4,7 +4,9 @@
  * them, rounds.c decides what follows, fence.c exchanges what MPI programs put by PMI.
  *
  * The first member is this ctrun itself, which calls reach; the others are agents, which messages
- * reach.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.
+ * reach.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.  In an
+ * elastic job it may have no workers (--nproc-per-node=0): then it is no member and counts for no
+ * node, and any node may be lost, that of rank 0 too.
  *
  *   WAITING -> RUNNING -> FINISHED                        all workers ended well, or stopped
  *              RUNNING -> RESTARTING -> RUNNING           a worker failed; it costs a restart
@@ -26,13 +28,14 @@
 
 struct member {
     struct store_agent *agent; /* NULL: this ctrun, or a node whose connection is gone */
-    char name[96];             /* as messages call it: "node 2", "node hosta (pid 4310)" */
+    char name[96];             /* as messages call it: "node 2 (hosta)", "node hosta (pid 4310)" */
     char host[64];
     char role[256];
     int number; /* --node-rank, or in an elastic job its number in its last round; -1: none yet */
     int pid, workers;
     int64_t last_message; /* clock_ms() of its last message */
     int silent;           /* it sent nothing for so long that it is given up */
+    int unreachable;      /* its connection timed out: its host does not answer */
     /* Of the round: */
     int in_round; /* 0: it waits for the next one */
     int base;     /* rank of its first worker */
@@ -56,7 +59,8 @@ struct coordinator {
     struct job_rendezvous *meet;
     const struct options *options;
     int is_elastic, min, max; /* nodes */
-    struct member **members;  /* as they came; the first is this ctrun */
+    struct member own;        /* this ctrun */
+    struct member **members;  /* as they came; the first is this ctrun, if it has workers */
     int count, room;
     struct member **ranked; /* of the round, by node number */
     int ranked_count, world;
@@ -78,7 +82,7 @@ struct coordinator {
 
 /* ---- coordinator.c ------------------------------------------------------------ */
 
-/* NULL: out of memory. */
+/* Of an agent.  NULL: out of memory. */
 struct member *members_add(struct coordinator *c, const struct node_join *join,
                            struct store_agent *agent);
 void members_remove(struct coordinator *c, struct member *member);

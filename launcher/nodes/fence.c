@@ -50,7 +50,7 @@ int fence_puts(struct coordinator *c, struct member *from, const char *data, siz
 
 static void send_all(struct coordinator *c, int type, const void *data, size_t bytes)
 {
-    for (int i = 1; i < c->ranked_count; i++)
+    for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i]->agent)
             store_agent_send(c->ranked[i]->agent, type, data, bytes);
 }
@@ -60,7 +60,7 @@ static void send_piece(void *arg, const char *data, size_t bytes)
     struct coordinator *c = arg;
     struct value *piece = NULL;
 
-    for (int i = 1; i < c->ranked_count; i++)
+    for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i]->agent)
             store_agent_send_shared(c->ranked[i]->agent, NODE_PUTS, data, bytes, &piece);
     value_release(piece);
@@ -91,7 +91,7 @@ void fence_in(struct coordinator *c, struct member *from, const char *generation
 /* A job of one node exchanges nothing. */
 void fence_own(struct coordinator *c, const char *puts, size_t bytes)
 {
-    struct member *own = c->members[0];
+    struct member *own = &c->own;
 
     if (c->ranked_count > 1 && c->phase == RUNNING && !take_puts(c, own, puts, bytes))
         rounds_failed(

@@ -53,6 +53,8 @@ static void plan(struct job_rendezvous *meet, const struct options *options,
 {
     *meet = (struct job_rendezvous){ .listener = -1, .file_lock = -1, .policy = STORE_POLICY_INIT };
     meet->is_elastic = meeting->kind == MEET_DYNAMIC;
+    meet->serves_only = meeting->serves_only;
+    meet->title = meet->is_elastic ? "the coordinator" : "node 0";
     meet->is_coordinator =
         meeting->kind == MEET_ALONE || (meeting->kind == MEET_STATIC && options->node_rank == 0);
     meet->own_store = meeting->kind != MEET_STATIC && shares_no_store();
@@ -257,6 +259,8 @@ static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct op
         && (meet->file_lock >= 0 || options->nnodes.max == 1 || *stopped || errno == ENOENT))
         return status; /* no other node can be node 0 */
     meet->is_coordinator = status == CT_OK;
+    if (status != CT_OK && meet->serves_only)
+        return ct_fail_in(status, "--nproc-per-node=0: the rendezvous can't be served here: ");
     return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }
 
@@ -297,6 +301,10 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
         return 1;
     }
     status = plan_policy(meet, options);
+    if (status == CT_OK && meet->serves_only && meet->own_store)
+        status = ct_fail(CT_ERR_INVALID,
+                         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 has worker 0 host the store at "
+                         "--rdzv-endpoint, but with --nproc-per-node=0 no worker is there");
     if (status == CT_OK && meet->is_elastic)
         status = listen_at_endpoint(meet, options, &stopped);
     else if (status == CT_OK && meet->is_coordinator)

@@ -4,7 +4,7 @@
  *
  * In a fixed job that is the node with --node-rank=0, in an elastic one the node that can bind
  * --rdzv-endpoint, or --rdzv-conf=is_host=1; with store_type=file the one that gets the lock of
- * the file first. */
+ * the file first.  A ctrun without workers can only be that one. */
 #ifndef LAUNCHER_NODES_JOB_RENDEZVOUS_H
 #define LAUNCHER_NODES_JOB_RENDEZVOUS_H
 
@@ -17,6 +17,8 @@ enum { FIRST_WORD_MS = 5000, NEXT_WORD_MS = 30000 };
 struct job_rendezvous {
     int is_coordinator;  /* this ctrun is */
     int is_elastic;      /* nodes come and go */
+    int serves_only;     /* this ctrun has no workers */
+    const char *title;   /* of the coordinator, in messages */
     char file[512];      /* where node 0 writes address and port for the others; "": known */
     int file_lock;       /* its descriptor, held by node 0; -1 */
     int own_store;       /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */

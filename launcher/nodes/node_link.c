@@ -118,10 +118,14 @@ static void answer_who(struct node_link *link, const unsigned char *data, size_t
     node_link_send(link, AGENT_OURS, answer, sizeof answer);
 }
 
-static void broken(struct node_link *link, const char *why)
+/* error: of the socket; 0: `why` says it. */
+static void broken(struct node_link *link, int error, const char *why)
 {
     node_link_close(link);
-    link->hooks->broke(link->arg, why);
+    if (error)
+        why =
+            socket_error_is_silence(error) ? "its host does not answer any more" : strerror(error);
+    link->hooks->broke(link->arg, error, why);
 }
 
 /* One that came whole. */
@@ -155,7 +159,7 @@ static void take_messages(struct node_link *link)
         memcpy(&size, message, 4);
         most = message[4] == NODE_PUTS ? FENCE_PIECE + 1 : NODE_TEXT;
         if (size == 0 || size > most) {
-            broken(link, "it speaks another language: is it the same version of ctrun?");
+            broken(link, 0, "it speaks another language: is it the same version of ctrun?");
             return;
         }
         if (evbuffer_get_length(in) < 4 + size)
@@ -178,7 +182,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        broken(link, n == 0 ? "its ctrun ended" : strerror(errno));
+        broken(link, n == 0 ? 0 : errno, "its ctrun ended");
         return;
     }
     evbuffer_add(in, data, (size_t)n);
@@ -195,7 +199,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (write_out(link) < 0)
-        broken(link, strerror(errno));
+        broken(link, errno, "");
     else if (evbuffer_get_length(link->out) == 0)
         event_del(&link->writable);
 }
@@ -272,17 +276,18 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     }
     if (status == CT_ERR_INVALID || status == CT_ERR_UNSUPPORTED) {
         log_line(LOG_ERROR, "%s", ct_last_error());
-        retry->hooks->gave_up(retry->arg, "");
+        retry->hooks->gave_up(retry->arg);
         return;
     }
     if (waited >= retry->speak) {
-        log_line(LOG_WARN, "waiting %d s for node 0: %s", (int)(waited / 1000), ct_last_error());
+        log_line(LOG_WARN, "waiting %d s for %s: %s", (int)(waited / 1000), retry->meet->title,
+                 ct_last_error());
         retry->speak += NEXT_WORD_MS;
     }
     if (waited >= retry->timeout * INT64_C(1000)) {
-        log_line(LOG_ERROR, "node 0 did not come within %d s (%s): %s", retry->timeout,
-                 retry->limit, ct_last_error());
-        retry->hooks->gave_up(retry->arg, "node 0 did not come");
+        log_line(LOG_ERROR, "%s did not come within %d s (%s): %s", retry->meet->title,
+                 retry->timeout, retry->limit, ct_last_error());
+        retry->hooks->gave_up(retry->arg);
         return;
     }
     pause = (struct timeval){ retry->pause_ms / 1000, retry->pause_ms % 1000 * 1000 };

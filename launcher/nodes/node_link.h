@@ -22,7 +22,8 @@ struct secure_channel;
 struct node_link_hooks {
     void (*message)(void *arg, int type, const char *text);
     void (*puts)(void *arg, const char *data, size_t bytes); /* NODE_PUTS, as it came */
-    void (*broke)(void *arg, const char *why);               /* the link is closed already */
+    /* The link is closed already.  error: of its socket; 0: none. */
+    void (*broke)(void *arg, int error, const char *why);
 };
 
 struct node_link {
@@ -51,7 +52,7 @@ void node_link_close(struct node_link *link); /* closed already is fine */
 struct connect_retry_hooks {
     /* The secret is proved; fd and its channel are the hook's. */
     void (*connected)(void *arg, int fd, struct secure_channel *channel);
-    void (*gave_up)(void *arg, const char *why); /* the error is logged */
+    void (*gave_up)(void *arg); /* the error is logged */
 };
 
 struct connect_retry {

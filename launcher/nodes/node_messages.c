@@ -76,7 +76,7 @@ void node_join_name(const struct node_join *join, int is_elastic, char *name, si
     if (is_elastic)
         snprintf(name, size, "node %s (pid %d)", join->host, join->pid);
     else
-        snprintf(name, size, "node %d", join->node);
+        snprintf(name, size, "node %d (%s)", join->node, join->host);
 }
 
 void node_host_name(const struct options *options, char *host, size_t size)
@@ -129,7 +129,7 @@ int node_round_read(const char *text, int size, struct plan *plan, char generati
         && number(&at, plan->base + size, WORLD_MOST, &plan->world)
         && number(&at, 0, WORLD_MOST - size, &plan->role_base)
         && number(&at, plan->role_base + size, WORLD_MOST, &plan->role_world)
-        && number(&at, 1, INT32_MAX, &plan->node)
+        && number(&at, 0, INT32_MAX, &plan->node)
         && number(&at, plan->node + 1, INT32_MAX, &plan->nodes)
         && number(&at, 0, INT32_MAX, &plan->round) && number(&at, 0, INT32_MAX, &plan->restarts)
         && number(&at, 1, 65535, &plan->port) && word(&at, generation, NODE_GENERATION)

@@ -25,7 +25,7 @@ struct node_join {
     const char *job; /* in the text */
 };
 
-/* "node 2", or in an elastic job "node hosta (pid 4310)" */
+/* "node 2 (hosta)", or in an elastic job "node hosta (pid 4310)" */
 void node_join_name(const struct node_join *join, int is_elastic, char *name, size_t size);
 /* --local-addr, or the host's name, as one word. */
 void node_host_name(const struct options *options, char *host, size_t size);

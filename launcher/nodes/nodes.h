@@ -110,7 +110,8 @@ enum {
     NODE_DIED,               /* both ways: workers of other nodes that ended; node_messages.h */
     NODE_ASK_STOP, /* both ways: the ranks shall stop at the same step; struct stop_request */
     NODE_PUTS,     /* both ways: what ranks put by PMI, a piece of it; node_messages.h */
-    NODE_FENCE     /* both ways: "generation": its ranks are in PMI's barrier; it is over */
+    NODE_FENCE,    /* both ways: "generation": its ranks are in PMI's barrier; it is over */
+    NODE_WAITING   /* coordinator: for what the job waits, as a line for the user */
 };
 
 #define WORLD_MOST \

@@ -303,6 +303,12 @@ void socket_give_up_after(int fd, int unanswered_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
+int socket_error_is_silence(int error)
+{
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN
+           || error == ENETDOWN;
+}
+
 /* ---- Listening -------------------------------------------------------------- */
 
 static ct_status listen_failed(const char *host, int port, int error)

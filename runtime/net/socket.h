@@ -53,6 +53,7 @@ void socket_nodelay(int fd);
 /* If the other host vanishes, the connection breaks within some 6 seconds, whether we send or wait.
  */
 void socket_notice_silence(int fd);
+int socket_error_is_silence(int error); /* the other host did not answer, or can't be reached */
 void socket_give_up_after(int fd, int unanswered_ms); /* of what we send; 0: the kernel's limit */
 /* For links between ranks: the same after HOST_LOST_MS without a packet, so that a machine that is
  * moved or a switch that restarts ends no job.  The kernel of a peer that reads nothing for hours

@@ -61,7 +61,7 @@ expect "a last line without an end, and standard error" is "$code $out $(sort -u
 on_h0 --hosts=h1:2,h2:2 sh -c '[ $RANK = 3 ] && exit 7; exec sleep 1000' </dev/null
 expect "the exit code is that of the rank that failed first" is "$code" 7
 expect "named once by its own host" is "$(grep -c 'rank 3 (pid [0-9]*, local rank 1) exited with code 7, first of all' .err)" 1
-expect "and once for the others" is "$(grep -c 'node 1: rank 3 (pid [0-9]*) exited with code 7' .err)" 1
+expect "and once for the others" is "$(grep -c 'node 1 (h2): rank 3 (pid [0-9]*) exited with code 7' .err)" 1
 on_h0 --hosts=h1,h9 touch ran </dev/null
 expect "a host that does not resolve is named" is "$code $(grep -c 'host h9 (node 1): ssh exited with 255 before ctrun was started there' .err)" "1 1"
 expect "and nothing ran" [ ! -e ran ]
@@ -101,7 +101,12 @@ begin() {
     within 30 test -e h1.0 -a -e h2.1 -a -e h3.2
 }
 all_stopped() { [ -e h1.0.term -a -e h2.1.term -a -e h3.2.term ]; }
-none_left() { ! pgrep -f "$work/stays|sh stays[.]sh" >/dev/null && ! pgrep -f "hosts-node" >/dev/null; }
+none_left() { # of what runs in our folder
+    local p
+    for p in $(pgrep -f 'sh stays[.]sh|[-]-hosts-node'); do
+        [ "$(readlink "/proc/$p/cwd")" != "$work" ] || return
+    done
+}
 begin
 secrets=$(for p in $(pgrep -f 'sh stays[.]sh'); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^CT_STORE_SECRET=//p'; done | sort -u)
 expect "each worker has the job's secret" matches "$secrets" '^[0-9a-f]{64}$'

@@ -104,7 +104,7 @@ nodes mapping
 expect "they know which ranks share a node" is "$(grep -c '(vector,(0,1,1),(1,1,2))' <<<"$out")" 3
 nodes abort 2 7
 expect "an abort on node 1 stops both" is "$code" "7 7"
-expect "and node 0 names it" matches "$(cat err0)" 'node 1: rank 2 \(pid [0-9]+\) called MPI_Abort with code 7'
+expect "and node 0 names it" matches "$(cat err0)" 'node 1 \([a-z0-9.-]+\): rank 2 \(pid [0-9]+\) called MPI_Abort with code 7'
 nodes absent 0
 expect "a rank that others of another node wait for, and that has exited, hangs none" is "$code" "1 1"
 expect "and is named" has "$(cat err1)" "rank 0 exited with code 0, and ranks of this node wait for it in MPI"

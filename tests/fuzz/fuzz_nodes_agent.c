@@ -242,9 +242,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .nnodes = { NODES, NODES },
                                      .role = "default" };
     struct fuzz_input in = { data, size };
-    struct job_rendezvous meet = {
-        .address = "127.0.0.1", .port = 1, .run_id = "none", .is_elastic = (int)take(&in) & 1
-    };
+    struct job_rendezvous meet = { .address = "127.0.0.1",
+                                   .port = 1,
+                                   .run_id = "none",
+                                   .title = "node 0",
+                                   .is_elastic = (int)take(&in) & 1 };
     struct scene s = { .end = -1 };
     int ends[2];
 

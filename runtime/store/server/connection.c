@@ -326,6 +326,7 @@ static void read_some(struct conn *conn)
     const ssize_t n = receive(conn, s->in, most, &why);
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        conn->error = n < 0 ? errno : 0;
         conn_close(conn, why);
         return;
     }
@@ -354,8 +355,10 @@ static int flush(struct conn *conn)
         && send_queue_send(&conn->out, conn->channel, conn->fd) < 0) {
         if (errno == EAGAIN || errno == EINTR)
             wait_until_writable(conn);
-        else
+        else {
             conn->broken = 1;
+            conn->error = errno;
+        }
     }
     if (!conn->broken && !(conn->closing && !conn->out.first))
         return 0;

@@ -15,6 +15,7 @@
 #include "runtime/store/server/server.h"
 
 #define IN_BYTES (256u << 10)
+#define REFUSED_HOST 64
 
 struct conn {
     struct list_node
@@ -32,6 +33,7 @@ struct conn {
     int blocked;    /* the socket takes no more */
     int paused;     /* not read: its request needs more turns, or an agent is queried about it */
     int broken;     /* closed at its next turn */
+    int error;      /* errno of its socket's end; 0: it was closed here, or there */
     int closing;    /* closed when its replies are sent */
     unsigned char *backlog; /* bytes that were read but not fed yet */
     size_t backlog_at, backlog_size;
@@ -63,8 +65,9 @@ struct store_server {
     size_t answers_size;
     struct {
         const char *why;
+        char host[REFUSED_HOST]; /* its address; "" of a unix socket */
         unsigned long count;
-    } refusals[16]; /* each is logged once */
+    } refusals[32]; /* each is logged once */
     unsigned char in[IN_BYTES], answers[IN_BYTES];
 };
 

@@ -71,7 +71,7 @@ void agent_free(struct conn *conn)
         return;
     list_unlink(&conn->agent->all);
     if (s->hooks)
-        s->hooks->left(s->hooks_arg, conn->agent);
+        s->hooks->left(s->hooks_arg, conn->agent, conn->error);
     free(conn->agent);
     conn->agent = NULL;
 }

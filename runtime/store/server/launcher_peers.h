@@ -14,7 +14,8 @@ struct store_server;
 struct store_agent;
 struct store_agent_hooks {
     void (*said)(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes);
-    void (*left)(void *arg, struct store_agent *agent);
+    /* error: of the socket; 0: it was closed here, or there. */
+    void (*left)(void *arg, struct store_agent *agent, int error);
 };
 void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
                             void *arg);

@@ -174,8 +174,8 @@ static void no_rank_of_a_round_lies_outside_of_the_world(void **state)
         "2 4 3 4 1 2 5 0 29500 g -",   /* of its role */
         "-1 4 2 4 1 2 5 0 29500 g -",
         "2 4194305 2 4 1 2 5 0 1 g -", /* more ranks than a job can have */
-        "2 4 2 4 0 2 5 0 29500 g -",   /* node 0 is the coordinator */
-        "2 4 2 4 2 2 5 0 29500 g -",   /* node 2 of 2 */
+        "2 4 2 4 -1 2 5 0 29500 g -",
+        "2 4 2 4 2 2 5 0 29500 g -", /* node 2 of 2 */
         "2 4 2 4 1 2 5 -1 29500 g -",
         "2 4 2 4 1 2 5 0 65536 g -",
         "2 4 2 4 1 2 5 0 29500 g", /* no mapping */
