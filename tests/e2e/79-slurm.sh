@@ -141,6 +141,6 @@ expect "which stands in no command line" [ "$(cat /proc/[0-9]*/cmdline 2>/dev/nu
 kill -KILL "$agent"
 result
 expect "a ctrun that is killed ends the job" is "$code" 137
-expect "and is named" has "$err" "ctrun: node 1: its ctrun was lost: its connection was closed; the workers here were stopped"
+expect "and is named" has "$err" "ctrun: node 1 (h2): its ctrun was lost: its connection was closed; the workers here were stopped"
 expect "with nothing left" eval '! pgrep -f "sleep 2$$"'
 finish
