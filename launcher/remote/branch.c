@@ -273,6 +273,7 @@ static int branch_spawn(struct branch *branch, const struct start *start, int *f
                                               .in = pair[1],
                                               .out = pair[1],
                                               .err = -1,
+                                              .outlives = here, /* a relay stops its ctrun first */
                                               .ignored = &ignored },
                         &execed);
     if (branch->pid < 0)

@@ -122,8 +122,8 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatil
         _exit(126);
     }
     if (group_of_its_own(args) >= 0
-        && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 /* it dies if ctrun does */
-        && getppid() == parent                   /* and ctrun had not died before that */
+        && (args->outlives || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) /* it dies if ctrun does */
+        && getppid() == parent /* and ctrun had not died before that */
         && (args->in < 0 || dup2(args->in, STDIN_FILENO) >= 0)
         && (args->out < 0 || dup2(args->out, STDOUT_FILENO) >= 0)
         && (args->err < 0 || dup2(args->err, STDERR_FILENO) >= 0)

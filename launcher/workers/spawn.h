@@ -18,6 +18,7 @@ struct spawn_args {
     _Atomic pid_t *announce; /* where the child announces its group; NULL: nowhere */
     const sigset_t *ignored; /* signals to set back to their defaults */
     int foreground;          /* stays in our session: a group of its own, which gets the terminal */
+    int outlives;            /* no SIGKILL for it when ctrun dies: it notices that itself */
     const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
     const struct cpus *cpus;          /* that it is bound to; NULL: ours */
     int memory;                       /* then: the NUMA node whose memory it prefers; -1: none */

@@ -119,8 +119,10 @@ chmod +x stop
 id=$($login sbatch --parsable -o job.out -e job.err page.2)
 within 30 says "from step" && sleep 1 # all ranks have called ct_should_stop()
 $login scancel --signal=TERM "$id"
-within 30 eval '$login scontrol show job "$id" | grep -q JobState=PENDING'
-within 30 eval '$login scontrol update jobid="$id" StartTime=now' # else two minutes later
+hurry() { # else it begins two minutes later; as long as the first run is not quite over, Slurm forgets what it is told
+    says "run 1" || { $login scontrol update jobid="$id" StartTime=now 2>/dev/null; sleep 0.5; false; }
+}
+within 60 hurry
 within 60 says "done at"
 result
 expect "a job that saved goes back into the queue, and goes on where it was" matches "$(tr '\n' ' ' <job.out)" \

@@ -36,7 +36,7 @@ Host *
 EOF
     for ((i = 0; i < $1; i++)); do echo "h$i,10.77.0.$((i + 1)) $(cut -d' ' -f1,2 "$dir/host.pub")"; done >"$dir/known"
     for ((i = 0; i < $1; i++)); do
-        ${on[$i]} "$sshd" -D -f "$dir/sshd_config" -E "$dir/log" &
+        setpriv --pdeathsig KILL ${on[$i]} "$sshd" -D -f "$dir/sshd_config" -E "$dir/log" &
         sshd_pids+=($!)
     done
     ssh="ssh -F $dir/config"
@@ -44,7 +44,7 @@ EOF
 }
 
 no_sshds() {
-    [ ${#sshd_pids[@]} -eq 0 ] || kill "${sshd_pids[@]}" 2>/dev/null
+    [ ${#sshd_pids[@]} -eq 0 ] || kill -KILL "${sshd_pids[@]}" 2>/dev/null
     wait "${sshd_pids[@]}" 2>/dev/null
     sshd_pids=()
     no_hosts

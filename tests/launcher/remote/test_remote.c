@@ -20,7 +20,7 @@ static struct start sample = { .version = "0.1",
                                .folder = "/tmp/x y",
                                .path = "/opt/ctrun's/ctrun",
                                .shell = "ssh -p 2",
-                               .hosts = { three, 3 },
+                               .hosts = { .hosts = three, .count = 3 },
                                .words = words,
                                .variables = variables };
 
