@@ -88,6 +88,10 @@ expect "a shell that prints is quoted" has "$code $err" "1 ctrun: host h1 (node 
 on_h0 --hosts=h1,h2 --ssh=no-such-ssh true </dev/null
 expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh, which starts ctrun on h1: No such file or directory (--ssh=COMMAND names another)"
 
+# "CT>", type 1, node 5, number 0, size 2, and a start that is none for this version
+answer=$(printf 'CT>\1\0\0\0\5\0\0\0\0\0\0\0\2x\0' | timeout 20 "$CTRUN" --hosts-node | tr -d '\0-\37'; echo "${PIPESTATUS[1]}")
+expect "the ctrun of another version says which version it is, and ends" is "$answer" "CT>$("$CTRUN" --version | cut -d' ' -f2)0"
+
 # ---- Nothing stays
 cat >stays.sh <<'EOF'
 touch "$(hostname).$RANK"
