@@ -454,7 +454,8 @@ static void diagnose_reach(struct doctor *d)
 
             if (!failed(d, from, to) || (cut_off && said))
                 continue;
-            matrix_pair(&d->report.matrix, from, to)->level = LEVEL_FAIL;
+            if (d->report.lost[from] || d->report.lost[to]) /* which is in the report */
+                continue;
             if (cut_off)
                 snprintf(text, sizeof text, "no other host reaches it; %s: %s", name_of(d, from),
                          pair->error);

@@ -255,6 +255,17 @@ static int take_input(struct node *node, struct text *input)
     return 1;
 }
 
+static void node_close(struct node *node)
+{
+    for (int i = 0; i < node->count; i++) {
+        free(node->peers[i].name);
+        free(node->peers[i].address);
+    }
+    free(node->peers);
+    if (node->listener >= 0)
+        close(node->listener);
+}
+
 /* words: the path of ctctl where the user is, the folder there, --iface or "", the first host, how
  * many there are. */
 int doctor_node(char **words)
@@ -288,5 +299,7 @@ int doctor_node(char **words)
         if (ready[0].revents)
             goes_on = take_input(&node, &input);
     }
+    free(input.data);
+    node_close(&node);
     return 0;
 }
