@@ -92,7 +92,7 @@ static int find(struct cmdline *line, const char *name, size_t length)
 
 static void set(struct cmdline *line, int option, const char *text)
 {
-    line->options->settings[option] = (struct setting){ FROM_COMMAND_LINE, text, NULL, 0 };
+    line->options->settings[option] = (struct setting){ FROM_COMMAND_LINE, text, NULL, 0, NULL };
 }
 
 /* The option's value: what follows "=", or the next argument. */

@@ -18,7 +18,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_NPROC_PER_NODE] = {
         "nproc-per-node", NULL, 0, "N|auto|cpu|gpu", NULL, "1", { "PET_NPROC_PER_NODE" }, 0,
         parse_nproc, FIELD(nproc),
-        "workers to start: a number, one per CPU or GPU, or auto", "The job", 0 },
+        "workers to start: a number, one per CPU or GPU, or auto; 0: only serve the rendezvous", "The job", 0 },
     [OPTION_NNODES] = {
         "nnodes", NULL, 0, "N|MIN:MAX", NULL, "1:1", { "PET_NNODES" }, 0,
         parse_nnodes, FIELD(nnodes),
@@ -99,6 +99,10 @@ static const struct option_row rows[OPTIONS] = {
         "use-env", NULL, 0, NULL, NULL, "0", { "PET_USE_ENV" }, 0,
         parse_switch, FIELD(use_env),
         "with --legacy-launch: do not add that argument", NULL, 0 },
+    [OPTION_MPI] = {
+        "mpi", NULL, 0, "auto|pmi|none", NULL, "auto", { "CT_MPI" }, 0,
+        parse_mpi, FIELD(mpi),
+        "pmi: ctrun is the process manager of MPICH and Intel MPI; auto: if the program is linked with one of them", NULL, 0 },
     [OPTION_MAX_RESTARTS] = {
         "max-restarts", NULL, 0, "N[/TIME]", NULL, "0", { "PET_MAX_RESTARTS" }, 0,
         parse_restart_budget, FIELD(max_restarts),

@@ -44,7 +44,7 @@ static void take_environment(struct options *options, enum option option)
         const char *variable = option_row(option)->variables[i], *text = environment(variable);
 
         if (text)
-            *setting = (struct setting){ FROM_ENVIRONMENT, text, variable, 0 };
+            *setting = (struct setting){ FROM_ENVIRONMENT, text, variable, 0, NULL };
     }
 }
 
@@ -98,7 +98,7 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
             return unknown_key(file, entry, error, size);
         if (options->settings[option].from <= FROM_FILE)
             options->settings[option] =
-                (struct setting){ FROM_FILE, entry->value, NULL, entry->line };
+                (struct setting){ FROM_FILE, entry->value, NULL, entry->line, NULL };
     }
     return OPTIONS_RUN;
 }

@@ -23,6 +23,7 @@ struct setting {
     const char *text;     /* NULL: none given, and no default */
     const char *variable; /* FROM_ENVIRONMENT */
     int line;             /* FROM_FILE */
+    const char *set_by;   /* the scheduler or launcher that set the variable; NULL: the user */
 };
 
 /* What surroundings.c found. */
@@ -32,6 +33,7 @@ struct surroundings {
     int port_fd;         /* where node 0 writes its port for it; 0: nowhere */
     int terminals;       /* bits 1, 2: that one's standard output and error are terminals */
     int one_output;      /* what all nodes write, one user reads: what one says is enough */
+    int behind_srun;     /* so this one was started: a SIGINT that comes by srun means SIGTERM */
     char texts[10][300]; /* of the settings that it gave */
     int used;
 };
@@ -41,6 +43,7 @@ struct options {
     struct nodes_range nnodes;
     int node_rank;
     int standalone, no_python, module, run_path, legacy_launch, use_env;
+    enum mpi_service mpi;
     int explain, dry_run, virtual_local_rank, no_fold;
     const char *hosts, *hostfile; /* NULL: not given */
     const char *ssh;

@@ -70,7 +70,8 @@ static enum outcome dynamic_meeting(const struct options *options, struct meetin
     struct why why;
 
     meeting->kind = MEET_DYNAMIC;
-    meeting->why = "c10d: whoever can bind it hosts it";
+    meeting->why = meeting->serves_only ? "--nproc-per-node=0: this ctrun hosts it"
+                                        : "c10d: whoever can bind it hosts it";
     if (options->settings[OPTION_NODE_RANK].from != FROM_DEFAULT && options->node_rank != 0)
         meeting->warning = "node_rank is only used for static rdzv_backend: c10d orders the nodes";
     else if (!*options->rdzv_endpoint)
@@ -109,6 +110,29 @@ static void place_of(const struct options *options, struct meeting *meeting)
         copy_host(meeting->host, sizeof meeting->host, named);
 }
 
+static int has_no_workers(const struct options *options)
+{
+    return options->nproc.kind == NPROC_NUMBER && options->nproc.number == 0;
+}
+
+/* Without workers it serves the rendezvous of the nodes, each of which may be lost then. */
+static enum outcome check_server(const struct options *options, char *error, size_t size)
+{
+    char words[600];
+
+    if (!options->standalone && !strcmp(options->rdzv_backend, "c10d") && options->nnodes.max > 1
+        && options->rdzv_conf.is_host != 0)
+        return OPTIONS_RUN;
+    setting_words(options, OPTION_NPROC_PER_NODE, words, sizeof words);
+    snprintf(
+        error, size,
+        "%s: 0 workers make no job; without any, ctrun can serve the rendezvous of an elastic "
+        "job: --rdzv-backend=c10d, --rdzv-endpoint=HOST:PORT of this host, and the --nnodes of "
+        "its nodes, which is more than 1",
+        words);
+    return OPTIONS_WRONG;
+}
+
 enum outcome options_meeting(const struct options *options, struct meeting *meeting, char *error,
                              size_t size)
 {
@@ -117,6 +141,9 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
 
     *meeting = (struct meeting){ .kind = MEET_ALONE, .why = "one node: nothing is looked up" };
     place_of(options, meeting);
+    meeting->serves_only = has_no_workers(options);
+    if (meeting->serves_only && check_server(options, error, size) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
     if (options->standalone) {
         meeting->why = "--standalone: loopback, any free port";
         return OPTIONS_RUN;

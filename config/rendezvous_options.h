@@ -14,6 +14,7 @@ struct meeting {
     char host[256];      /* without brackets */
     int port;            /* 0: any free one */
     char file[512];      /* MEET_DYNAMIC in a FileStore; "": at host:port */
+    int serves_only;     /* MEET_DYNAMIC: this ctrun hosts it and has no workers */
     const char *why;     /* for --explain */
     const char *warning; /* or NULL */
 };

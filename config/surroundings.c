@@ -7,6 +7,9 @@
  * several (sbatch, PBS, LSF, Grid Engine): the row says which nodes, and ctrun starts itself on
  * them, by srun or as --hostfile does.
  *
+ * In Slurm each node has as many workers as the job has tasks there.  Where that is one, or was not
+ * said, it has as many as it has GPUs.
+ *
  * A ctrun that a worker started (TORCHELASTIC_RUN_ID) is a job of its own: nothing is read. */
 #include "config/surroundings.h"
 
@@ -22,7 +25,8 @@
 #include "config/values/host_list.h"
 #include "config/values/slurm.h"
 
-/* From a variable's value to an option's.  -1: it says nothing that can be used. */
+/* From a variable's value to an option's.  -1: it says nothing that can be used.  Of nodes, this
+ * node and node 0's host that is an error, of the others the option keeps its default. */
 typedef int reader(const char *value, char *text, size_t size);
 
 /* What a row may tell, and the option that gets it. */
@@ -41,12 +45,18 @@ struct row {
         const char *variable;
         reader *read;
     } told[TOLD];
+    const char *gpus;   /* the variable that says how many workers, where WORKERS does not */
+    const char *number; /* the variable that numbers the ctruns it started */
     const char *tasks,
         *all_nodes;   /* variables: so many ctruns on so many nodes; NULL: one a node */
-    const char *once; /* how it starts one ctrun a node, where it started several */
+    const char *once; /* how it starts one ctrun a node, where it started several; %d: nodes */
     int is_srun;      /* of the second kind: srun starts the nodes */
     int shows_all;    /* its output is that of all nodes */
     int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
+};
+
+static const char *const meaning[TOLD] = {
+    [NODES] = "the number of nodes", [NODE] = "this node's number"
 };
 
 static const char *variable(const char *name)
@@ -68,6 +78,26 @@ static int as_it_is(const char *value, char *text, size_t size)
     return snprintf(text, size, "%s", value) < (int)size ? 0 : -1;
 }
 
+static int number_from(const char *value, int least, char *text, size_t size)
+{
+    int number;
+
+    if (value_int(value, &number) < 0 || number < least)
+        return -1;
+    snprintf(text, size, "%d", number);
+    return 0;
+}
+
+static int a_count(const char *value, char *text, size_t size)
+{
+    return number_from(value, 1, text, size);
+}
+
+static int an_index(const char *value, char *text, size_t size)
+{
+    return number_from(value, 0, text, size);
+}
+
 static int first_host(const char *value, char *text, size_t size)
 {
     return host_list_first(value, text, size);
@@ -76,7 +106,7 @@ static int first_host(const char *value, char *text, size_t size)
 /* 0 GPUs: a job for CPUs, and how many workers it wants is not said. */
 static int unless_zero(const char *value, char *text, size_t size)
 {
-    return atoi(value) > 0 ? as_it_is(value, text, size) : -1;
+    return strcmp(value, "0") != 0 ? as_it_is(value, text, size) : -1;
 }
 
 static int slurm_port(const char *value, char *text, size_t size)
@@ -97,7 +127,7 @@ static int tasks_here(const char *value, char *text, size_t size)
     const int tasks = slurm_tasks_of_node(value, number_of("SLURM_NODEID"));
 
     snprintf(text, size, "%d", tasks);
-    return tasks > 0 ? 0 : -1;
+    return tasks > (number_of("SLURM_GPUS_ON_NODE") > 0) ? 0 : -1;
 }
 
 /* In a job that did not say how many tasks it has, Slurm counts processors. */
@@ -162,23 +192,21 @@ static void read_host_of_job(struct surroundings *s)
 static int aws_node(const char *value, char *text, size_t size)
 {
     const int nodes = number_of("AWS_BATCH_JOB_NUM_NODES");
-    const int node = atoi(value) - number_of("AWS_BATCH_JOB_MAIN_NODE_INDEX");
+    int node;
 
-    snprintf(text, size, "%d", nodes > 0 ? (node + nodes) % nodes : node);
+    if (value_int(value, &node) < 0 || node < 0 || node >= nodes)
+        return -1;
+    snprintf(text, size, "%d", (node - number_of("AWS_BATCH_JOB_MAIN_NODE_INDEX") + nodes) % nodes);
     return 0;
 }
 
 /* The main node is not told its own address: it is that of its first interface. */
-static int aws_head(const char *value, char *text, size_t size)
+static int aws_own_address(const char *value, char *text, size_t size)
 {
-    const char *main_node = variable("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS");
     struct ifaddrs *all = NULL;
     int found = -1;
 
-    (void)value;
-    if (main_node)
-        return as_it_is(main_node, text, size);
-    if (getifaddrs(&all) < 0)
+    if (atoi(value) != number_of("AWS_BATCH_JOB_NODE_INDEX") || getifaddrs(&all) < 0)
         return -1;
     for (const struct ifaddrs *at = all; at && found < 0; at = at->ifa_next)
         if (at->ifa_addr && at->ifa_addr->sa_family == AF_INET && !(at->ifa_flags & IFF_LOOPBACK)
@@ -188,6 +216,20 @@ static int aws_head(const char *value, char *text, size_t size)
             found = 0;
     freeifaddrs(all);
     return found;
+}
+
+/* "ID#NODE": without the node it is the same on all of them. */
+static int aws_job(const char *value, char *text, size_t size)
+{
+    return snprintf(text, size, "%.*s", (int)strcspn(value, "#"), value) < (int)size ? 0 : -1;
+}
+
+/* Older operators call the master's own host "localhost", where no other pod finds it. */
+static int pytorchjob_master(const char *value, char *text, size_t size)
+{
+    if (strcmp(value, "localhost") != 0)
+        return as_it_is(value, text, size);
+    return number_of("RANK") == 0 && gethostname(text, size) == 0 ? 0 : -1;
 }
 
 /* Pods of an Indexed Job (and of a JobSet's jobs) differ by the number behind their name:
@@ -238,10 +280,10 @@ static int pbs_tmrsh(const char *value, char *text, size_t size)
 /* ---- Rows ------------------------------------------------------------------------ */
 
 /* The shell of `srun --pty`, and of salloc where it is a step, has the step's variables, but a
- * ctrun typed there is started once. */
+ * ctrun typed there is started once.  `srun --pty ctrun` is a task itself, and no such shell. */
 static int in_a_shell(void)
 {
-    return !variable("CT_SLOTS")
+    return !getenv("CT_SLOTS") && number_of("SLURM_TASK_PID") != getpid()
            && ((variable("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0)
                || isatty(STDIN_FILENO));
 }
@@ -254,6 +296,15 @@ static int in_a_step(void)
 static int is_batch_script(void)
 {
     return !variable("SLURM_STEP_ID") || in_a_shell();
+}
+
+/* Its pods have the variables of torchrun's workers, one "rank" a pod; newer operators set
+ * PET_NNODES and the like beside them, which count.  Outside of Kubernetes they may be left from
+ * anything. */
+static int is_pytorchjob(void)
+{
+    return variable("KUBERNETES_SERVICE_HOST") && variable("MASTER_ADDR") && variable("RANK")
+           && !variable("PET_NNODES");
 }
 
 static const struct row rows[] = {
@@ -269,43 +320,60 @@ static const struct row rows[] = {
     { .name = "srun",
       .present = "SLURM_STEP_ID",
       .is_here = in_a_step,
-      .told = { [NODES] = { "SLURM_STEP_NUM_NODES", as_it_is },
-                [NODE] = { "SLURM_NODEID", as_it_is },
+      .told = { [NODES] = { "SLURM_STEP_NUM_NODES", a_count },
+                [NODE] = { "SLURM_NODEID", an_index },
                 [HEAD] = { "SLURM_STEP_NODELIST", first_host },
                 [PORT] = { "SLURM_JOB_ID", slurm_port },
                 [WORKERS] = { "CT_SLOTS", tasks_here },
                 [RUN_ID] = { "SLURM_JOB_ID", slurm_run_id } },
+      .gpus = "SLURM_GPUS_ON_NODE",
+      .number = "SLURM_PROCID",
       .tasks = "SLURM_STEP_NUM_TASKS",
       .all_nodes = "SLURM_STEP_NUM_NODES",
-      .once = "srun --ntasks-per-node=1",
+      .once = "srun --ntasks=%d --ntasks-per-node=1", /* the second is ignored without the first
+                                                         where sbatch said --ntasks */
       .shows_all = 1 },
     { .name = "sbatch or salloc",
       .present = "SLURM_JOB_ID",
       .is_here = is_batch_script,
-      .told = { [NODES] = { "SLURM_JOB_NUM_NODES", as_it_is },
+      .told = { [NODES] = { "SLURM_JOB_NUM_NODES", a_count },
                 [WORKERS] = { "SLURM_TASKS_PER_NODE", tasks_if_asked } },
+      .gpus = "SLURM_GPUS_ON_NODE",
       .is_srun = 1 },
     { .name = "LeaderWorkerSet",
       .present = "LWS_LEADER_ADDRESS",
-      .told = { [NODES] = { "LWS_GROUP_SIZE", as_it_is },
-                [NODE] = { "LWS_WORKER_INDEX", as_it_is },
+      .told = { [NODES] = { "LWS_GROUP_SIZE", a_count },
+                [NODE] = { "LWS_WORKER_INDEX", an_index },
                 [HEAD] = { "LWS_LEADER_ADDRESS", as_it_is } } },
     { .name = "SkyPilot",
       .present = "SKYPILOT_NODE_RANK",
-      .told = { [NODES] = { "SKYPILOT_NUM_NODES", as_it_is },
-                [NODE] = { "SKYPILOT_NODE_RANK", as_it_is },
+      .told = { [NODES] = { "SKYPILOT_NUM_NODES", a_count },
+                [NODE] = { "SKYPILOT_NODE_RANK", an_index },
                 [HEAD] = { "SKYPILOT_NODE_IPS", first_host },
                 [WORKERS] = { "SKYPILOT_NUM_GPUS_PER_NODE", unless_zero },
                 [RUN_ID] = { "SKYPILOT_TASK_ID", as_it_is } } },
     { .name = "AWS Batch",
-      .present = "AWS_BATCH_JOB_NODE_INDEX",
-      .told = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", as_it_is },
+      .present = "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS",
+      .told = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", a_count },
                 [NODE] = { "AWS_BATCH_JOB_NODE_INDEX", aws_node },
-                [HEAD] = { "AWS_BATCH_JOB_NODE_INDEX", aws_head },
-                [RUN_ID] = { "AWS_BATCH_JOB_ID", as_it_is } } },
+                [HEAD] = { "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS", as_it_is },
+                [RUN_ID] = { "AWS_BATCH_JOB_ID", aws_job } } },
+    { .name = "AWS Batch",
+      .present = "AWS_BATCH_JOB_NODE_INDEX",
+      .told = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", a_count },
+                [NODE] = { "AWS_BATCH_JOB_NODE_INDEX", aws_node },
+                [HEAD] = { "AWS_BATCH_JOB_MAIN_NODE_INDEX", aws_own_address },
+                [RUN_ID] = { "AWS_BATCH_JOB_ID", aws_job } } },
+    { .name = "PyTorchJob",
+      .present = "WORLD_SIZE",
+      .is_here = is_pytorchjob,
+      .told = { [NODES] = { "WORLD_SIZE", a_count },
+                [NODE] = { "RANK", an_index },
+                [HEAD] = { "MASTER_ADDR", pytorchjob_master },
+                [PORT] = { "MASTER_PORT", as_it_is } } },
     { .name = "a Kubernetes Job",
       .present = "JOB_COMPLETION_INDEX",
-      .told = { [NODE] = { "JOB_COMPLETION_INDEX", as_it_is },
+      .told = { [NODE] = { "JOB_COMPLETION_INDEX", an_index },
                 [HEAD] = { "JOB_COMPLETION_INDEX", index_0_of_this_pod } },
       .needs_nnodes = 1 }, /* the pods of many Jobs have nothing to do with each other */
     { .name = "PBS",
@@ -322,22 +390,25 @@ static const struct row rows[] = {
                 [REMOTE_SHELL] = { "PE_HOSTFILE", qrsh } } },
     { .name = "flux run",
       .present = "FLUX_TASK_RANK",
-      .told = { [NODES] = { "FLUX_JOB_NNODES", as_it_is },
-                [NODE] = { "FLUX_TASK_RANK", as_it_is },
+      .told = { [NODES] = { "FLUX_JOB_NNODES", a_count },
+                [NODE] = { "FLUX_TASK_RANK", an_index },
                 [RUN_ID] = { "FLUX_JOB_ID", as_it_is } },
+      .number = "FLUX_TASK_RANK",
       .tasks = "FLUX_JOB_SIZE",
       .all_nodes = "FLUX_JOB_NNODES",
       .once = "flux run --tasks-per-node=1" },
     { .name = "mpirun",
       .present = "OMPI_COMM_WORLD_RANK",
-      .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", as_it_is },
-                [NODE] = { "OMPI_COMM_WORLD_RANK", as_it_is } },
+      .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", a_count },
+                [NODE] = { "OMPI_COMM_WORLD_RANK", an_index } },
+      .number = "OMPI_COMM_WORLD_LOCAL_RANK",
       .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
       .once = "mpirun -N 1",
       .shows_all = 1 },
     { .name = "mpiexec",
       .present = "PMI_RANK",
-      .told = { [NODES] = { "PMI_SIZE", as_it_is }, [NODE] = { "PMI_RANK", as_it_is } },
+      .told = { [NODES] = { "PMI_SIZE", a_count }, [NODE] = { "PMI_RANK", an_index } },
+      .number = "MPI_LOCALRANKID",
       .tasks = "MPI_LOCALNRANKS",
       .once = "mpiexec -ppn 1" },
 };
@@ -357,30 +428,42 @@ static int is_given(const struct options *options, enum option option)
     return options->settings[option].from != FROM_DEFAULT;
 }
 
-/* Of --nnodes, which is not parsed yet: 1 if it allows so many nodes, or is not given. */
-static int nodes_fit(const struct options *options, int nodes)
-{
-    struct nodes_range range = { 0, 0 };
-    struct why why;
-
-    return !is_given(options, OPTION_NNODES)
-           || parse_nnodes(options->settings[OPTION_NNODES].text, &range, &why) < 0
-           || (range.max > 1 && range.min <= nodes && nodes <= range.max);
-}
-
 static int is_elastic(const struct options *options)
 {
     return strcmp(options->settings[OPTION_RDZV_BACKEND].text, "static") != 0;
 }
 
-static void give(struct options *options, enum option option, const char *text, const char *from)
+static void give(struct options *options, const struct row *row, enum option option,
+                 const char *text, const char *from)
 {
     struct surroundings *s = &options->surroundings;
 
     if (is_given(options, option) || s->used == sizeof s->texts / sizeof *s->texts)
         return;
     snprintf(s->texts[s->used], sizeof *s->texts, "%s", text);
-    options->settings[option] = (struct setting){ FROM_ENVIRONMENT, s->texts[s->used++], from, 0 };
+    options->settings[option] =
+        (struct setting){ FROM_ENVIRONMENT, s->texts[s->used++], from, 0, row->name };
+}
+
+/* What the row says of `told`, if it is needed.  1: text has it; 0: nothing; -1: error is said. */
+static int ask(const struct row *row, enum told told, char *text, size_t size, char *error,
+               size_t error_size)
+{
+    const char *name = row->told[told].variable, *value = variable(name);
+
+    if (!row->told[told].read)
+        return 0;
+    if (value && row->told[told].read(value, text, size) == 0)
+        return 1;
+    *text = 0;
+    if (!meaning[told])
+        return 0;
+    snprintf(error, error_size,
+             "%s%s%.100s: %s should give %s there; --%s=N gives it, --standalone is a job of this "
+             "node alone",
+             name, value ? "=" : " is not set", value ? value : "", row->name, meaning[told],
+             option_row(option_of[told])->name);
+    return -1;
 }
 
 static void give_workers(struct options *options, const struct row *row)
@@ -389,51 +472,115 @@ static void give_workers(struct options *options, const struct row *row)
     char text[32];
 
     if (value && row->told[WORKERS].read(value, text, sizeof text) == 0)
-        give(options, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+        give(options, row, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+    else if (number_of(row->gpus) > 0)
+        give(options, row, OPTION_NPROC_PER_NODE, variable(row->gpus), row->gpus);
 }
 
 /* Elastic nodes meet at node 0's host, and get their numbers there. */
 static void give_endpoint(struct options *options, const struct row *row)
 {
-    char host[HOST_NAME], port[16] = "29400", endpoint[HOST_NAME + 24];
+    char host[HOST_NAME], port[16], endpoint[HOST_NAME + 24], none[1];
 
-    if (!row->told[HEAD].read
-        || row->told[HEAD].read(variable(row->told[HEAD].variable), host, sizeof host) < 0)
+    if (ask(row, HEAD, host, sizeof host, none, sizeof none) <= 0)
         return;
-    if (row->told[PORT].read)
-        row->told[PORT].read(variable(row->told[PORT].variable), port, sizeof port);
+    if (ask(row, PORT, port, sizeof port, none, sizeof none) <= 0)
+        strcpy(port, "29400");
     snprintf(endpoint, sizeof endpoint, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-    give(options, OPTION_RDZV_ENDPOINT, endpoint, row->told[HEAD].variable);
+    give(options, row, OPTION_RDZV_ENDPOINT, endpoint, row->told[HEAD].variable);
 }
 
-static void give_all(struct options *options, const struct row *row)
+static enum outcome give_all(struct options *options, const struct row *row, char *error,
+                             size_t size)
 {
     const int elastic = is_elastic(options);
     const int endpoint = elastic || is_given(options, OPTION_RDZV_ENDPOINT);
     char text[sizeof options->surroundings.texts[0]];
 
+    give_workers(options, row);
     for (enum told i = 0; i < TOLD; i++) {
-        const char *value = variable(row->told[i].variable);
+        int got;
 
-        if (!value || (endpoint && (i == HEAD || i == PORT)) || (elastic && i == NODE)
-            || row->told[i].read(value, text, sizeof text) < 0)
+        if (is_given(options, option_of[i]) || i == WORKERS
+            || (endpoint && (i == HEAD || i == PORT)) || (elastic && i == NODE))
             continue;
-        give(options, option_of[i], text, row->told[i].variable);
+        if ((got = ask(row, i, text, sizeof text, error, size)) < 0)
+            return OPTIONS_WRONG;
+        if (got > 0)
+            give(options, row, option_of[i], text, row->told[i].variable);
     }
     if (elastic)
         give_endpoint(options, row);
+    return OPTIONS_RUN;
 }
 
-/* Each would be a job of its own, and each would succeed. */
+/* Each would be a job of its own, and each would succeed.  The first says it for all. */
 static enum outcome refuse_tasks(const struct row *row, char *error, size_t size)
 {
     const int tasks = number_of(row->tasks);
     const int nodes = row->all_nodes ? number_of(row->all_nodes) : 1;
+    char once[64];
 
+    snprintf(once, sizeof once, row->once, nodes);
     snprintf(error, size,
              "%s started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
              "own: for one job, one task a node: %s ctrun ...; for %d jobs, --standalone",
-             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", row->once, tasks);
+             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", once, tasks);
+    if (number_of(row->number) != 0)
+        *error = 0;
+    return OPTIONS_WRONG;
+}
+
+/* The user tells each node which one it is. */
+static int is_by_hand(const struct options *options)
+{
+    static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
+                                           OPTION_RDZV_ENDPOINT };
+
+    for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
+        if (is_given(options, by_hand[i]))
+            return 1;
+    return 0;
+}
+
+/* --nnodes, which is not parsed yet; nodes if it is not given.  -1: it is refused later. */
+static int nodes_asked(const struct options *options, int nodes, struct nodes_range *asked)
+{
+    struct why why;
+
+    *asked = (struct nodes_range){ nodes, nodes };
+    return is_given(options, OPTION_NNODES)
+               ? parse_nnodes(options->settings[OPTION_NNODES].text, asked, &why)
+               : 0;
+}
+
+static enum outcome refuse_nnodes(const struct options *options, const struct row *row, int nodes,
+                                  char *error, size_t size)
+{
+    char words[600];
+
+    setting_words(options, OPTION_NNODES, words, sizeof words);
+    snprintf(error, size,
+             "%s, but %s started ctrun on %d nodes (%s=%.20s): without --nnodes the job has them "
+             "all; --nnodes=1 or --standalone is a job of each node alone",
+             words, row->name, nodes, row->told[NODES].variable,
+             variable(row->told[NODES].variable));
+    return OPTIONS_WRONG;
+}
+
+static enum outcome refuse_head(const struct row *row, int nodes, char *error, size_t size)
+{
+    const char *name = row->told[HEAD].variable;
+    char host[HOST_NAME] = "", says[HOST_NAME + 200] = "its variables do not say";
+
+    gethostname(host, sizeof host - 1);
+    if (name)
+        snprintf(says, sizeof says, "%s%s%.100s on host %s does not say", name,
+                 variable(name) ? "=" : "", variable(name) ? variable(name) : "", host);
+    snprintf(error, size,
+             "%s started ctrun on %d nodes, but %s where node 0 is: add --master-addr=HOST, or "
+             "--standalone for %d jobs",
+             row->name, nodes, says, nodes);
     return OPTIONS_WRONG;
 }
 
@@ -441,49 +588,53 @@ static enum outcome refuse_tasks(const struct row *row, char *error, size_t size
 static enum outcome started_on_each(struct options *options, const struct row *row, int nodes,
                                     char *error, size_t size)
 {
+    struct nodes_range asked;
+
     if (row->tasks && number_of(row->tasks) > (row->all_nodes ? nodes : 1)) {
         if (is_given(options, OPTION_NNODES))
             return OPTIONS_RUN; /* the user's own arrangement */
         return refuse_tasks(row, error, size);
     }
-    if (nodes == 1) {
+    if (nodes_asked(options, nodes, &asked) < 0)
+        return OPTIONS_RUN;
+    if (asked.max == 1 || nodes == 1) {
         give_workers(options, row);
         return OPTIONS_RUN;
     }
-    if (!nodes_fit(options, nodes))
-        return OPTIONS_RUN;
-    give_all(options, row);
+    if (nodes < asked.min || nodes > asked.max)
+        return is_by_hand(options) ? OPTIONS_RUN : refuse_nnodes(options, row, nodes, error, size);
+    if (give_all(options, row, error, size) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
     options->surroundings.one_output = row->shows_all;
     if (is_given(options, OPTION_MASTER_ADDR) || is_given(options, OPTION_RDZV_ENDPOINT))
         return OPTIONS_RUN;
-    snprintf(error, size,
-             "%s started ctrun on %d nodes, but its variables do not say where node 0 is: add "
-             "--master-addr=HOST, or --standalone for %d jobs",
-             row->name, nodes, nodes);
-    return OPTIONS_WRONG;
+    return refuse_head(row, nodes, error, size);
 }
 
 /* The second kind: srun is started from here, unless the user arranges the nodes. */
 static enum outcome started_once(struct options *options, const struct row *row, int nodes,
                                  char *error, size_t size)
 {
-    static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
-                                           OPTION_RDZV_ENDPOINT, OPTION_RDZV_BACKEND };
-    struct nodes_range asked = { nodes, nodes };
-    struct why why;
+    struct nodes_range asked;
 
-    for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
-        if (is_given(options, by_hand[i]))
-            return OPTIONS_RUN;
-    if (is_given(options, OPTION_NNODES)
-        && parse_nnodes(options->settings[OPTION_NNODES].text, &asked, &why) < 0)
-        return OPTIONS_RUN; /* which is refused when all options are parsed */
-    if (asked.max > nodes) {
+    if (is_by_hand(options) || nodes_asked(options, nodes, &asked) < 0)
+        return OPTIONS_RUN;
+    if (asked.min > nodes) {
         snprintf(error, size, "--nnodes=%s: the Slurm job %s has %d %s",
                  options->settings[OPTION_NNODES].text, variable(row->present), nodes,
                  nodes == 1 ? "node" : "nodes");
         return OPTIONS_WRONG;
     }
+    if (number_of("SLURM_HET_SIZE") > 1 && !is_given(options, OPTION_NNODES)) {
+        snprintf(error, size,
+                 "SLURM_HET_SIZE=%d: ctrun starts itself on the nodes of one component only; srun "
+                 "--het-group=0-%d ./app starts the ranks of all, and ctrun --nnodes=%d uses the "
+                 "first component",
+                 number_of("SLURM_HET_SIZE"), number_of("SLURM_HET_SIZE") - 1, nodes);
+        return OPTIONS_WRONG;
+    }
+    if (asked.max > nodes)
+        asked.max = nodes;
     if (asked.max > 1)
         options->surroundings.srun_nodes = asked.max;
     else
@@ -494,37 +645,29 @@ static enum outcome started_once(struct options *options, const struct row *row,
 enum outcome surroundings_apply(struct options *options, char *error, size_t size)
 {
     const struct row *row = find_row();
-    int nodes = 0;
+    struct nodes_range asked;
+    char text[32] = "";
+    int nodes;
 
+    options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
     if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID"))
         return OPTIONS_RUN;
     if (variable("CT_HOSTS_NODE"))
         read_host_of_job(&options->surroundings);
     else if (is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
         return OPTIONS_RUN;
-    if (row->told[HOST_FILE].read) {
-        if (!is_given(options, OPTION_NNODES) && !is_given(options, OPTION_NODE_RANK))
-            give_all(options, row);
+    if (row->told[HOST_FILE].read)
+        return is_given(options, OPTION_NNODES) || is_given(options, OPTION_NODE_RANK)
+                   ? OPTIONS_RUN
+                   : give_all(options, row, error, size);
+    if (row->is_srun && !variable(row->told[NODES].variable))
         return OPTIONS_RUN;
-    }
-    if (row->needs_nnodes) {
-        struct nodes_range range = { 1, 1 };
-        struct why why;
-
-        parse_nnodes(options->settings[OPTION_NNODES].text, &range, &why);
-        if (range.max > 1)
-            give_all(options, row);
+    if (nodes_asked(options, 1, &asked) < 0 || (row->needs_nnodes && asked.max == 1))
         return OPTIONS_RUN;
-    }
-    if (row->told[NODES].read) {
-        char text[32] = "";
-
-        if (variable(row->told[NODES].variable))
-            row->told[NODES].read(variable(row->told[NODES].variable), text, sizeof text);
-        nodes = atoi(text);
-    }
-    if (nodes < 1)
-        return OPTIONS_RUN;
+    if (!row->needs_nnodes && ask(row, NODES, text, sizeof text, error, size) < 0
+        && !is_given(options, OPTION_NNODES))
+        return OPTIONS_WRONG;
+    nodes = *text ? atoi(text) : asked.max;
     return row->is_srun ? started_once(options, row, nodes, error, size)
                         : started_on_each(options, row, nodes, error, size);
 }

@@ -181,9 +181,10 @@ typedef struct ct_init_options {
     const char *init_method; /* "env://" (NULL), "tcp://host:port", "file:///path" */
     int rank;                /* -1: from the environment */
     int world_size;          /* -1: from the environment */
-    const char *backend;     /* NULL, "cpu" or "gloo": all mean the same */
-    int timeout_ms;          /* of init and of the group's calls; -1: CT_TIMEOUT_MS or 30 min */
-    ct_store *store;         /* meet here instead of init_method; stays the caller's */
+    const char *backend; /* "cpu" or "gloo", which is the same; "mpi": collectives go over the MPI
+                            that started the program (docs/mpi.md); NULL: CT_BACKEND or "cpu" */
+    int timeout_ms;      /* of init and of the group's calls; -1: CT_TIMEOUT_MS or 30 min */
+    ct_store *store;     /* meet here instead of init_method; stays the caller's */
 } ct_init_options;
 #define CT_INIT_OPTIONS_INIT                                  \
     {                                                         \
@@ -213,7 +214,7 @@ CT_API int ct_is_initialized(void);                   /* 1: there is a default g
 CT_API int ct_rank(const ct_group *group);            /* -1: not a member, or no default group */
 CT_API int ct_size(const ct_group *group);            /* -1: no default group */
 CT_API int ct_local_rank(void);                       /* LOCAL_RANK or its like; 0 when alone */
-CT_API const char *ct_backend(const ct_group *group); /* "cpu"; "" without a group */
+CT_API const char *ct_backend(const ct_group *group); /* "cpu" or "mpi"; "" without a group */
 
 /* How long each later call on the group may take, or only the next one.  timeout_ms > 0, else
  * CT_ERR_INVALID.  An asynchronous collective keeps the limit that it was made with; the time of an
@@ -229,7 +230,7 @@ CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 typedef struct ct_group_options {
     size_t size;         /* sizeof(ct_group_options), set by the INIT macro */
     const char *name;    /* for messages; NULL: made up */
-    const char *backend; /* NULL: the parent's */
+    const char *backend; /* NULL or the parent's */
     int timeout_ms;      /* of each call; -1: the parent's */
     ct_group *parent;    /* NULL: the default group; ranks are ranks in it */
     int local_sync;      /* non-zero: only the members make the call */

@@ -35,7 +35,8 @@ static void fill_standard_descriptors(void)
 
 static int refuse(const char *error)
 {
-    log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
+    if (*error) /* else another ctrun of the step says it */
+        log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
     report_own_fault(error);
     return 2;
 }
@@ -47,6 +48,8 @@ static int start_elsewhere(const struct options *options, char **words)
         (options->hosts || options->hostfile) && !options->surroundings.is_host_of_job;
     const int shows = options->explain || options->dry_run;
 
+    if (!by_hosts && remote_slurm_ask(options) < 0)
+        return 1;
     if (options->surroundings.srun_nodes == 0 && !by_hosts)
         return -1;
     if (!shows)
@@ -77,7 +80,7 @@ static int run(const struct options *options)
     if (!options->explain && !options->dry_run)
         signals_block(options);
     size = nproc_count(options, why, sizeof why);
-    if (size == 0) {
+    if (size == 0 && !meeting.serves_only) {
         log_line(LOG_ERROR, "%s", why);
         report_own_fault(why);
         return 1;

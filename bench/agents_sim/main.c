@@ -72,7 +72,7 @@ static void give(int node, int type, const char *text)
 
 static void take_message(const struct agent *agent, uint32_t size)
 {
-    char text[NODE_TEXT];
+    char text[NODE_TEXT], mapping[NODE_MAPPING];
     struct plan plan;
 
     job.told[agent->in[4]]++;
@@ -81,7 +81,8 @@ static void take_message(const struct agent *agent, uint32_t size)
         ct_fail(CT_ERR_SYSTEM, "%s", text);
         fail("a node was refused");
     }
-    if (agent->in[4] == NODE_ROUND && node_round_read(text, WORKERS, &plan, job.generation) < 0)
+    if (agent->in[4] == NODE_ROUND
+        && node_round_read(text, WORKERS, &plan, job.generation, mapping) < 0)
         fail("a round can't be read");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* absent.c - what the algorithms' sources name and no simulated call comes to: rows of a group on
- * one host, and what is said and done about ranks that fail. */
+ * one host or of MPI, and what is said and done about ranks that fail. */
 #include <stdlib.h>
 
 #include "collectives/core/call.h"
@@ -11,13 +11,19 @@ static int never(const struct call *c)
     return 0;
 }
 
-#define ROW_OF_ONE_HOST(row) const struct algorithm row = { .name = "shm", .fits = never }
-ROW_OF_ONE_HOST(all_gather_shm);
-ROW_OF_ONE_HOST(all_reduce_shm_one_shot);
-ROW_OF_ONE_HOST(all_reduce_shm_two_shot);
-ROW_OF_ONE_HOST(broadcast_shm);
-ROW_OF_ONE_HOST(reduce_scatter_shm);
-ROW_OF_ONE_HOST(reduce_shm);
+#define ABSENT_ROW(row) const struct algorithm row = { .name = "absent", .fits = never }
+ABSENT_ROW(all_gather_shm);
+ABSENT_ROW(all_reduce_shm_one_shot);
+ABSENT_ROW(all_reduce_shm_two_shot);
+ABSENT_ROW(broadcast_shm);
+ABSENT_ROW(reduce_scatter_shm);
+ABSENT_ROW(reduce_shm);
+ABSENT_ROW(all_gather_mpi);
+ABSENT_ROW(all_reduce_mpi);
+ABSENT_ROW(barrier_mpi);
+ABSENT_ROW(broadcast_mpi);
+ABSENT_ROW(reduce_mpi);
+ABSENT_ROW(reduce_scatter_mpi);
 
 int ct_group_rank(const ct_group *group, int rank)
 {

@@ -38,7 +38,8 @@ struct call;
 enum path_number { PATH_NONE, PATH_NCCL, PATH_FUSED, PATH_STAGED, PATH_COUNT };
 
 struct algorithm {
-    const char *name; /* for CT_<OPERATION>=name and messages */
+    const char *name;    /* for CT_<OPERATION>=name and messages */
+    const char *backend; /* for whose groups it is; NULL: of all */
     /* NULL: always.  Looks only at what all ranks agree on: signature and group. */
     int (*fits)(const struct call *call);
     ct_status (*run)(struct call *call);
@@ -236,6 +237,10 @@ extern const struct algorithm *const all_to_all_algorithms[];
 extern const struct algorithm *const barrier_algorithms[];
 extern const struct algorithm *const monitored_barrier_algorithms[];
 extern const struct algorithm *const nccl_comm_algorithms[];
+
+/* Their rows "mpi"; collectives/mpi/mpi_rows.c. */
+extern const struct algorithm broadcast_mpi, reduce_mpi, all_reduce_mpi, reduce_scatter_mpi,
+    gather_mpi, all_gather_mpi, scatter_mpi, all_to_all_mpi, barrier_mpi;
 
 /* collectives/registry.c has a row for each operation, executor and path. */
 const struct algorithm *const *operation_algorithms(int operation);

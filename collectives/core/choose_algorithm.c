@@ -9,6 +9,7 @@
 #include "collectives/core/algorithm_overrides.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/util/log.h"
 
@@ -114,7 +115,8 @@ static void explain(const struct choices *choices, const struct call *c, int by_
                                                       : "the first that suits");
     used += say_cost(c->algorithm, c, line, used, sizeof line);
     for (int i = 0; rows[i]; i++) {
-        if (rows[i] == c->algorithm || used >= sizeof line)
+        if (rows[i] == c->algorithm || used >= sizeof line
+            || (rows[i]->backend && strcmp(rows[i]->backend, c->group->backend) != 0))
             continue;
         used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", rows[i]->name,
                                  !can(rows[i], c)                              ? "can't"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sendrecv.c - messages within a call: on the group's channel, under the call's
- * signature and deadline. */
+ * signature and deadline; or by what carries them for the group's backend. */
 #include "collectives/core/sendrecv.h"
 
 #include <stdlib.h>
+
+#include "collectives/core/message_carrier.h"
 
 #include "runtime/group/group.h"
 #include "runtime/util/clock.h"
@@ -15,11 +17,29 @@ static void prepare(struct call *c, struct request *request, int is_send, int ot
                     data.data, data.bytes, call_compared(c));
 }
 
+static void start(struct call *c, struct request *requests, int count)
+{
+    if (c->group->carrier)
+        c->group->carrier->start(c->group, requests, count);
+    else
+        requests_start(c->group->mesh, requests, count);
+}
+
+static void cancel(struct call *c, struct request *request)
+{
+    if (c->group->carrier)
+        c->group->carrier->cancel(c->group, request);
+    else
+        request_cancel(c->group->mesh, request);
+}
+
 static ct_status wait_for(struct call *c, struct request *request)
 {
     char name[160];
     const ct_status status =
-        request_wait(c->group->mesh, request, c->deadline, &c->group->failure.status);
+        c->group->carrier
+            ? c->group->carrier->wait(c->group, request, c->deadline)
+            : request_wait(c->group->mesh, request, c->deadline, &c->group->failure.status);
 
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(
@@ -37,7 +57,7 @@ ct_status send_to(struct call *c, int to, struct span out)
     struct request request;
 
     prepare(c, &request, 1, to, out);
-    requests_start(c->group->mesh, &request, 1);
+    start(c, &request, 1);
     return wait_for(c, &request);
 }
 
@@ -46,7 +66,7 @@ ct_status recv_from(struct call *c, int from, struct span in)
     struct request request;
 
     prepare(c, &request, 0, from, in);
-    requests_start(c->group->mesh, &request, 1);
+    start(c, &request, 1);
     return wait_for(c, &request);
 }
 
@@ -57,10 +77,10 @@ ct_status exchange(struct call *c, int to, struct span out, int from, struct spa
 
     prepare(c, &both[0], 0, from, in);
     prepare(c, &both[1], 1, to, out);
-    requests_start(c->group->mesh, both, 2);
+    start(c, both, 2);
     status = wait_for(c, &both[0]);
     if (status != CT_OK) {
-        request_cancel(c->group->mesh, &both[1]);
+        cancel(c, &both[1]);
         return status;
     }
     return wait_for(c, &both[1]);
@@ -86,7 +106,7 @@ void batch_recv(struct batch *batch, int from, struct span in)
 static void give_up_from(struct batch *batch, int i)
 {
     for (; i < batch->started; i++)
-        request_cancel(batch->call->group->mesh, &batch->requests[i]);
+        cancel(batch->call, &batch->requests[i]);
     free(batch->requests);
     *batch = (struct batch){ 0 };
 }
@@ -94,8 +114,7 @@ static void give_up_from(struct batch *batch, int i)
 void batch_start(struct batch *batch)
 {
     if (batch->used > batch->started)
-        requests_start(batch->call->group->mesh, batch->requests + batch->started,
-                       batch->used - batch->started);
+        start(batch->call, batch->requests + batch->started, batch->used - batch->started);
     batch->started = batch->used;
 }
 

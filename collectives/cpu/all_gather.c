@@ -49,10 +49,15 @@ static const struct algorithm all_gather_ring = { .name = "ring",
                                                   .run = ranks_run,
                                                   .way = RAIL_CHAIN };
 
-const struct algorithm *const all_gather_algorithms[] = {
-    &all_gather_shm,   &all_gather_nodes,  &all_gather_nodes_doubling, &all_gather_nodes_chain,
-    &all_gather_bruck, &all_gather_direct, &all_gather_ring,           NULL
-};
+const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm,
+                                                          &all_gather_mpi,
+                                                          &all_gather_nodes,
+                                                          &all_gather_nodes_doubling,
+                                                          &all_gather_nodes_chain,
+                                                          &all_gather_bruck,
+                                                          &all_gather_direct,
+                                                          &all_gather_ring,
+                                                          NULL };
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status

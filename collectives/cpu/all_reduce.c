@@ -47,13 +47,17 @@ static const struct algorithm all_reduce_one_shot = { .name = "one_shot",
                                                       .most = 4096 };
 static const struct algorithm all_reduce_two_shot = { .name = "two_shot", .run = two_shot_run };
 
-const struct algorithm *const all_reduce_algorithms[] = {
-    &all_reduce_shm_one_shot,  &all_reduce_shm_two_shot,
-    &all_reduce_nodes,         &all_reduce_nodes_doubling,
-    &all_reduce_nodes_halving, &all_reduce_recursive_doubling,
-    &all_reduce_one_shot,      &all_reduce_ring,
-    &all_reduce_two_shot,      NULL
-};
+const struct algorithm *const all_reduce_algorithms[] = { &all_reduce_shm_one_shot,
+                                                          &all_reduce_shm_two_shot,
+                                                          &all_reduce_mpi,
+                                                          &all_reduce_nodes,
+                                                          &all_reduce_nodes_doubling,
+                                                          &all_reduce_nodes_halving,
+                                                          &all_reduce_recursive_doubling,
+                                                          &all_reduce_one_shot,
+                                                          &all_reduce_ring,
+                                                          &all_reduce_two_shot,
+                                                          NULL };
 
 ct_status ct_all_reduce(ct_group *group, const void *send, void *recv, size_t count, ct_dtype dtype,
                         ct_op op, ct_work **work)

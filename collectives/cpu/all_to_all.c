@@ -5,9 +5,9 @@
 extern const struct algorithm all_to_all_shm, all_to_all_nodes, all_to_all_bruck,
     all_to_all_pairwise;
 
-const struct algorithm *const all_to_all_algorithms[] = { &all_to_all_shm, &all_to_all_nodes,
-                                                          &all_to_all_bruck, &all_to_all_pairwise,
-                                                          NULL };
+const struct algorithm *const all_to_all_algorithms[] = { &all_to_all_shm,      &all_to_all_mpi,
+                                                          &all_to_all_nodes,    &all_to_all_bruck,
+                                                          &all_to_all_pairwise, NULL };
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status

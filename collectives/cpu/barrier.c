@@ -29,7 +29,7 @@ static ct_status barrier_dissemination_run(struct call *c)
 static const struct algorithm barrier_dissemination = { .name = "dissemination",
                                                         .run = barrier_dissemination_run };
 
-const struct algorithm *const barrier_algorithms[] = { &barrier_shm, &barrier_nodes,
+const struct algorithm *const barrier_algorithms[] = { &barrier_shm, &barrier_mpi, &barrier_nodes,
                                                        &barrier_dissemination, NULL };
 
 ct_status ct_barrier(ct_group *group, ct_work **work)

@@ -33,9 +33,11 @@ static const struct algorithm broadcast_ring = { .name = "ring",
                                                  .way = RAIL_CHAIN };
 
 const struct algorithm *const broadcast_algorithms[] = {
-    &broadcast_shm,           &broadcast_nodes,       &broadcast_nodes_doubling,
-    &broadcast_nodes_halving, &broadcast_nodes_chain, &broadcast_direct,
-    &broadcast_binomial,      &broadcast_ring,        NULL
+    &broadcast_shm,           &broadcast_mpi,
+    &broadcast_nodes,         &broadcast_nodes_doubling,
+    &broadcast_nodes_halving, &broadcast_nodes_chain,
+    &broadcast_direct,        &broadcast_binomial,
+    &broadcast_ring,          NULL
 };
 
 ct_status ct_broadcast(ct_group *group, void *buf, size_t count, ct_dtype dtype, int root,

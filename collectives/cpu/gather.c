@@ -25,8 +25,8 @@ static ct_status gather_direct_run(struct call *c)
 
 static const struct algorithm gather_direct = { .name = "direct", .run = gather_direct_run };
 
-const struct algorithm *const gather_algorithms[] = { &gather_shm, &gather_nodes, &gather_direct,
-                                                      NULL };
+const struct algorithm *const gather_algorithms[] = { &gather_shm, &gather_mpi, &gather_nodes,
+                                                      &gather_direct, NULL };
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status

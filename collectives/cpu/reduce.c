@@ -15,7 +15,8 @@ static ct_status reduce_direct_run(struct call *c)
 static const struct algorithm reduce_direct = { .name = "direct", .run = reduce_direct_run };
 
 const struct algorithm *const reduce_algorithms[] = {
-    &reduce_shm, &reduce_nodes, &reduce_nodes_doubling, &reduce_nodes_halving, &reduce_direct, NULL
+    &reduce_shm,           &reduce_mpi,    &reduce_nodes, &reduce_nodes_doubling,
+    &reduce_nodes_halving, &reduce_direct, NULL
 };
 
 ct_status ct_reduce(ct_group *group, const void *send, void *recv, size_t count, ct_dtype dtype,

@@ -5,10 +5,13 @@
 extern const struct algorithm reduce_scatter_shm, reduce_scatter_nodes,
     reduce_scatter_nodes_doubling, reduce_scatter_nodes_halving, reduce_scatter_direct;
 
-const struct algorithm *const reduce_scatter_algorithms[] = {
-    &reduce_scatter_shm,           &reduce_scatter_nodes,  &reduce_scatter_nodes_doubling,
-    &reduce_scatter_nodes_halving, &reduce_scatter_direct, NULL
-};
+const struct algorithm *const reduce_scatter_algorithms[] = { &reduce_scatter_shm,
+                                                              &reduce_scatter_mpi,
+                                                              &reduce_scatter_nodes,
+                                                              &reduce_scatter_nodes_doubling,
+                                                              &reduce_scatter_nodes_halving,
+                                                              &reduce_scatter_direct,
+                                                              NULL };
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status

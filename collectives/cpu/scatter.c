@@ -25,7 +25,7 @@ static ct_status scatter_direct_run(struct call *c)
 
 static const struct algorithm scatter_direct = { .name = "direct", .run = scatter_direct_run };
 
-const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_nodes,
+const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_mpi, &scatter_nodes,
                                                        &scatter_direct, NULL };
 
 /* Inlined: the return address is that of the public call. */

@@ -6,46 +6,94 @@
  * hold a colon are an IPv6 address. */
 #include "config/values/host_list.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define SLOTS_MOST 1000000
+#define ITEM_BREAKS ", \t\r\n"
 #define HOSTS_MOST 100000 /* a range beyond is a slip of the fingers */
 
-static struct host_slots *find(struct host_list *list, const char *name)
+/* ---- The list: a host that comes again is found by its hash -------------------- */
+
+/* Where the name's number (its index + 1) is or would be; 0 stands at a free place. */
+static int *place_of(const struct host_list *list, const char *name)
 {
-    /* The last one first: the lines of one host stand together. */
-    for (int i = list->count - 1; i >= 0; i--)
-        if (!strcmp(list->hosts[i].name, name))
-            return &list->hosts[i];
-    return NULL;
+    const unsigned places = 2 * (unsigned)list->room; /* never full; a power of two */
+    unsigned hash = 2166136261u;                      /* FNV-1a */
+
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    while (list->places[hash % places]
+           && strcmp(list->hosts[list->places[hash % places] - 1].name, name) != 0)
+        hash++;
+    return &list->places[hash % places];
+}
+
+static int grow(struct host_list *list)
+{
+    const int room = list->room ? 2 * list->room : 8;
+    struct host_slots *hosts = realloc(list->hosts, (size_t)room * sizeof *hosts);
+    int *places = calloc(2 * (size_t)room, sizeof *places);
+
+    list->hosts = hosts ? hosts : list->hosts;
+    if (!hosts || !places) {
+        free(places);
+        return -1;
+    }
+    free(list->places);
+    list->places = places;
+    list->room = room;
+    for (int i = 0; i < list->count; i++)
+        *place_of(list, hosts[i].name) = i + 1;
+    return 0;
 }
 
 static int add(struct host_list *list, const char *name, int slots, struct why *why)
 {
-    struct host_slots *known = find(list, name), *grown;
+    struct host_slots *host;
+    int *place;
 
-    if (known) {
-        known->slots = (known->slots ? known->slots : 1) + (slots ? slots : 1);
+    if (list->count == list->room && grow(list) < 0)
+        return value_wrong(why, "out of memory for %d hosts", list->count);
+    place = place_of(list, name);
+    if (*place) {
+        host = &list->hosts[*place - 1];
+        host->slots = host->slots ? host->slots : 1;
+        slots = slots ? slots : 1;
+        if (slots > SLOTS_MOST - host->slots)
+            return value_wrong(why, "%.100s has more than %d workers", name, SLOTS_MOST);
+        host->slots += slots;
         return 0;
     }
     if (list->count == HOSTS_MOST)
         return value_wrong(why, "these are more than %d hosts", HOSTS_MOST);
-    if (!(list->count & (list->count - 1))) { /* full: 0, 1, 2, 4, ... */
-        grown = realloc(list->hosts, (list->count ? 2 * (size_t)list->count : 1) * sizeof *grown);
-        if (!grown)
-            return value_wrong(why, "out of memory for %d hosts", list->count);
-        list->hosts = grown;
-    }
-    snprintf(list->hosts[list->count].name, HOST_NAME, "%s", name);
-    list->hosts[list->count++].slots = slots;
+    host = &list->hosts[list->count++];
+    snprintf(host->name, HOST_NAME, "%s", name);
+    host->slots = slots;
+    *place = list->count;
     return 0;
+}
+
+/* Colons are those of an IPv6 address, which may have a zone: "a:4:5" is a slip of the fingers. */
+static int may_have_colons(const char *name)
+{
+    const char *at = strchr(name, '@');
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr parsed;
+
+    name = at ? at + 1 : name;
+    snprintf(address, sizeof address, "%.*s", (int)strcspn(name, "%"), name);
+    return inet_pton(AF_INET6, address, &parsed) == 1;
 }
 
 static int is_host(const char *name)
 {
+    if (strchr(name, ':') && !may_have_colons(name))
+        return 0;
     for (const char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("_.:-@%", *c) && *c > 0)
             return 0;
@@ -104,14 +152,17 @@ static int expand(struct host_list *list, const char *done, const char *rest, in
         return add_checked(list, text, slots, item, why);
     if (!close || strlen(text) >= HOST_NAME)
         return value_wrong(why, "'%.100s': a bracket is not closed", item);
-    for (const char *range = open + 1; range < close;) {
+    if (close == open + 1)
+        return value_wrong(why, "'%.100s': the brackets are empty", item);
+    for (const char *range = open + 1;; range++) { /* past a comma */
         const size_t length = strcspn(range, ",]");
 
         if (expand_range(list, text, range, (int)length, close + 1, slots, item, why) < 0)
             return -1;
-        range += length + 1;
+        range += length;
+        if (range == close)
+            return 0;
     }
-    return close > open + 1 ? 0 : value_wrong(why, "'%.100s': the brackets are empty", item);
 }
 
 /* Cuts ":SLOTS" off; more than one colon without brackets is an IPv6 address. */
@@ -122,7 +173,7 @@ static int cut_slots(char *item, int *slots, const char *whole, struct why *why)
     *slots = 0;
     if (!colon || (!bracket && strchr(colon + 1, ':')))
         return 0;
-    if (value_int(colon + 1, slots) < 0 || *slots < 1)
+    if (value_int(colon + 1, slots) < 0 || *slots < 1 || *slots > SLOTS_MOST)
         return value_wrong(why, "'%.100s': '%.20s' is no number of workers", whole, colon + 1);
     *colon = 0;
     return 0;
@@ -164,7 +215,7 @@ static size_t item_length(const char *text)
 int host_list_parse(struct host_list *list, const char *text, struct why *why)
 {
     *list = (struct host_list){ 0 };
-    while (*(text += strspn(text, ", \t\n"))) {
+    while (*(text += strspn(text, ITEM_BREAKS))) {
         const size_t length = item_length(text);
         char *item = strndup(text, length);
         const int result =
@@ -191,14 +242,38 @@ int parse_hosts(const char *text, void *field, struct why *why)
     return 0;
 }
 
+/* "rack[1-4]n[007-016,20]" -> "rack[1]n[007]": of thousands one is wanted. */
+static void keep_first_of_ranges(char *item)
+{
+    char *to = item;
+
+    for (const char *from = item; *from;) {
+        const size_t digits = *from == '[' ? strspn(from + 1, "0123456789") : 0;
+        const char *close = digits ? strchr(from, ']') : NULL;
+
+        if (close && strchr(",-", from[1 + digits])) {
+            memmove(to, from, 1 + digits);
+            to += 1 + digits;
+            from = close;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = 0;
+}
+
 int host_list_first(const char *text, char *name, size_t size)
 {
     struct host_list list;
     struct why why;
     const char *at;
     int result;
-    char *first = strndup(text, item_length(text)); /* of thousands one is wanted */
+    char *first;
 
+    text += strspn(text, ITEM_BREAKS);
+    first = strndup(text, item_length(text));
+    if (first)
+        keep_first_of_ranges(first);
     if (!first || host_list_parse(&list, first, &why) < 0) {
         free(first);
         return -1;
@@ -220,7 +295,7 @@ static int read_slots(char *words, int *slots, struct why *why)
 
     if (isdigit((unsigned char)*rest)) {
         rest[strcspn(rest, " \t")] = 0;
-        return value_int(rest, slots) < 0
+        return value_int(rest, slots) < 0 || *slots < 1 || *slots > SLOTS_MOST
                    ? value_wrong(why, "'%.20s' is no number of workers", rest)
                    : 0;
     }
@@ -232,7 +307,7 @@ static int read_slots(char *words, int *slots, struct why *why)
             continue;
         value = rest + 5 + strspn(rest + 5, " \t=");
         snprintf(word, sizeof word, "%.*s", (int)strcspn(value, " \t"), value);
-        if (value_int(word, &number) < 0 || number < 1)
+        if (value_int(word, &number) < 0 || number < 1 || number > SLOTS_MOST)
             return value_wrong(why, "'%.40s': '%s' is no number of workers", rest, word);
         *slots = number;
         return 0;
@@ -294,5 +369,6 @@ int host_list_read(struct host_list *list, const char *path, struct why *why)
 void host_list_free(struct host_list *list)
 {
     free(list->hosts);
+    free(list->places);
     *list = (struct host_list){ 0 };
 }

@@ -151,6 +151,15 @@ int parse_start_method(const char *text, void *field, struct why *why)
     return value_choice(text, words, why) < 0 ? -1 : parse_text(text, field, why);
 }
 
+int parse_mpi(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = { "auto", "pmi", "none", NULL };
+    const int choice = value_choice(text, words, why);
+
+    *(enum mpi_service *)field = choice < 0 ? MPI_AUTO : MPI_AUTO + choice;
+    return choice < 0 ? -1 : 0;
+}
+
 int parse_shell(const char *text, void *field, struct why *why)
 {
     static const char *const words[] = { "bash", "zsh", NULL };
@@ -255,7 +264,7 @@ int parse_nproc(const char *text, void *field, struct why *why)
     if (value_int(text, &value.number) < 0)
         return value_wrong(
             why, "Unsupported nproc_per_node value: %s (a number from 1, or auto, cpu, gpu)", text);
-    if (value.number < 1)
+    if (value.number < 0)
         return value_wrong(why, "%d workers make no job: give a number from 1, or auto, cpu, gpu",
                            value.number);
     *(struct nproc *)field = value;

@@ -19,7 +19,8 @@ typedef int value_parser(const char *text, void *field, struct why *why);
 /* For parsers: writes the sentence and returns -1. */
 int value_wrong(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* --nproc-per-node: a number, or a kind of device that the launcher counts on its host. */
+/* --nproc-per-node: a number, or a kind of device that the launcher counts on its host.  0: no
+ * worker; options_meeting() says where that has a meaning. */
 struct nproc {
     enum { NPROC_NUMBER, NPROC_AUTO, NPROC_CPU, NPROC_GPU } kind;
     int number; /* of NPROC_NUMBER */
@@ -40,11 +41,15 @@ value_parser parse_node_rank;
 value_parser parse_port; /* int, 0 to 65535; 0 is "any free one" */
 value_parser parse_nproc;
 value_parser parse_interval; /* double > 0 */
+/* --mpi: whether ctrun is the process manager of the workers' MPI */
+enum mpi_service { MPI_AUTO, MPI_PMI, MPI_NONE };
+
 value_parser parse_start_method;
 value_parser parse_event_handler; /* const char * */
 value_parser parse_logs_specs;
 value_parser parse_numa_binding; /* enum numa_binding */
 value_parser parse_shell;        /* const char * */
+value_parser parse_mpi;          /* enum mpi_service */
 value_parser parse_signals;
 value_parser parse_bytes;    /* size_t: 4G, 512M, 64k, or a number of bytes */
 value_parser parse_count;    /* int >= 1 */

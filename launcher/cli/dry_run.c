@@ -96,6 +96,8 @@ static void print_variables(const struct worker_env *env, char **entries)
     for (char **entry = entries + env->inherited; *entry; entry++) {
         if (!strcmp(*entry, "MASTER_PORT=0"))
             printf("  'MASTER_PORT=<any free port>' \\\n");
+        else if (!strcmp(*entry, "PMI_FD=0"))
+            printf("  'PMI_FD=<new>' \\\n");
         else {
             printf("  ");
             shell_quote(stdout, *entry);
@@ -159,6 +161,7 @@ int dry_run(const struct options *options, const struct meeting *meeting, int si
     if (code == 0)
         code = placement_create(&placement, options, size, "");
     round.placement = placement;
+    round.serves_pmi = code == 0 && serves_pmi(options, &program);
     if (code == 0)
         code = print_workers(options, &program, &wrapper, &round);
     wrapper_free(&wrapper);

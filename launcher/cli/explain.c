@@ -41,6 +41,9 @@ static void explain_options(const struct options *options, const struct meeting 
         if (i == OPTION_EXPLAIN || !row->parse)
             continue;
         setting_source(options, i, source, sizeof source);
+        if (options->settings[i].set_by)
+            snprintf(source + strlen(source), sizeof source - strlen(source), " (%s)",
+                     options->settings[i].set_by);
         if (i == OPTION_RDZV_ID && meeting->kind == MEET_ALONE) {
             line(row->name, "<a new UUID>", "one node alone",
                  options->settings[i].from == FROM_DEFAULT ? row->help

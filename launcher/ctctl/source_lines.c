@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/ctctl/run_tool.h"
+#include "launcher/util/run_tool.h"
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/page_reader.h"
 

@@ -8,7 +8,7 @@
 
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/ctctl/source_lines.h"
-#include "launcher/ctctl/run_tool.h"
+#include "launcher/util/run_tool.h"
 #include "launcher/inspect/proc_info.h"
 
 #define TIMEOUT_S 60 /* a debugger reads the symbols of every library */

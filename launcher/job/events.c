@@ -233,6 +233,9 @@ void events_worker_ended(struct events *events, const struct failed_round *round
                   && oom_killed(round->oom, why, sizeof why));
     json_bool(&json, "core", worker->how == CLD_DUMPED);
     report_detail(round, worker, detail, sizeof detail);
+    if (worker->fault.code) /* which the code does not tell */
+        snprintf(detail, sizeof detail, "%s%s%s", worker->fault.what,
+                 *worker->fault.detail ? ": " : "", worker->fault.detail);
     json_string(&json, "detail", *detail ? detail : NULL);
     add_error(&json, round, worker);
     end(events, &json);

@@ -117,8 +117,8 @@ static void tell_failure(struct job *job,
     snprintf(what, sizeof what, "rank %d (pid %d) %s", worker->rank, (int)worker->pid, cause);
     failure.what = what;
     failure.may_restart = !job->for_good
-                          && (worker->how == CLD_EXITED ? policy->exits[worker->code & 255]
-                                                        : policy->signals[worker->code & 63]);
+                          && (worker_exited(worker) ? policy->exits[worker_exit_code(worker) & 255]
+                                                    : policy->signals[worker->code & 63]);
     tell(job->nodes, &failure);
 }
 
@@ -234,7 +234,12 @@ void job_worker_died(void *arg, const struct worker *worker)
 {
     struct job *job = arg;
     struct control_death death;
+    const struct pmi_fault *fault = /* one that obeys a signal with exit code 0 has none */
+        pmi_server_ended(&job->pmi, worker->local_rank,
+                         worker->how == CLD_EXITED && worker->code == 0 && !worker->asked);
 
+    if (fault)
+        job->workers[worker->local_rank].fault = *fault;
     control_host_describe(&job->control, worker, &death);
     control_host_died(&job->control, &death, 1);
     trace_host_died(&job->trace, worker);
@@ -285,6 +290,50 @@ static void worker_ended(struct job *job, struct worker *worker)
     }
     job_event(job, LAST_WORKER_GONE);
 }
+
+/* It runs, or it ended with exit code 0 before others needed it. */
+static void found_fault(void *arg, int local_rank)
+{
+    struct job *job = arg;
+    struct worker *worker = &job->workers[local_rank];
+
+    if (job->state != RUNNING)
+        return;
+    worker->fault = *pmi_server_fault(&job->pmi, local_rank);
+    if (job->options->on_failure.go_on && worker->running) { /* then its end is the loss */
+        worker_signal(worker, SIGKILL);
+        return;
+    }
+    job->failed = worker;
+    if (is_first_failed(job, 0))
+        set_first_failed(job, worker);
+    job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
+}
+
+/* If its own node has a failure to report, too, that one counts: it was sent before. */
+static void found_gone(void *arg, int rank, const char *what)
+{
+    struct job *job = arg;
+    struct failure failure = { rank, 1, !job->for_good && job->options->restart.exits[1], NULL, 0 };
+    char words[160];
+
+    if (job->state != RUNNING)
+        return;
+    snprintf(words, sizeof words, "rank %d %s", rank, what);
+    log_line(LOG_ERROR, "%s", words);
+    failure.what = words;
+    job_event(job, TOLD_TO_STOP);
+    job->nodes->ops->failed(job->nodes, &failure);
+}
+
+static void found_fence(void *arg, const char *puts, size_t bytes)
+{
+    struct job *job = arg;
+
+    job->nodes->ops->fence(job->nodes, puts, bytes);
+}
+
+static const struct pmi_hooks pmi_hooks = { found_fence, found_fault, found_gone };
 
 static int is_known(const void *arg, pid_t pid)
 {
@@ -378,7 +427,23 @@ static void on_over(void *arg, int code, const char *why)
 
 static void on_died(void *arg, const struct control_death *death, int count)
 {
-    control_host_died(&((struct job *)arg)->control, death, count);
+    struct job *job = arg;
+
+    control_host_died(&job->control, death, count);
+    if (death->how == CLD_EXITED && death->code == 0)
+        pmi_server_ended_elsewhere(&job->pmi, death->rank);
+}
+
+static void on_puts(void *arg, const char *puts, size_t bytes)
+{
+    if (pmi_server_merge(&((struct job *)arg)->pmi, puts, bytes) < 0)
+        log_line(LOG_ERROR, "what ranks of other nodes put by PMI can't be read, or there is no "
+                            "memory for it: ranks here will miss it");
+}
+
+static void on_fenced(void *arg)
+{
+    pmi_server_fenced(&((struct job *)arg)->pmi);
 }
 
 static void on_member(void *arg, int node, int there)
@@ -391,7 +456,9 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .stop = on_stop,
                                              .over = on_over,
                                              .died = on_died,
-                                             .stop_asked = job_stop_asked };
+                                             .stop_asked = job_stop_asked,
+                                             .puts = on_puts,
+                                             .fenced = on_fenced };
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 
@@ -402,7 +469,9 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     while (job->state != DONE && read(fd, &info, sizeof info) == sizeof info) {
-        const int number = (int)info.ssi_signo;
+        const int number = job->options->surroundings.behind_srun && info.ssi_signo == SIGINT
+                               ? SIGTERM
+                               : (int)info.ssi_signo;
 
         if (number == SIGCHLD)
             reap(job, (pid_t)info.ssi_pid);
@@ -495,6 +564,7 @@ int job_listen(struct job *job)
         return 1;
     }
     health_open(&job->health, job->base);
+    pmi_server_setup(&job->pmi, job->base, &pmi_hooks, job, job->options->stall);
     stall_setup(&job->stall, job->base, job->options->stall, &job->control, found_stall, job);
     return 0;
 }

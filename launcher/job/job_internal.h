@@ -18,6 +18,7 @@
 #include "launcher/nodes/nodes.h"
 #include "launcher/nodes/job_rendezvous.h"
 #include "launcher/placement/placement.h"
+#include "launcher/pmi/pmi_server.h"
 #include "launcher/report/first_failure.h"
 #include "launcher/report/report.h"
 #include "launcher/trace/trace_host.h"
@@ -67,6 +68,8 @@ struct job {
     struct health health;
     struct output output;
     struct init_watch init_watch;
+    struct pmi_server pmi;
+    int serves_pmi;
     enum job_state state;
     struct worker *workers;
     int size, running;

@@ -5,6 +5,7 @@
  * How a round failed is said when it is known what follows: with the restart, by the next round's
  * begin, else by job_finish().  A ctrun that can't start all workers of a round clears those that
  * it did start, and tells the coordinator. */
+#include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@ static void say_what_failed(struct job *job, int restarts)
         const int is_said = job->options->surroundings.one_output && job->plan.node > 0;
 
         log_line(is_said ? LOG_INFO : LOG_ERROR, "%s%s%s", job->elsewhere,
-                 job->plan.world > 0 ? "; the workers here were stopped" : "", next);
+                 job->plan.world > 0 && job->size > 0 ? "; the workers here were stopped" : "",
+                 next);
     } else if (job->first_failed) {
         const struct failed_round round = job_failed_round(job, job->first_failed);
         const uint64_t stopped_at = job_stopped_at(job, job->first_failed);
@@ -59,8 +61,8 @@ static void say_what_failed(struct job *job, int restarts)
 static void say_what_changed(struct job *job)
 {
     if (*job->elsewhere)
-        log_line(LOG_WARN, "%s; the workers here begin again, %d in all", job->elsewhere,
-                 job->plan.world);
+        log_line(LOG_WARN, "%s; the workers%s begin again, %d in all", job->elsewhere,
+                 job->size > 0 ? " here" : "", job->plan.world);
     job->first_failed = NULL;
     job->elsewhere[0] = 0;
 }
@@ -78,6 +80,7 @@ static void clear_workers(struct job *job)
     init_watch_stop(&job->init_watch);
     uninterruptible_watch_end(&job->uninterruptible);
     stall_end(&job->stall);
+    pmi_server_end(&job->pmi);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
     deadline = clock_ms() + 200;
@@ -139,8 +142,9 @@ static struct round round_of(struct job *job)
                            .folder = &job->folder,
                            .descriptors = &job->descriptors,
                            .placement = job->placement,
+                           .serves_pmi = job->serves_pmi,
                            .inherited = { job->control.memory, job->control.event,
-                                          job->trace.memory } };
+                                          job->trace.memory, -1 } };
 }
 
 /* By which ctctl knows the job.  Workers of a job of one node see torchrun's choice instead, an id
@@ -161,6 +165,35 @@ static int is_told_to_stop(const struct job *job)
            && !sigisemptyset(&ours);
 }
 
+static int open_pmi(struct job *job)
+{
+    const struct plan *plan = &job->plan;
+    const struct pmi_round round = { .base = plan->base,
+                                     .size = job->size,
+                                     .world = plan->world,
+                                     .nodes = plan->nodes,
+                                     .generation = plan->generation,
+                                     .mapping = plan->mapping };
+
+    if (!job->serves_pmi || pmi_server_begin(&job->pmi, &round) == 0)
+        return 0;
+    log_line(LOG_ERROR, "out of memory for PMI");
+    return 1;
+}
+
+/* 0, or ctrun's exit code and the error is logged. */
+static int give_pmi(struct job *job, struct round *round, int local_rank)
+{
+    if (!job->serves_pmi)
+        return 0;
+    round->inherited.pmi = pmi_server_give(&job->pmi, local_rank);
+    if (round->inherited.pmi >= 0)
+        return 0;
+    log_line(LOG_ERROR, "cannot make the socket by which rank %d speaks PMI: %s",
+             job->plan.base + local_rank, strerror(errno));
+    return 1;
+}
+
 /* 0 also if a signal is pending before all have started: the event loop takes it. */
 static int start_workers(struct job *job)
 {
@@ -174,6 +207,8 @@ static int start_workers(struct job *job)
     control_host_open(&job->control, &job->plan, job->size, name_for_ctctl(job),
                       job->options->program[0]);
     round = round_of(job);
+    if (open_pmi(job) != 0)
+        return 1;
     if (worker_env_create(&env, job->options, &round) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;
@@ -186,8 +221,11 @@ static int start_workers(struct job *job)
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;
         worker_wrap(&job->workers[i], &job->wrapper, job->plan.world);
-        code = worker_start(&job->workers[i], &job->program, &env, &job->ignored, &job->output,
-                            &job->guard);
+        code = give_pmi(job, &round, i);
+        if (code == 0)
+            code = worker_start(&job->workers[i], &job->program, &env, &job->ignored, &job->output,
+                                &job->guard);
+        pmi_server_given(&job->pmi, i);
         if (code != 0)
             break;
         first_failure_watch(&job->failures, &job->workers[i]);
@@ -214,6 +252,10 @@ void job_start_round(struct job *job)
     }
     events_round_began(&job->events, &job->plan);
     job->running = job->lost = 0;
+    if (job->size == 0) { /* as if its workers had ended: the coordinator does not wait for them */
+        job->state = ENDED;
+        return;
+    }
     code = trace_host_round(&job->trace, &job->plan) < 0 ? 1 : start_workers(job);
     if (code == 0) {
         if (job->running == job->size)

@@ -72,10 +72,13 @@ static int find_program_and_places(struct job *job)
     int code;
 
     signals_ignored(&job->ignored);
+    if (job->size == 0)
+        return 0;
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = wrapper_find(&job->wrapper, job->options)) != 0
         || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
         return code;
+    job->serves_pmi = serves_pmi(job->options, &job->program);
     if (job->options->report != REPORT_NOT)
         links_report_read(job->placement, "");
     return 0;
@@ -98,9 +101,11 @@ static int open_doors(struct job *job)
 static int open_folder_and_guard(struct job *job)
 {
     struct guard_last last_words = { &job->folder, trace_host_save, &job->trace };
-    const int code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
+    int code;
 
-    if (code != 0)
+    if (job->size == 0)
+        return 0;
+    if ((code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size)) != 0)
         return code;
     if (trace_host_open(&job->trace, job->options, job->size) < 0)
         return 1;
@@ -175,6 +180,7 @@ static void tear_down(struct job *job)
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
     job_rendezvous_close(&job->meet);
+    pmi_server_end(&job->pmi);
     if (job->base) {
         init_watch_stop(&job->init_watch);
         finish_output(job);

@@ -112,14 +112,15 @@ static void check_left_out(const struct options *o)
 
 static void check_program(const struct options *o)
 {
-    const char *slurm = getenv("SLURM_JOB_END_TIME"), *secret = getenv("CT_STORE_SECRET");
+    const char *slurm = getenv("SLURM_JOB_ID"), *end = getenv("SLURM_JOB_END_TIME"),
+               *secret = getenv("CT_STORE_SECRET");
 
     say_if(o->run_path, o, OPTION_NO_PYTHON, "--run-path is stronger");
     say_if(o->run_path, o, OPTION_MODULE, "--run-path is stronger");
     say_if(o->max_restarts.most == 0, o, OPTION_RESTART, "--max-restarts is 0");
     say_if(o->deadline != NULL, o, OPTION_DEADLINE_MARGIN, "--deadline says when");
-    say_if(!o->deadline && !(slurm && *slurm), o, OPTION_DEADLINE_MARGIN,
-           "this is no job of Slurm's (SLURM_JOB_END_TIME is not set)");
+    say_if(!o->deadline && !(slurm && *slurm) && !(end && *end), o, OPTION_DEADLINE_MARGIN,
+           "this is no job of Slurm's (SLURM_JOB_ID is not set)");
     say_if(!o->trace, o, OPTION_TRACE_SIZE, "there is no --trace");
     say_if(o->store_request > o->store_memory, o, OPTION_STORE_REQUEST, "--store-memory is less");
     say_if(o->encrypt, o, OPTION_STORE_ALLOW,

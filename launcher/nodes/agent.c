@@ -14,6 +14,7 @@
 #include "launcher/nodes/node_link.h"
 #include "launcher/nodes/node_messages.h"
 #include "launcher/nodes/nodes.h"
+#include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
@@ -30,7 +31,7 @@ struct agent {
     int running;          /* a round */
     int signal;           /* that told this ctrun to stop; 0: none */
     int first, world;     /* rank of our first worker */
-    char generation[NODE_GENERATION];
+    char generation[NODE_GENERATION], mapping[NODE_MAPPING];
     char lost[NODE_TEXT]; /* how the coordinator was lost; "": it was not, or was found again */
     int is_over, code;    /* the job; its workers here still stop */
 };
@@ -60,10 +61,10 @@ static void end_job(struct agent *a, int code, const char *why)
 }
 
 /* No other ctrun tells these workers any more how the other nodes' workers fare.  In a job of two
- * nodes the lost host's name is known. */
+ * nodes the lost host's name is known, unless the coordinator may have no workers. */
 static void deliver_all_others_lost(struct agent *a, int how)
 {
-    const char *host = a->options->nnodes.max == 2 ? a->meet->address : "";
+    const char *host = a->options->nnodes.max == 2 && !a->meet->is_elastic ? a->meet->address : "";
     const int after = a->first + a->size;
     struct node_death dead = node_host_lost(a->generation, 0, a->first, host, how);
 
@@ -106,8 +107,8 @@ static void lose_coordinator(struct agent *a, int how, const char *cause)
 {
     node_link_close(&a->link);
     heartbeat_stop(&a->heartbeat);
-    snprintf(a->lost, sizeof a->lost, "node 0 at %s port %d was lost: %s", a->meet->address,
-             a->meet->port, cause);
+    snprintf(a->lost, sizeof a->lost, "%s at %s port %d was lost: %s", a->meet->title,
+             a->meet->address, a->meet->port, cause);
     log_line(LOG_ERROR, "%s", a->lost);
     if (!a->meet->is_elastic)
         a->nodes.hooks->member(a->nodes.job, 0, 0);
@@ -122,12 +123,14 @@ static void lose_coordinator(struct agent *a, int how, const char *cause)
 
 static void begin_round(struct agent *a, const char *text)
 {
-    struct plan plan = { .generation = a->generation, .address = a->meet->address };
+    struct plan plan = { .generation = a->generation,
+                         .mapping = a->mapping,
+                         .address = a->meet->address };
 
-    if (node_round_read(text, a->size, &plan, a->generation) < 0) {
-        log_line(LOG_ERROR,
-                 "node 0 begins a round that can't be (\"%.60s\"); is it another version?", text);
-        over(a, 1, "node 0 begins a round that can't be");
+    if (node_round_read(text, a->size, &plan, a->generation, a->mapping) < 0) {
+        log_line(LOG_ERROR, "%s begins a round that can't be (\"%.60s\"); is it another version?",
+                 a->meet->title, text);
+        over(a, 1, "");
         return;
     }
     a->running = 1;
@@ -147,31 +150,55 @@ static void on_message(void *arg, int type, const char *text)
 
     a->last_message = clock_ms();
     if (type == NODE_REFUSED) {
-        snprintf(why, sizeof why, "node 0 refused this node: %s", text);
+        snprintf(why, sizeof why, "%s refused this node: %s", a->meet->title, text);
         over(a, 1, why);
     } else if (type == NODE_ROUND && !a->running) {
         begin_round(a, text);
+    } else if (type == NODE_WAITING) {
+        log_line(LOG_WARN, "%s", text);
     } else if (type == NODE_DIED && node_death_read(text, &dead) == 0) {
         take_death(a, &dead);
     } else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0
                && !strcmp(request.generation, a->generation)) {
         a->nodes.hooks->stop_asked(a->nodes.job, request.for_good);
+    } else if (type == NODE_FENCE && a->running && !strcmp(text, a->generation)) {
+        a->nodes.hooks->fenced(a->nodes.job);
     } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER) {
         if (node_over_read(text, &code, &words) < 0)
-            end_job(a, 1, "node 0 says that the job is over, but not how; is it another version?");
+            end_job(a, 1, "the job is over, but it was not said how; is it another version?");
         else
             end_job(a, code, words);
     }
 }
 
-static void on_broke(void *arg, const char *cause)
+static void on_puts(void *arg, const char *data, size_t bytes)
 {
-    lose_coordinator(arg, CONTROL_CLOSED, cause);
+    struct agent *a = arg;
+    const char *puts = fence_puts_read(data, bytes, a->generation);
+
+    a->last_message = clock_ms();
+    if (puts && a->running)
+        a->nodes.hooks->puts(a->nodes.job, puts, bytes - (size_t)(puts - data));
 }
 
-static const struct node_link_hooks link_hooks = { .message = on_message, .broke = on_broke };
+/* The coordinator gives up an agent that stood still, and that is what happened then. */
+static void on_broke(void *arg, int error, const char *cause)
+{
+    struct agent *a = arg;
+    const int stood_still = heartbeat_stood_still(&a->heartbeat);
+    char words[96];
+
+    snprintf(words, sizeof words,
+             "this ctrun had stood still for %d s, and the connection was closed", stood_still);
+    lose_coordinator(a, socket_error_is_silence(error) ? CONTROL_SILENT : CONTROL_CLOSED,
+                     stood_still > 0 ? words : cause);
+}
+
+static const struct node_link_hooks link_hooks = { .message = on_message,
+                                                   .puts = on_puts,
+                                                   .broke = on_broke };
 
 static void on_beat(void *arg)
 {
@@ -216,11 +243,11 @@ static void join(void *arg, int fd, struct secure_channel *channel)
 }
 
 /* A coordinator that was lost and did not come back is what ends this node. */
-static void on_gave_up(void *arg, const char *why)
+static void on_gave_up(void *arg)
 {
     struct agent *a = arg;
 
-    over(a, 1, *a->lost ? a->lost : why);
+    over(a, 1, a->lost);
 }
 
 static const struct connect_retry_hooks retry_hooks = { .connected = join, .gave_up = on_gave_up };
@@ -291,6 +318,19 @@ static void agent_ask_stop(struct nodes *nodes, int for_good)
     node_link_print(&a->link, NODE_ASK_STOP, "%s %d", a->generation, for_good);
 }
 
+static void send_puts(void *arg, const char *data, size_t bytes)
+{
+    node_link_send(arg, NODE_PUTS, data, bytes);
+}
+
+static void agent_fence(struct nodes *nodes, const char *puts, size_t bytes)
+{
+    struct agent *a = (struct agent *)nodes;
+
+    fence_pieces(a->generation, puts, bytes, send_puts, &a->link);
+    node_link_print(&a->link, NODE_FENCE, "%s", a->generation);
+}
+
 static void agent_ended(struct nodes *nodes, const struct round_end *end)
 {
     struct agent *a = (struct agent *)nodes;
@@ -322,6 +362,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .refused = agent_refused,
                                             .signalled = agent_signalled,
                                             .ask_stop = agent_ask_stop,
+                                            .fence = agent_fence,
                                             .ended = agent_ended,
                                             .destroy = agent_destroy };
 

@@ -12,40 +12,48 @@
 #include <unistd.h>
 
 #include "launcher/nodes/coordinator.h"
+#include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
 /* ---- The members ------------------------------------------------------------- */
+
+static void member_setup(struct member *member, const struct node_join *join, int is_elastic)
+{
+    *member = (struct member){ .number = join->node, .pid = join->pid, .workers = join->workers };
+    member->last_message = clock_ms();
+    snprintf(member->host, sizeof member->host, "%s", join->host);
+    snprintf(member->role, sizeof member->role, "%s", join->role);
+    node_join_name(join, is_elastic, member->name, sizeof member->name);
+}
+
+static int append(struct coordinator *c, struct member *member)
+{
+    if (c->count == c->room) {
+        const int room = c->room ? 2 * c->room : 8;
+        struct member **grown = realloc(c->members, (size_t)room * sizeof *grown);
+
+        if (!grown)
+            return -1;
+        c->members = grown;
+        c->room = room;
+    }
+    c->members[c->count++] = member;
+    return 0;
+}
 
 struct member *members_add(struct coordinator *c, const struct node_join *join,
                            struct store_agent *agent)
 {
     struct member *member = calloc(1, sizeof *member);
 
-    if (c->count == c->room) {
-        const int room = c->room ? 2 * c->room : 8;
-        struct member **grown = realloc(c->members, (size_t)room * sizeof *grown);
-
-        if (grown) {
-            c->members = grown;
-            c->room = room;
-        }
-    }
-    if (!member || c->count == c->room) {
+    if (!member || append(c, member) < 0) {
         free(member);
         return NULL;
     }
+    member_setup(member, join, c->is_elastic);
     member->agent = agent;
-    member->number = join->node;
-    member->pid = join->pid;
-    member->workers = join->workers;
-    member->last_message = clock_ms();
-    snprintf(member->host, sizeof member->host, "%s", join->host);
-    snprintf(member->role, sizeof member->role, "%s", join->role);
-    node_join_name(join, c->is_elastic, member->name, sizeof member->name);
-    c->members[c->count++] = member;
-    if (agent)
-        store_agent_note(agent, member);
+    store_agent_note(agent, member);
     return member;
 }
 
@@ -121,7 +129,8 @@ int members_rank(struct coordinator *c)
 static void members_free(struct coordinator *c)
 {
     for (int i = 0; i < c->count; i++)
-        free(c->members[i]);
+        if (c->members[i] != &c->own)
+            free(c->members[i]);
     free(c->members);
     free(c->ranked);
 }
@@ -135,7 +144,7 @@ static struct coordinator *of(struct nodes *nodes)
 
 static struct member *own(struct nodes *nodes)
 {
-    return of(nodes)->members[0];
+    return &of(nodes)->own;
 }
 
 static void own_died(struct nodes *nodes, const struct control_death *death)
@@ -171,6 +180,11 @@ static void own_ask_stop(struct nodes *nodes, int for_good)
     const struct stop_request request = stop_request(of(nodes)->meet->generation, for_good);
 
     rounds_ask_stop(of(nodes), own(nodes), &request);
+}
+
+static void own_fence(struct nodes *nodes, const char *puts, size_t bytes)
+{
+    fence_own(of(nodes), puts, bytes);
 }
 
 static void own_ended(struct nodes *nodes, const struct round_end *end)
@@ -216,6 +230,9 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
             return 0;
         rounds_ask_stop(c, from, &request);
         return 1;
+    case NODE_FENCE:
+        fence_in(c, from, text);
+        return 1;
     case NODE_ENDED:
         if (round_end_read(text, &end) < 0)
             return 0;
@@ -240,7 +257,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         return;
     }
     from->last_message = clock_ms();
-    if (take_message(c, from, type, text))
+    if (type == NODE_PUTS ? fence_puts(c, from, data, bytes) : take_message(c, from, type, text))
         return;
     log_line(LOG_ERROR, "%s: its words are not understood (\"%.60s\"); is it another version?",
              from->name, text);
@@ -250,7 +267,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
 /* Of a node that can't tell us how its workers ended. */
 static const struct round_end lost_end = { -1, 0 };
 
-static void on_left(void *arg, struct store_agent *agent)
+static void on_left(void *arg, struct store_agent *agent, int error)
 {
     struct coordinator *c = arg;
     struct member *from = store_agent_noted(agent);
@@ -258,6 +275,7 @@ static void on_left(void *arg, struct store_agent *agent)
     if (!from)
         return;
     detach(from);
+    from->unreachable = socket_error_is_silence(error);
     if (!c->is_elastic && c->phase != FINISHED)
         c->nodes.hooks->member(c->nodes.job, from->number, 0);
     if (c->phase == FINISHED) {
@@ -283,10 +301,10 @@ static void give_up_the_silent(struct coordinator *c)
 {
     struct member *last = NULL;
 
-    for (int i = 1; i < c->ranked_count; i++) {
+    for (int i = 0; i < c->ranked_count; i++) {
         struct member *member = c->ranked[i];
 
-        if (member->ended)
+        if (member->ended || member == &c->own)
             continue;
         log_line(LOG_ERROR, "%s does not say that its workers have stopped: given up",
                  member->name);
@@ -314,7 +332,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     if (c->phase == WAITING) {
         join_tick(c);
     } else if (c->phase == FINISHED) { /* the others do not leave */
-        for (int i = 1; i < c->count; i++)
+        for (int i = 0; i < c->count; i++)
             detach(c->members[i]);
         rounds_leave(c);
     } else {
@@ -326,7 +344,7 @@ static void on_beat(void *arg)
 {
     struct coordinator *c = arg;
 
-    for (int i = 1; i < c->count; i++) {
+    for (int i = 0; i < c->count; i++) {
         struct member *member = c->members[i];
 
         if (!member->agent)
@@ -359,6 +377,7 @@ static void coordinator_destroy(struct nodes *nodes)
     event_del(&c->tick);
     heartbeat_stop(&c->heartbeat);
     restarts_free(&c->budget);
+    fence_free(c);
     members_free(c);
     free(c);
 }
@@ -370,16 +389,20 @@ static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
                                                   .refused = own_refused,
                                                   .signalled = own_signalled,
                                                   .ask_stop = own_ask_stop,
+                                                  .fence = own_fence,
                                                   .ended = own_ended,
                                                   .destroy = coordinator_destroy };
 
-static struct member *add_own(struct coordinator *c, int size)
+/* Without workers it takes part in each round from the outside: it has ended from the start. */
+static int add_own(struct coordinator *c, int size)
 {
     struct node_join join = { .node = 0, .pid = getpid(), .workers = size };
 
     snprintf(join.role, sizeof join.role, "%s", c->options->role);
     node_host_name(c->options, join.host, sizeof join.host);
-    return members_add(c, &join, NULL);
+    member_setup(&c->own, &join, c->is_elastic);
+    c->own.in_round = c->own.ended = size == 0;
+    return size > 0 ? append(c, &c->own) : 0;
 }
 
 struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *meet,
@@ -402,7 +425,7 @@ struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *
     evtimer_assign(&c->tick, base, on_tick, c);
     heartbeat_setup(&c->heartbeat, base, &options->rdzv_conf, !c->is_elastic, on_beat, c);
     store_server_on_agents(meet->server, &agent_hooks, c);
-    if (add_own(c, size))
+    if (add_own(c, size) == 0)
         return &c->nodes;
     log_line(LOG_ERROR, "out of memory");
     coordinator_destroy(&c->nodes);

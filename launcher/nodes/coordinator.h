@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coordinator.h - the ctrun that decides for all nodes of a job, as its three
+/* coordinator.h - the ctrun that decides for all nodes of a job, as its four
  * files see it: coordinator.c holds the nodes and takes in what happens to them, join.c waits for
- * them, rounds.c decides what follows.
+ * them, rounds.c decides what follows, fence.c exchanges what MPI programs put by PMI.
  *
  * The first member is this ctrun itself, which calls reach; the others are agents, which messages
- * reach.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.
+ * reach.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.  In an
+ * elastic job it may have no workers (--nproc-per-node=0): then it is no member and counts for no
+ * node, and any node may be lost, that of rank 0 too.
  *
  *   WAITING -> RUNNING -> FINISHED                        all workers ended well, or stopped
  *              RUNNING -> RESTARTING -> RUNNING           a worker failed; it costs a restart
@@ -20,25 +22,29 @@
 #include "launcher/nodes/heartbeat.h"
 #include "launcher/nodes/node_messages.h"
 #include "launcher/nodes/nodes.h"
+#include "runtime/util/text.h"
 
 #define GOODBYE_SECONDS 5
 
 struct member {
     struct store_agent *agent; /* NULL: this ctrun, or a node whose connection is gone */
-    char name[96];             /* as messages call it: "node 2", "node hosta (pid 4310)" */
+    char name[96];             /* as messages call it: "node 2 (hosta)", "node hosta (pid 4310)" */
     char host[64];
     char role[256];
     int number; /* --node-rank, or in an elastic job its number in its last round; -1: none yet */
     int pid, workers;
     int64_t last_message; /* clock_ms() of its last message */
     int silent;           /* it sent nothing for so long that it is given up */
+    int unreachable;      /* its connection timed out: its host does not answer */
     /* Of the round: */
     int in_round; /* 0: it waits for the next one */
     int base;     /* rank of its first worker */
     int ended;    /* its workers have */
     struct round_end end;
-    int lost;   /* of its workers, with --on-failure=continue */
-    int leaves; /* signal that told its ctrun to stop, of an elastic job: the others go on */
+    int lost;      /* of its workers, with --on-failure=continue */
+    int is_fenced; /* its ranks are in PMI's barrier */
+    size_t puts;   /* bytes that it has sent for this barrier */
+    int leaves;    /* signal that told its ctrun to stop, of an elastic job: the others go on */
 };
 
 /* Of --max-restarts, in all or in a time. */
@@ -53,11 +59,14 @@ struct coordinator {
     struct job_rendezvous *meet;
     const struct options *options;
     int is_elastic, min, max; /* nodes */
-    struct member **members;  /* as they came; the first is this ctrun */
+    struct member own;        /* this ctrun */
+    struct member **members;  /* as they came; the first is this ctrun, if it has workers */
     int count, room;
     struct member **ranked; /* of the round, by node number */
     int ranked_count, world;
     enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
+    char mapping[NODE_MAPPING]; /* of the round: struct plan */
+    struct text fence;          /* what ranks of all nodes have put by PMI, for this barrier */
     struct restarts budget;
     int rounds, restarts;
     int code;                         /* of the first failure */
@@ -73,13 +82,22 @@ struct coordinator {
 
 /* ---- coordinator.c ------------------------------------------------------------ */
 
-/* NULL: out of memory. */
+/* Of an agent.  NULL: out of memory. */
 struct member *members_add(struct coordinator *c, const struct node_join *join,
                            struct store_agent *agent);
 void members_remove(struct coordinator *c, struct member *member);
 int members_workers(const struct coordinator *c);
 /* Those of the next round: of more than MAX those that came first.  -1: out of memory. */
 int members_rank(struct coordinator *c);
+
+/* ---- fence.c ------------------------------------------------------------------ */
+
+void fence_begin(struct coordinator *c); /* of a round, and behind each barrier */
+void fence_free(struct coordinator *c);
+/* NODE_PUTS; 0: it can't be of that node, or there is no memory for it. */
+int fence_puts(struct coordinator *c, struct member *from, const char *data, size_t bytes);
+void fence_in(struct coordinator *c, struct member *from, const char *generation);
+void fence_own(struct coordinator *c, const char *puts, size_t bytes);
 
 /* ---- join.c ------------------------------------------------------------------- */
 

@@ -16,8 +16,10 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (now - heartbeat->last > 2 * INTERVAL_MS)
+    if (now - heartbeat->last > 2 * INTERVAL_MS) {
         heartbeat->woke = now; /* what the others sent meanwhile was not read yet */
+        heartbeat->stood_still_ms = now - heartbeat->last;
+    }
     heartbeat->last = now;
     heartbeat->beat(heartbeat->arg);
 }
@@ -43,12 +45,22 @@ void heartbeat_start(struct heartbeat *heartbeat)
     const struct timeval interval = { INTERVAL_MS / 1000, INTERVAL_MS % 1000 * 1000 };
 
     heartbeat->last = heartbeat->woke = clock_ms();
+    heartbeat->stood_still_ms = 0;
     event_add(&heartbeat->tick, &interval);
 }
 
 void heartbeat_stop(struct heartbeat *heartbeat)
 {
     event_del(&heartbeat->tick);
+}
+
+int heartbeat_stood_still(const struct heartbeat *heartbeat)
+{
+    const int64_t now = clock_ms(), since = now - heartbeat->last;
+
+    if (since > 2 * INTERVAL_MS) /* its tick is still to come */
+        return (int)(since / 1000);
+    return now - heartbeat->woke <= 2 * INTERVAL_MS ? (int)(heartbeat->stood_still_ms / 1000) : 0;
 }
 
 int heartbeat_is_silent(const struct heartbeat *heartbeat, int64_t last_message)

@@ -17,8 +17,8 @@
 struct heartbeat {
     struct event tick;
     int64_t patience_ms;
-    int64_t last, woke;
-    void (*beat)(void *arg); /* every second: sends, and checks which ends are silent */
+    int64_t last, woke, stood_still_ms; /* until `woke` */
+    void (*beat)(void *arg);            /* every second: sends, and checks which ends are silent */
     void *arg;
 };
 
@@ -29,6 +29,9 @@ void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
                      void *arg);
 void heartbeat_start(struct heartbeat *heartbeat);
 void heartbeat_stop(struct heartbeat *heartbeat);
+
+/* For how many seconds this ctrun itself stood still until a moment ago; 0: it did not. */
+int heartbeat_stood_still(const struct heartbeat *heartbeat);
 
 /* last_message: clock_ms() of the last message of the other end. */
 int heartbeat_is_silent(const struct heartbeat *heartbeat, int64_t last_message);

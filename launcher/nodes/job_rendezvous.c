@@ -11,6 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
+#include <resolv.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +53,8 @@ static void plan(struct job_rendezvous *meet, const struct options *options,
 {
     *meet = (struct job_rendezvous){ .listener = -1, .file_lock = -1, .policy = STORE_POLICY_INIT };
     meet->is_elastic = meeting->kind == MEET_DYNAMIC;
+    meet->serves_only = meeting->serves_only;
+    meet->title = meet->is_elastic ? "the coordinator" : "node 0";
     meet->is_coordinator =
         meeting->kind == MEET_ALONE || (meeting->kind == MEET_STATIC && options->node_rank == 0);
     meet->own_store = meeting->kind != MEET_STATIC && shares_no_store();
@@ -122,6 +127,11 @@ static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct opti
     snprintf(meet->elsewhere, sizeof meet->elsewhere, "%s", at ? at : "all interfaces");
     if (at)
         return socket_listen(at, meet->port, &meet->listener);
+    if (meet->has_no_address) {
+        log_line(LOG_WARN, "%s; the store listens on all interfaces, port %d", ct_last_error(),
+                 meet->port);
+        return socket_listen(NULL, meet->port, &meet->listener);
+    }
     log_line(LOG_WARN,
              "%s is no address of this host: the store listens on all interfaces, port %d; is "
              "--node-rank=0 right? If it is, --local-addr=ADDRESS names the interface",
@@ -148,7 +158,9 @@ static ct_status listen_as_node_0(struct job_rendezvous *meet, const struct opti
 {
     const ct_status status = listen_at_address(meet, options);
 
-    return status != CT_OK && options->nnodes.max > 1 && errno == EADDRNOTAVAIL
+    meet->has_no_address = status != CT_OK && errno == ENOENT; /* a pod's name comes late */
+    return status != CT_OK && options->nnodes.max > 1
+                   && (meet->has_no_address || errno == EADDRNOTAVAIL)
                ? listen_elsewhere(meet, options)
                : status;
 }
@@ -195,8 +207,42 @@ ct_status job_rendezvous_look_up(struct job_rendezvous *meet)
     return got == 2 ? CT_OK : ct_fail(CT_ERR_PEER, "%s names no node yet", meet->file);
 }
 
+/* Whose address it is can be said only when the name has one.  *stopped: the signal that came
+ * meanwhile; all of them are blocked. */
+static ct_status listen_when_it_resolves(struct job_rendezvous *meet, const struct options *options,
+                                         int *stopped)
+{
+    const struct timespec pause = { 0, 500000000 };
+    const int64_t start = clock_ms(), timeout = options->rdzv_conf.join_timeout * INT64_C(1000);
+    int64_t speak = FIRST_WORD_MS;
+    int number;
+    ct_status status = listen_at_address(meet, options);
+
+    while (status != CT_OK && errno == ENOENT && options->nnodes.max > 1) {
+        const int64_t waited = clock_ms() - start;
+
+        if (waited >= timeout)
+            return ct_fail(CT_ERR_SYSTEM,
+                           "%s did not resolve within %d s (--rdzv-conf=join_timeout=...)",
+                           meet->address, options->rdzv_conf.join_timeout);
+        if (waited >= speak) {
+            log_line(LOG_WARN, "waiting %d s for node 0: %s", (int)(waited / 1000),
+                     ct_last_error());
+            speak += NEXT_WORD_MS;
+        }
+        number = sigtimedwait(&options->signals.set, NULL, &pause);
+        if (number > 0) {
+            *stopped = number;
+            return CT_ERR_SYSTEM;
+        }
+        status = listen_at_address(meet, options);
+    }
+    return status;
+}
+
 /* No names are compared: the ctrun that can bind the endpoint is node 0, all others connect. */
-static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct options *options)
+static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct options *options,
+                                    int *stopped)
 {
     const int asked = options->rdzv_conf.is_host;
     ct_status status = CT_OK;
@@ -205,11 +251,16 @@ static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct op
         return CT_OK;
     if (*meet->file && (status = lock_file(meet)) == CT_ERR_SYSTEM)
         return status;
-    if (status == CT_OK)
-        status = listen_at_address(meet, options);
-    if (status != CT_OK && (meet->file_lock >= 0 || options->nnodes.max == 1))
+    if (status == CT_OK && asked == 1)
+        status = listen_as_node_0(meet, options);
+    else if (status == CT_OK)
+        status = listen_when_it_resolves(meet, options, stopped);
+    if (status != CT_OK
+        && (meet->file_lock >= 0 || options->nnodes.max == 1 || *stopped || errno == ENOENT))
         return status; /* no other node can be node 0 */
     meet->is_coordinator = status == CT_OK;
+    if (status != CT_OK && meet->serves_only)
+        return ct_fail_in(status, "--nproc-per-node=0: the rendezvous can't be served here: ");
     return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }
 
@@ -225,20 +276,37 @@ static int loopback_is_down(void)
     return known && !(loopback.ifr_flags & IFF_UP);
 }
 
+/* Where name servers are silent, glibc tries each for 5 s twice, and so with each domain of a pod's
+ * four.  ctrun takes no signal meanwhile, and looks the name up again anyway. */
+static void look_up_quickly(void)
+{
+    if (res_init() < 0)
+        return;
+    _res.retrans = 2;
+    _res.retry = 1;
+}
+
 int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
                         const struct meeting *meeting)
 {
     ct_status status;
+    int stopped = 0;
 
     plan(meet, options, meeting);
+    if (meeting->kind != MEET_ALONE)
+        look_up_quickly();
     if (is_this_host_only(meet->address) && loopback_is_down()) {
         log_line(LOG_ERROR, "%s: the loopback interface is down (ip link set lo up)",
                  meet->address);
         return 1;
     }
     status = plan_policy(meet, options);
+    if (status == CT_OK && meet->serves_only && meet->own_store)
+        status = ct_fail(CT_ERR_INVALID,
+                         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 has worker 0 host the store at "
+                         "--rdzv-endpoint, but with --nproc-per-node=0 no worker is there");
     if (status == CT_OK && meet->is_elastic)
-        status = listen_at_endpoint(meet, options);
+        status = listen_at_endpoint(meet, options, &stopped);
     else if (status == CT_OK && meet->is_coordinator)
         status = listen_as_node_0(meet, options);
     if (status == CT_OK && meet->is_coordinator) {
@@ -252,6 +320,8 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     }
     if (status == CT_OK)
         return 0;
+    if (stopped)
+        return 128 + stopped;
     log_line(LOG_ERROR, "%s", ct_last_error());
     return 1;
 }

@@ -4,21 +4,27 @@
  *
  * In a fixed job that is the node with --node-rank=0, in an elastic one the node that can bind
  * --rdzv-endpoint, or --rdzv-conf=is_host=1; with store_type=file the one that gets the lock of
- * the file first. */
+ * the file first.  A ctrun without workers can only be that one. */
 #ifndef LAUNCHER_NODES_JOB_RENDEZVOUS_H
 #define LAUNCHER_NODES_JOB_RENDEZVOUS_H
 
 #include "config/rendezvous_options.h"
 #include "runtime/store/server/server.h"
 
+/* What a node waits for is said after this time, and again after that. */
+enum { FIRST_WORD_MS = 5000, NEXT_WORD_MS = 30000 };
+
 struct job_rendezvous {
     int is_coordinator;  /* this ctrun is */
     int is_elastic;      /* nodes come and go */
+    int serves_only;     /* this ctrun has no workers */
+    const char *title;   /* of the coordinator, in messages */
     char file[512];      /* where node 0 writes address and port for the others; "": known */
     int file_lock;       /* its descriptor, held by node 0; -1 */
     int own_store;       /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */
     char address[256];   /* MASTER_ADDR */
     char elsewhere[256]; /* where we listen instead, since that is no address of this host; "" */
+    int has_no_address;  /* it was none of any host's then: the name did not resolve */
     int port;            /* MASTER_PORT; true from here on, the socket is ours */
     char run_id[256];
     char generation[17]; /* CT_GENERATION: new each round */

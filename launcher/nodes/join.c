@@ -16,9 +16,6 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define FIRST_WORD_MS 5000
-#define NEXT_WORD_MS 30000
-
 /* ---- Enough nodes? ------------------------------------------------------------ */
 
 /* A tick each second, and one at the end of the last call. */
@@ -58,10 +55,11 @@ void join_wait(struct coordinator *c)
 
 /* ---- A node comes ------------------------------------------------------------- */
 
-static void refuse(struct store_agent *agent, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void refuse(struct store_agent *agent, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void refuse(struct store_agent *agent, const char *format, ...)
+/* Named here and told there. */
+static void refuse(struct store_agent *agent, const char *name, const char *format, ...)
 {
     char text[NODE_TEXT];
     va_list args;
@@ -69,7 +67,7 @@ static void refuse(struct store_agent *agent, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    log_line(LOG_WARN, "a node was refused: %s", text);
+    log_line(LOG_WARN, "%s was refused: %s", name, text);
     store_agent_send(agent, NODE_REFUSED, text, strlen(text));
     store_agent_end(agent);
 }
@@ -83,32 +81,34 @@ static void print_range(int min, int max, char text[32])
         snprintf(text, 32, "%d:%d", min, max);
 }
 
-static int number_is_taken(const struct coordinator *c, int number)
+/* The node that has that number, unless it was lost; NULL: there is none. */
+static const struct member *numbered(const struct coordinator *c, int number)
 {
     for (int i = 0; i < c->count; i++)
-        if (c->members[i]->number == number)
-            return 1;
-    return 0;
+        if (c->members[i]->number == number && (c->members[i]->agent || c->members[i] == &c->own))
+            return c->members[i];
+    return NULL;
 }
 
 /* Has it the same options about the job as this ctrun?  0: no, and the node is refused. */
 static int belongs(const struct coordinator *c, struct store_agent *agent,
                    const struct node_join *join, const char *name)
 {
+    const char *title = c->meet->title;
     char theirs[32], ours[32];
 
     print_range(join->min, join->max, theirs);
     print_range(c->min, c->max, ours);
     if (strcmp(join->version, CT_VERSION) != 0)
-        refuse(agent, "%s has ctrun %s, node 0 has %s", name, join->version, CT_VERSION);
+        refuse(agent, name, "it has ctrun %s, %s has %s", join->version, title, CT_VERSION);
     else if (strcmp(join->job, c->meet->run_id) != 0)
-        refuse(agent, "%s has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", name, join->job,
+        refuse(agent, name, "it has --rdzv-id=%.200s, %s has --rdzv-id=%.200s", join->job, title,
                c->meet->run_id);
     else if ((join->node < 0) != c->is_elastic)
-        refuse(agent, "%s has --rdzv-backend=%s, node 0 has --rdzv-backend=%s", name,
-               join->node < 0 ? "c10d" : "static", c->is_elastic ? "c10d" : "static");
+        refuse(agent, name, "it has --rdzv-backend=%s, %s has --rdzv-backend=%s",
+               join->node < 0 ? "c10d" : "static", title, c->is_elastic ? "c10d" : "static");
     else if (join->min != c->min || join->max != c->max)
-        refuse(agent, "%s has --nnodes=%s, node 0 has --nnodes=%s", name, theirs, ours);
+        refuse(agent, name, "it has --nnodes=%s, %s has --nnodes=%s", theirs, title, ours);
     else
         return 1;
     return 0;
@@ -118,18 +118,21 @@ static int belongs(const struct coordinator *c, struct store_agent *agent,
 static int has_place(const struct coordinator *c, struct store_agent *agent,
                      const struct node_join *join, const char *name)
 {
+    const struct member *other = c->is_elastic ? NULL : numbered(c, join->node);
+
     if (!c->is_elastic && (join->node < 1 || join->node >= c->max))
-        refuse(agent, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d", join->node,
-               c->max, c->max - 1);
-    else if (!c->is_elastic && number_is_taken(c, join->node))
-        refuse(agent, "there is a node with --node-rank=%d already", join->node);
+        refuse(agent, name, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d",
+               join->node, c->max, c->max - 1);
+    else if (other)
+        refuse(agent, name, "%s (pid %d) has --node-rank=%d already", other->host, other->pid,
+               join->node);
     else if (members_workers(c) > WORLD_MOST - join->workers)
-        refuse(agent, "with its %d workers the job would have more than %d", join->workers,
+        refuse(agent, name, "with its %d workers the job would have more than %d", join->workers,
                WORLD_MOST);
     else if (!c->is_elastic && c->phase != WAITING)
-        refuse(agent, "the job runs without %s", name);
+        refuse(agent, name, "the job runs without it");
     else if (c->phase == FINISHED)
-        refuse(agent, "the job is over");
+        refuse(agent, name, "the job is over");
     else
         return 1;
     return 0;
@@ -154,14 +157,15 @@ void join_agent(struct coordinator *c, struct store_agent *agent, const char *te
     char name[96], why[160];
 
     if (node_join_read(text, &join) < 0) {
-        refuse(agent, "its words are not understood (\"%.60s\"); is it another version?", text);
+        refuse(agent, "a node", "its words are not understood (\"%.60s\"); is it another version?",
+               text);
         return;
     }
     node_join_name(&join, join.node < 0, name, sizeof name);
     if (!belongs(c, agent, &join, name) || !has_place(c, agent, &join, name))
         return;
     if (!(member = members_add(c, &join, agent))) {
-        refuse(agent, "node 0 is out of memory");
+        refuse(agent, name, "%s is out of memory", c->meet->title);
         return;
     }
     if (!c->is_elastic)
@@ -183,41 +187,55 @@ static void list_missing(const struct coordinator *c, char *text, size_t size)
 
     text[0] = 0;
     for (int i = 0; i < c->max; i++)
-        if (!number_is_taken(c, i) && used < size - 16)
+        if (!numbered(c, i) && used < size - 16)
             used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", i);
 }
 
-static void say_missing(const struct coordinator *c, int seconds)
+static void describe_missing(const struct coordinator *c, char text[NODE_TEXT])
 {
     char missing[256];
 
     list_missing(c, missing, sizeof missing);
     if (*c->meet->elsewhere)
-        log_line(LOG_WARN,
-                 "waiting %d s: %d/%d nodes are here, at %s port %d; missing --node-rank %s; %s is "
-                 "no address of this host: is --node-rank=0 right?",
-                 seconds, c->count, c->max, c->meet->elsewhere, c->meet->port, missing,
-                 c->meet->address);
+        snprintf(text, NODE_TEXT,
+                 "%d/%d nodes are here, at %s port %d; missing --node-rank %s; %s %s", c->count,
+                 c->max, c->meet->elsewhere, c->meet->port, missing, c->meet->address,
+                 c->meet->has_no_address ? "did not resolve here: is it node 0's host?"
+                                         : "is no address of this host: is --node-rank=0 right?");
     else
-        log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
-                 seconds, c->count, c->max, c->meet->address, c->meet->port, missing);
+        snprintf(text, NODE_TEXT, "%d/%d nodes are at %s port %d; missing --node-rank %s", c->count,
+                 c->max, c->meet->address, c->meet->port, missing);
 }
 
-/* "waiting 5 s: 1 nodes are at hosta port 29400 (hosta), 2 to 4 make the job" */
-static void say_present(const struct coordinator *c, int seconds)
+/* "1 nodes are at hosta port 29400 (hosta), 2 to 4 make the job" */
+static void describe_present(const struct coordinator *c, char text[NODE_TEXT])
 {
     char hosts[256] = "", follows[128] = "";
     size_t used = 0;
 
-    for (int i = 0; i < c->count && used < sizeof hosts - 66; i++)
-        used += (size_t)snprintf(hosts + used, sizeof hosts - used, "%s%s", i ? ", " : "",
+    for (int i = 0; i < c->count && used < sizeof hosts - 67; i++)
+        used += (size_t)snprintf(hosts + used, sizeof hosts - used, "%s%s", i ? ", " : " (",
                                  c->members[i]->host);
     if (c->last_call)
         snprintf(follows, sizeof follows,
                  "; it begins in %lld s unless more come (--rdzv-conf=last_call_timeout)",
                  (long long)(c->last_call - clock_ms() + 999) / 1000);
-    log_line(LOG_WARN, "waiting %d s: %d nodes are at %s port %d (%s), %d to %d make the job%s",
-             seconds, c->count, c->meet->address, c->meet->port, hosts, c->min, c->max, follows);
+    snprintf(text, NODE_TEXT, "%d nodes are at %s port %d%s%s, %d to %d make the job%s", c->count,
+             c->meet->address, c->meet->port, hosts, used ? ")" : "", c->min, c->max, follows);
+}
+
+/* The other nodes wait, too.  They say it only where that takes long: not a thousand times while a
+ * thousand nodes start. */
+static void say_what_is_missing(const struct coordinator *c, int seconds)
+{
+    char text[NODE_TEXT], line[NODE_TEXT + 32];
+
+    (c->is_elastic ? describe_present : describe_missing)(c, text);
+    snprintf(line, sizeof line, "waiting %d s: %s", seconds, text);
+    log_line(LOG_WARN, "%s", line);
+    for (int i = 0; i < c->count && seconds >= NEXT_WORD_MS / 1000; i++)
+        if (c->members[i]->agent)
+            store_agent_send(c->members[i]->agent, NODE_WAITING, line, strlen(line));
 }
 
 /* PyTorch's names of these errors are in the sentences: its users search for them. */
@@ -250,7 +268,7 @@ void join_tick(struct coordinator *c)
         return;
     }
     if (waited >= c->speak) {
-        (c->is_elastic ? say_present : say_missing)(c, (int)(waited / 1000));
+        say_what_is_missing(c, (int)(waited / 1000));
         c->speak += NEXT_WORD_MS;
     }
     if (!c->last_call && waited >= limit * INT64_C(1000))

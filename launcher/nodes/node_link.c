@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/nodes/nodes.h"
+#include "launcher/nodes/node_messages.h"
 #include "runtime/net/secure_channel.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
@@ -44,7 +44,7 @@ static ct_status connect_and_prove(const struct store_policy *policy, const char
 
 /* ---- Out -------------------------------------------------------------------- */
 
-static void node_link_send(struct node_link *link, int type, const void *data, size_t bytes)
+void node_link_send(struct node_link *link, int type, const void *data, size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
@@ -118,36 +118,54 @@ static void answer_who(struct node_link *link, const unsigned char *data, size_t
     node_link_send(link, AGENT_OURS, answer, sizeof answer);
 }
 
-static void broken(struct node_link *link, const char *why)
+/* error: of the socket; 0: `why` says it. */
+static void broken(struct node_link *link, int error, const char *why)
 {
     node_link_close(link);
-    link->hooks->broke(link->arg, why);
+    if (error)
+        why =
+            socket_error_is_silence(error) ? "its host does not answer any more" : strerror(error);
+    link->hooks->broke(link->arg, error, why);
 }
 
-/* The messages that came whole.  A message may end the link, or start it anew. */
+/* One that came whole. */
+static void take_message(struct node_link *link, int type, const unsigned char *data, size_t bytes)
+{
+    char text[NODE_TEXT];
+
+    if (type == AGENT_WHO) {
+        answer_who(link, data, bytes);
+    } else if (type == NODE_PUTS) {
+        link->hooks->puts(link->arg, (const char *)data, bytes);
+    } else {
+        node_text(text, sizeof text, data, bytes);
+        link->hooks->message(link->arg, type, text);
+    }
+}
+
+/* A message may end the link, or start it anew. */
 static void take_messages(struct node_link *link)
 {
     struct evbuffer *const in = link->in;
-    unsigned char message[4 + NODE_TEXT];
-    char text[NODE_TEXT];
+    unsigned char message[4 + FENCE_PIECE + 1];
     uint32_t size;
 
     while (link->fd >= 0 && link->in == in) {
-        if (evbuffer_copyout(in, &size, 4) < 4)
+        const ssize_t have = evbuffer_copyout(in, message, 5);
+        uint32_t most;
+
+        if (have < 5)
             return;
-        if (size == 0 || size > NODE_TEXT) {
-            broken(link, "it speaks another language: is it the same version of ctrun?");
+        memcpy(&size, message, 4);
+        most = message[4] == NODE_PUTS ? FENCE_PIECE + 1 : NODE_TEXT;
+        if (size == 0 || size > most) {
+            broken(link, 0, "it speaks another language: is it the same version of ctrun?");
             return;
         }
         if (evbuffer_get_length(in) < 4 + size)
             return;
         evbuffer_remove(in, message, 4 + size);
-        if (message[4] == AGENT_WHO) {
-            answer_who(link, message + 5, size - 1);
-            continue;
-        }
-        node_text(text, sizeof text, message + 5, size - 1);
-        link->hooks->message(link->arg, message[4], text);
+        take_message(link, message[4], message + 5, size - 1);
     }
 }
 
@@ -164,7 +182,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        broken(link, n == 0 ? "its ctrun ended" : strerror(errno));
+        broken(link, n == 0 ? 0 : errno, "its ctrun ended");
         return;
     }
     evbuffer_add(in, data, (size_t)n);
@@ -181,7 +199,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (write_out(link) < 0)
-        broken(link, strerror(errno));
+        broken(link, errno, "");
     else if (evbuffer_get_length(link->out) == 0)
         event_del(&link->writable);
 }
@@ -236,8 +254,6 @@ void node_link_close(struct node_link *link)
  * before the nodes have met.  The pauses grow from 10 ms to a second. */
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
-#define FIRST_WORD_MS 5000
-#define NEXT_WORD_MS 30000
 
 /* A wrong secret stays wrong.  After any other error node 0 may just not be up yet. */
 static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
@@ -260,17 +276,18 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     }
     if (status == CT_ERR_INVALID || status == CT_ERR_UNSUPPORTED) {
         log_line(LOG_ERROR, "%s", ct_last_error());
-        retry->hooks->gave_up(retry->arg, "");
+        retry->hooks->gave_up(retry->arg);
         return;
     }
     if (waited >= retry->speak) {
-        log_line(LOG_WARN, "waiting %d s for node 0: %s", (int)(waited / 1000), ct_last_error());
+        log_line(LOG_WARN, "waiting %d s for %s: %s", (int)(waited / 1000), retry->meet->title,
+                 ct_last_error());
         retry->speak += NEXT_WORD_MS;
     }
     if (waited >= retry->timeout * INT64_C(1000)) {
-        log_line(LOG_ERROR, "node 0 did not come within %d s (%s): %s", retry->timeout,
-                 retry->limit, ct_last_error());
-        retry->hooks->gave_up(retry->arg, "node 0 did not come");
+        log_line(LOG_ERROR, "%s did not come within %d s (%s): %s", retry->meet->title,
+                 retry->timeout, retry->limit, ct_last_error());
+        retry->hooks->gave_up(retry->arg);
         return;
     }
     pause = (struct timeval){ retry->pause_ms / 1000, retry->pause_ms % 1000 * 1000 };

@@ -21,7 +21,9 @@ struct secure_channel;
 
 struct node_link_hooks {
     void (*message)(void *arg, int type, const char *text);
-    void (*broke)(void *arg, const char *why); /* the link is closed already */
+    void (*puts)(void *arg, const char *data, size_t bytes); /* NODE_PUTS, as it came */
+    /* The link is closed already.  error: of its socket; 0: none. */
+    void (*broke)(void *arg, int error, const char *why);
 };
 
 struct node_link {
@@ -38,6 +40,7 @@ void node_link_setup(struct node_link *link, const struct node_link_hooks *hooks
 /* Takes over fd and its channel, which may be NULL.  -1: out of memory. */
 int node_link_start(struct node_link *link, struct event_base *base, int fd,
                     struct secure_channel *channel);
+void node_link_send(struct node_link *link, int type, const void *data, size_t bytes);
 void node_link_print(struct node_link *link, int type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes now what the socket takes: the event loop may be about to stand still. */
@@ -49,7 +52,7 @@ void node_link_close(struct node_link *link); /* closed already is fine */
 struct connect_retry_hooks {
     /* The secret is proved; fd and its channel are the hook's. */
     void (*connected)(void *arg, int fd, struct secure_channel *channel);
-    void (*gave_up)(void *arg, const char *why); /* the error is logged */
+    void (*gave_up)(void *arg); /* the error is logged */
 };
 
 struct connect_retry {

@@ -76,7 +76,7 @@ void node_join_name(const struct node_join *join, int is_elastic, char *name, si
     if (is_elastic)
         snprintf(name, size, "node %s (pid %d)", join->host, join->pid);
     else
-        snprintf(name, size, "node %d", join->node);
+        snprintf(name, size, "node %d (%s)", join->node, join->host);
 }
 
 void node_host_name(const struct options *options, char *host, size_t size)
@@ -120,29 +120,31 @@ void node_join_print(const struct node_join *join, char text[NODE_TEXT])
 /* ---- Rounds ----------------------------------------------------------------- */
 
 /* It came over a network: no rank of ours lies outside of the world. */
-int node_round_read(const char *text, int size, struct plan *plan, char generation[NODE_GENERATION])
+int node_round_read(const char *text, int size, struct plan *plan, char generation[NODE_GENERATION],
+                    char mapping[NODE_MAPPING])
 {
     const char *at = text;
+    const int is_one =
+        number(&at, 0, WORLD_MOST - size, &plan->base)
+        && number(&at, plan->base + size, WORLD_MOST, &plan->world)
+        && number(&at, 0, WORLD_MOST - size, &plan->role_base)
+        && number(&at, plan->role_base + size, WORLD_MOST, &plan->role_world)
+        && number(&at, 0, INT32_MAX, &plan->node)
+        && number(&at, plan->node + 1, INT32_MAX, &plan->nodes)
+        && number(&at, 0, INT32_MAX, &plan->round) && number(&at, 0, INT32_MAX, &plan->restarts)
+        && number(&at, 1, 65535, &plan->port) && word(&at, generation, NODE_GENERATION)
+        && word(&at, mapping, NODE_MAPPING) && !*at;
 
-    return number(&at, 0, WORLD_MOST - size, &plan->base)
-                   && number(&at, plan->base + size, WORLD_MOST, &plan->world)
-                   && number(&at, 0, WORLD_MOST - size, &plan->role_base)
-                   && number(&at, plan->role_base + size, WORLD_MOST, &plan->role_world)
-                   && number(&at, 1, INT32_MAX, &plan->node)
-                   && number(&at, plan->node + 1, INT32_MAX, &plan->nodes)
-                   && number(&at, 0, INT32_MAX, &plan->round)
-                   && number(&at, 0, INT32_MAX, &plan->restarts)
-                   && number(&at, 1, 65535, &plan->port) && word(&at, generation, NODE_GENERATION)
-                   && !*at
-               ? 0
-               : -1;
+    if (is_one && !strcmp(mapping, "-"))
+        mapping[0] = 0;
+    return is_one ? 0 : -1;
 }
 
 void node_round_print(const struct plan *plan, char text[NODE_TEXT])
 {
-    snprintf(text, NODE_TEXT, "%d %d %d %d %d %d %d %d %d %s", plan->base, plan->world,
+    snprintf(text, NODE_TEXT, "%d %d %d %d %d %d %d %d %d %s %s", plan->base, plan->world,
              plan->role_base, plan->role_world, plan->node, plan->nodes, plan->round,
-             plan->restarts, plan->port, plan->generation);
+             plan->restarts, plan->port, plan->generation, *plan->mapping ? plan->mapping : "-");
 }
 
 int round_end_read(const char *text, struct round_end *end)
@@ -155,6 +157,46 @@ int round_end_read(const char *text, struct round_end *end)
 void round_end_print(const struct round_end *end, char text[NODE_TEXT])
 {
     snprintf(text, NODE_TEXT, "%d %d", end->stop_code, end->done);
+}
+
+/* ---- Puts ------------------------------------------------------------------- */
+
+/* The longest begin of puts that fits and ends with a put. */
+static size_t piece_of(const char *puts, size_t bytes, size_t most)
+{
+    const char *end;
+
+    if (bytes <= most)
+        return bytes;
+    end = memrchr(puts, '\n', most);
+    return end ? (size_t)(end + 1 - puts) : bytes;
+}
+
+void fence_pieces(const char *generation, const char *puts, size_t bytes,
+                  void (*send)(void *arg, const char *data, size_t bytes), void *arg)
+{
+    char data[FENCE_PIECE];
+    const size_t head = (size_t)snprintf(data, sizeof data, "%s\n", generation);
+
+    while (bytes > 0) {
+        const size_t piece = piece_of(puts, bytes, sizeof data - head);
+
+        if (piece > sizeof data - head) /* no put is that long */
+            return;
+        memcpy(data + head, puts, piece);
+        send(arg, data, head + piece);
+        puts += piece;
+        bytes -= piece;
+    }
+}
+
+const char *fence_puts_read(const char *data, size_t bytes, const char *generation)
+{
+    const size_t length = strlen(generation);
+
+    return bytes > length && !memcmp(data, generation, length) && data[length] == '\n'
+               ? data + length + 1
+               : NULL;
 }
 
 /* ---- Failures --------------------------------------------------------------- */

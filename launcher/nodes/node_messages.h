@@ -11,6 +11,7 @@
 
 #define NODE_WORKERS_MOST (1 << 20)
 #define NODE_GENERATION 40
+#define NODE_MAPPING 512 /* of struct plan */
 
 /* NODE_JOIN: "node min max workers version host pid length-of-role role job" */
 struct node_join {
@@ -24,7 +25,7 @@ struct node_join {
     const char *job; /* in the text */
 };
 
-/* "node 2", or in an elastic job "node hosta (pid 4310)" */
+/* "node 2 (hosta)", or in an elastic job "node hosta (pid 4310)" */
 void node_join_name(const struct node_join *join, int is_elastic, char *name, size_t size);
 /* --local-addr, or the host's name, as one word. */
 void node_host_name(const struct options *options, char *host, size_t size);
@@ -32,10 +33,10 @@ void node_host_name(const struct options *options, char *host, size_t size);
 int node_join_read(const char *text, struct node_join *join);
 void node_join_print(const struct node_join *join, char text[NODE_TEXT]);
 
-/* NODE_ROUND: "base world role-base role-world node nodes round restarts port generation", of which
- * the reader takes what can be for a node with `size` workers. */
-int node_round_read(const char *text, int size, struct plan *plan,
-                    char generation[NODE_GENERATION]);
+/* NODE_ROUND: "base world role-base role-world node nodes round restarts port generation
+ * mapping", of which the reader takes what can be for a node with `size` workers. */
+int node_round_read(const char *text, int size, struct plan *plan, char generation[NODE_GENERATION],
+                    char mapping[NODE_MAPPING]);
 void node_round_print(const struct plan *plan, char text[NODE_TEXT]);
 
 /* NODE_FAILED, NODE_LOST: "rank code flags what"; what points into text. */
@@ -72,6 +73,15 @@ struct stop_request {
 
 int stop_request_read(const char *text, struct stop_request *request);
 struct stop_request stop_request(const char *generation, int for_good);
+
+/* NODE_PUTS: the generation, a newline, then what ranks put by PMI: "key value" and a newline for
+ * each.  One message has whole puts, of FENCE_PIECE bytes at most. */
+#define FENCE_PIECE 16384
+
+void fence_pieces(const char *generation, const char *puts, size_t bytes,
+                  void (*send)(void *arg, const char *data, size_t bytes), void *arg);
+/* The puts; NULL: they are of another generation. */
+const char *fence_puts_read(const char *data, size_t bytes, const char *generation);
 
 /* The workers of a host that does not answer any more.  host: "" if it is not known; code:
  * CONTROL_SILENT or CONTROL_CLOSED. */

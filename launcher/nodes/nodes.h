@@ -22,6 +22,8 @@ struct plan {
     int restarts;              /* so far */
     int round;                 /* its number in the job, the same on all nodes; the first is 0 */
     const char *generation;
+    const char
+        *mapping; /* which ranks each node has, as PMI writes it; "": it is too long for that */
     const char *address; /* of the workers' store */
     int port;
 };
@@ -37,6 +39,9 @@ struct nodes_hooks {
     void (*died)(void *job, const struct control_death *death, int count);
     /* Another node asks all ranks to stop at the same step; for_good: and not to begin again. */
     void (*stop_asked)(void *job, int for_good);
+    /* What ranks put by PMI (pmi_space.h); then: all ranks of the round are in the barrier. */
+    void (*puts)(void *job, const char *puts, size_t bytes);
+    void (*fenced)(void *job);
 };
 
 /* Each kind of node starts with this. */
@@ -74,6 +79,8 @@ struct nodes_ops {
     /* All ranks of the round shall stop at the same step; for_good: the job does not begin
      * again.  More than once is fine. */
     void (*ask_stop)(struct nodes *nodes, int for_good);
+    /* All ranks of this node are in PMI's barrier, and this is what they have put. */
+    void (*fence)(struct nodes *nodes, const char *puts, size_t bytes);
     void (*ended)(struct nodes *nodes, const struct round_end *end); /* its last worker has */
     void (*destroy)(struct nodes *nodes);
 };
@@ -101,12 +108,15 @@ enum {
     NODE_OVER,               /* coordinator: "code why" */
     NODE_BEAT,               /* both ways: "" */
     NODE_DIED,               /* both ways: workers of other nodes that ended; node_messages.h */
-    NODE_ASK_STOP /* both ways: the ranks shall stop at the same step; struct stop_request */
+    NODE_ASK_STOP, /* both ways: the ranks shall stop at the same step; struct stop_request */
+    NODE_PUTS,     /* both ways: what ranks put by PMI, a piece of it; node_messages.h */
+    NODE_FENCE,    /* both ways: "generation": its ranks are in PMI's barrier; it is over */
+    NODE_WAITING   /* coordinator: for what the job waits, as a line for the user */
 };
 
 #define WORLD_MOST \
     (1 << 22) /* workers of a job: numbers that agents send are added up, and looped over */
-#define NODE_TEXT 1024 /* of one of them */
+#define NODE_TEXT 1024 /* of one of them, but for NODE_PUTS */
 
 /* Text that another ctrun sent, without control characters. */
 static inline void node_text(char *text, size_t size, const void *data, size_t bytes)

@@ -85,12 +85,12 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
         || dead->count > from->workers - first)
         return; /* not of its own workers, or of an older round */
     node_death_print(dead, text);
-    for (int i = 1; i < c->ranked_count; i++)
+    for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from && c->ranked[i]->agent) {
             send_text(c->ranked[i], NODE_DIED, "%s", text);
             store_agent_flush(c->ranked[i]->agent);
         }
-    if (from != c->members[0])
+    if (from != &c->own)
         c->nodes.hooks->died(c->nodes.job, &dead->death, dead->count);
 }
 
@@ -105,10 +105,10 @@ void rounds_ask_stop(struct coordinator *c, const struct member *from,
         || strcmp(request->generation, c->meet->generation) != 0)
         return;
     c->stop_asked = request->for_good + 1;
-    for (int i = 1; i < c->ranked_count; i++)
+    for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from)
             send_text(c->ranked[i], NODE_ASK_STOP, "%s %d", request->generation, request->for_good);
-    if (from != c->members[0])
+    if (from != &c->own)
         c->nodes.hooks->stop_asked(c->nodes.job, request->for_good);
 }
 
@@ -124,6 +124,25 @@ static void count_role(const struct coordinator *c, int node, struct plan *plan)
         }
 }
 
+/* PMI_process_mapping: "(vector,(0,2,4),(2,1,1))" are nodes 0 and 1 with 4 ranks each, node 2 with
+ * one.  Without it the ranks compare their hosts' names. */
+static void map_ranks(struct coordinator *c)
+{
+    int used = snprintf(c->mapping, sizeof c->mapping, "(vector"), next;
+
+    for (int i = 0; i < c->ranked_count && used < NODE_MAPPING; i = next) {
+        for (next = i + 1;
+             next < c->ranked_count && c->ranked[next]->workers == c->ranked[i]->workers;)
+            next++;
+        used += snprintf(c->mapping + used, (size_t)(NODE_MAPPING - used), ",(%d,%d,%d)", i,
+                         next - i, c->ranked[i]->workers);
+    }
+    if (used + 1 < NODE_MAPPING)
+        snprintf(c->mapping + used, (size_t)(NODE_MAPPING - used), ")");
+    else
+        c->mapping[0] = 0;
+}
+
 static struct plan plan_of(const struct coordinator *c, int node)
 {
     struct plan plan = { .base = c->ranked[node]->base,
@@ -133,6 +152,7 @@ static struct plan plan_of(const struct coordinator *c, int node)
                          .round = c->rounds - 1,
                          .restarts = c->restarts,
                          .generation = c->meet->generation,
+                         .mapping = c->mapping,
                          .address = c->meet->address,
                          .port = c->meet->port };
 
@@ -147,17 +167,20 @@ void rounds_begin(struct coordinator *c)
     event_del(&c->tick);
     if (members_rank(c) < 0) {
         c->code = 1;
-        snprintf(c->why, sizeof c->why, "node 0 is out of memory for %d nodes", c->count);
+        snprintf(c->why, sizeof c->why, "%s is out of memory for %d nodes", c->meet->title,
+                 c->count);
         rounds_end_job(c);
         return;
     }
     job_rendezvous_new_round(c->meet);
+    map_ranks(c);
+    fence_begin(c);
     c->phase = RUNNING;
     c->rounds++;
     c->code = c->is_cause = c->changed = c->stop_asked = c->signalled = 0;
     c->failed_node = NULL;
     c->why[0] = 0;
-    for (int i = 1; i < c->ranked_count; i++) {
+    for (int i = 0; i < c->ranked_count; i++) { /* to agents */
         char text[NODE_TEXT];
 
         plan = plan_of(c, i);
@@ -165,18 +188,20 @@ void rounds_begin(struct coordinator *c)
         send_text(c->ranked[i], NODE_ROUND, "%s", text);
     }
     plan = plan_of(c, 0);
+    if (c->own.workers == 0)
+        plan.node = -1;
     c->nodes.hooks->round(c->nodes.job, &plan); /* last: it may fail at once */
 }
 
 /* Nodes that are gone, or leave, are no members of the next one. */
 static void next_round(struct coordinator *c)
 {
-    for (int i = c->count - 1; i > 0; i--) {
+    for (int i = c->count - 1; i >= 0; i--) {
         struct member *member = c->members[i];
 
         if (member->leaves)
             send_text(member, NODE_OVER, "%d ", 128 + member->leaves);
-        if (member->leaves || !member->agent)
+        if (member->leaves || (!member->agent && member != &c->own))
             members_remove(c, member);
     }
     c->failed_node = NULL;
@@ -190,11 +215,11 @@ static void next_round(struct coordinator *c)
 
 void rounds_leave(struct coordinator *c)
 {
-    for (int i = 1; i < c->count; i++)
+    for (int i = 0; i < c->count; i++)
         if (c->members[i]->agent)
             return;
     event_del(&c->tick);
-    c->nodes.hooks->over(c->nodes.job, c->code, c->failed_node == c->members[0] ? "" : c->why);
+    c->nodes.hooks->over(c->nodes.job, c->code, c->failed_node == &c->own ? "" : c->why);
 }
 
 /* The agents get NODE_OVER and close their connections, or are given up after a while. */
@@ -204,7 +229,7 @@ void rounds_end_job(struct coordinator *c)
 
     c->phase = FINISHED;
     event_add(&c->tick, &patience);
-    for (int i = 1; i < c->count; i++)
+    for (int i = 0; i < c->count; i++)
         send_text(c->members[i], NODE_OVER, "%d %s", c->code,
                   c->failed_node == c->members[i] ? "" : c->why);
     rounds_leave(c);
@@ -220,10 +245,10 @@ static void stop_all(struct coordinator *c, const struct member *from)
     const struct timeval patience = { 2 * c->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
 
     event_add(&c->tick, &patience);
-    for (int i = 1; i < c->ranked_count; i++)
+    for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from)
             send_text(c->ranked[i], NODE_STOP, "%s", c->why);
-    if (from != c->members[0])
+    if (from != &c->own)
         c->nodes.hooks->stop(c->nodes.job, c->why);
 }
 
@@ -236,14 +261,13 @@ static void note_failure(struct coordinator *c, const struct member *from,
     c->code = failure->code;
     c->failed_node = from;
     c->is_cause = failure->is_cause;
-    if (c->ranked_count > 1)
-        snprintf(c->why, sizeof c->why, "%s: %.900s", from->name, failure->what);
+    snprintf(c->why, sizeof c->why, "%s: %.900s", from->name, failure->what);
 }
 
 static int all_are_connected(const struct coordinator *c)
 {
-    for (int i = 1; i < c->ranked_count; i++)
-        if (!c->ranked[i]->agent)
+    for (int i = 0; i < c->ranked_count; i++)
+        if (!c->ranked[i]->agent && c->ranked[i] != &c->own)
             return 0;
     return 1;
 }
@@ -360,15 +384,23 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
 {
     const struct node_death dead =
         node_host_lost(c->meet->generation, from->base, from->workers, from->host,
-                       from->silent ? CONTROL_SILENT : CONTROL_CLOSED);
+                       from->silent || from->unreachable ? CONTROL_SILENT : CONTROL_CLOSED);
     struct failure failure = { -1, 1, 0, "its ctrun was lost: its connection was closed",
                                !from->ended };
-    char silence[96];
+    const int stood_still = heartbeat_stood_still(&c->heartbeat);
+    char words[128];
 
     if (from->silent) {
-        snprintf(silence, sizeof silence, "its ctrun was lost: it has not answered for %lld s",
+        snprintf(words, sizeof words, "its ctrun was lost: it has not answered for %lld s",
                  (long long)c->heartbeat.patience_ms / 1000);
-        failure.what = silence;
+        failure.what = words;
+    } else if (from->unreachable) {
+        failure.what = "its ctrun was lost: its host does not answer any more";
+    } else if (stood_still > 0) {
+        snprintf(words, sizeof words,
+                 "its ctrun was lost: its connection was closed after %s had stood still for %d s",
+                 c->meet->title, stood_still);
+        failure.what = words;
     }
     if (!from->ended)
         rounds_died(c, from, &dead);
@@ -416,9 +448,9 @@ static void announce_changed_failure(struct coordinator *c)
 {
     if (!c->changed)
         return;
-    for (int i = 1; i < c->ranked_count; i++)
+    for (int i = 0; i < c->ranked_count; i++)
         send_text(c->ranked[i], NODE_STOP, "%s", c->failed_node == c->ranked[i] ? "" : c->why);
-    c->nodes.hooks->stop(c->nodes.job, c->failed_node == c->members[0] ? "" : c->why);
+    c->nodes.hooks->stop(c->nodes.job, c->failed_node == &c->own ? "" : c->why);
 }
 
 /* Nodes of an elastic job leave, and without them it can't go on. */
@@ -485,7 +517,7 @@ static void leave_job(struct coordinator *c, struct member *from, const char *si
 /* A second signal, when this ctrun's own workers are gone, ends the wait for the other nodes. */
 void rounds_signalled(struct coordinator *c, struct member *from, int number)
 {
-    const int was = c->phase, is_own = from == c->members[0];
+    const int was = c->phase, is_own = from == &c->own;
     char name[32];
 
     signal_name(number, name, sizeof name);
@@ -501,8 +533,7 @@ void rounds_signalled(struct coordinator *c, struct member *from, int number)
     c->signalled = 1;
     c->code = 128 + number;
     c->failed_node = from;
-    if (c->count > 1)
-        snprintf(c->why, sizeof c->why, "%s: its ctrun was told to stop by %s", from->name, name);
+    snprintf(c->why, sizeof c->why, "%s: its ctrun was told to stop by %s", from->name, name);
     if (was == WAITING)
         rounds_end_job(c);
     else if (was == RUNNING)

@@ -13,6 +13,7 @@ enum frame_type {
     FRAME_PORT,      /* number: where node 0 listens; the other nodes start */
     FRAME_INPUT,     /* bytes for standard input of that node; none: its end */
     FRAME_SIGNAL,    /* number: for ctrun on all nodes */
+    FRAME_BEAT,      /* the user's ctrun lives */
     /* Up, from a node. */
     FRAME_STARTED, /* its relay runs; the version of ctrun */
     FRAME_LISTENS, /* number: the port, of node 0 */
@@ -24,6 +25,8 @@ enum frame_type {
 };
 
 #define FRAME_MOST (64u << 20) /* bytes of one; words and environment are far below */
+#define BEAT_SECONDS 10        /* between two FRAME_BEATs */
+#define SILENCE_SECONDS 60     /* without a frame the user's ctrun is lost: its host, or a cable */
 #define FRAME_ALL (-1)         /* as a node: all of them */
 
 struct frame {

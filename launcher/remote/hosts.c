@@ -53,7 +53,7 @@ struct hosts {
     struct branches branches;
     struct node *nodes;
     struct console consoles[2], *to[3];
-    struct event signals, input, lines, patience, alone;
+    struct event signals, input, lines, patience, alone, beat;
     int signal_fd, port, code, ended;
     int stopped; /* the job was told to stop from here, for `code` */
     int ending;  /* a node has ended, or all were told to stop: the others are about to end */
@@ -276,6 +276,8 @@ static void ended_alone(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    if (h->nodes[0].state == NODE_ENDED) /* the job is over: others are late, or lost */
+        return;
     if (!h->stopped)
         log_line(LOG_ERROR, "host %s (node %d): its ctrun ended with %d; the others are stopped",
                  host_of(h, h->early), h->early, h->early_code);
@@ -360,6 +362,13 @@ static void signals_readable(evutil_socket_t fd, short what, void *arg)
     while (read(fd, &info, sizeof info) == sizeof info)
         if (info.ssi_signo != SIGCHLD)
             send_all(h, FRAME_SIGNAL, FRAME_ALL, (int)info.ssi_signo);
+}
+
+static void beat(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    send_all(arg, FRAME_BEAT, FRAME_ALL, 0);
 }
 
 /* First for hosts that did not answer, then for those that do not end. */
@@ -593,7 +602,7 @@ static void hosts_close(struct hosts *h)
 /* -1: the error is logged. */
 static int open_loop(struct hosts *h)
 {
-    const struct timeval answer = { START_SECONDS, 0 };
+    const struct timeval answer = { START_SECONDS, 0 }, often = { BEAT_SECONDS, 0 };
     struct event_config *config = event_config_new();
     sigset_t set;
 
@@ -613,7 +622,9 @@ static int open_loop(struct hosts *h)
     evtimer_assign(&h->patience, h->base, patience_over, h);
     evtimer_assign(&h->alone, h->base, ended_alone, h);
     event_add(&h->signals, NULL);
+    event_assign(&h->beat, h->base, -1, EV_PERSIST, beat, h);
     event_add(&h->patience, &answer);
+    event_add(&h->beat, &often);
     console_open(&h->consoles[0], h->base, STDOUT_FILENO, output_relieved, h);
     console_open(&h->consoles[1], h->base, STDERR_FILENO, output_relieved, h);
     h->to[1] = &h->consoles[0];

@@ -3,8 +3,9 @@
  * ssh those of the hosts behind it.  (`ctctl --hosts-node` is the same for ctctl doctor.)
  *
  * Its standard input and output carry frames.  What its own ctrun writes goes up, input and signals
- * go down.  When the connection ends, be it that the user's ctrun was killed or that a cable was
- * cut, it stops its ctrun by SIGTERM, so that no worker outlives the job; and ctrun dies with it.
+ * go down.  When the connection ends or is silent for a minute, be it that the user's ctrun was
+ * killed, that its host is down or that a cable was cut, it stops its ctrun by SIGTERM, so that no
+ * worker outlives the job; and ctrun dies with it.
  */
 #include "launcher/remote/remote.h"
 
@@ -40,7 +41,7 @@ struct relay {
     struct bufferevent *input;    /* its pipes; NULL: closed */
     struct bufferevent *output[3];
     struct bufferevent *listens; /* where node 0's says its port */
-    struct event died, give_up;
+    struct event died, give_up, silence;
     size_t untold; /* bytes of input that went into the pipe, and FRAME_TAKEN does not say so yet */
     int input_ends, told_to_stop, ended, code;
 };
@@ -421,6 +422,7 @@ static void take(struct relay *relay, const struct frame *frame)
 /* What ctrun still writes is read and dropped. */
 static void connection_lost(struct relay *relay)
 {
+    event_del(&relay->silence);
     close_stream(&relay->down);
     close_stream(&relay->up);
     branches_close(&relay->branches);
@@ -434,13 +436,22 @@ static void connection_lost(struct relay *relay)
     relay_end_if_done(relay);
 }
 
+static void silence_over(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    connection_lost(arg);
+}
+
 static void down_readable(struct bufferevent *down, void *arg)
 {
+    const struct timeval patience = { SILENCE_SECONDS, 0 };
     struct relay *relay = arg;
     struct evbuffer *in = bufferevent_get_input(down);
     struct frame frame;
     int got = 0;
 
+    event_add(&relay->silence, &patience);
     while (relay->down && (got = frame_peek(in, &frame)) > 0) {
         take(relay, &frame);
         if (relay->down)
@@ -467,6 +478,8 @@ static void relay_end_if_done(struct relay *relay)
 
 static int relay_open(struct relay *relay)
 {
+    const struct timeval patience = { SILENCE_SECONDS, 0 };
+
     relay->base = event_base_new();
     if (!relay->base)
         return -1;
@@ -477,6 +490,8 @@ static int relay_open(struct relay *relay)
     if (!relay->down || !relay->up)
         return -1;
     evtimer_assign(&relay->give_up, relay->base, stop_waiting, relay);
+    evtimer_assign(&relay->silence, relay->base, silence_over, relay);
+    event_add(&relay->silence, &patience);
     bufferevent_setcb(relay->down, down_readable, NULL, connection_event, relay);
     bufferevent_setcb(relay->up, NULL, up_written, connection_event, relay);
     bufferevent_setwatermark(relay->up, EV_WRITE, UP_LOW, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote.h - ctrun starts itself on the nodes of a job, once on each.  Those ctruns are the nodes
- * of a fixed job (launcher/nodes); where they are and which one each is, they find in variables
+ * of a job (launcher/nodes); where they are and which one each is, they find in variables
  * (config/surroundings.c). */
 #ifndef LAUNCHER_REMOTE_REMOTE_H
 #define LAUNCHER_REMOTE_REMOTE_H
@@ -9,8 +9,8 @@
 
 #include "config/options.h"
 
-/* In a Slurm allocation: becomes `srun ctrun ...`, one task a node.  argv is ctrun's own.  Returns
- * an exit code, with the error logged, if that fails. */
+/* In a Slurm allocation: runs `srun ctrun ...`, one task a node, and stays in front of it.  argv is
+ * ctrun's own.  Returns ctrun's exit code. */
 int remote_srun(const struct options *options, char **argv);
 
 /* The same command, for --explain and --dry-run. */
@@ -27,5 +27,9 @@ char **remote_environment(int room);
 
 /* `ctrun --hosts-node`, by which remote_hosts() starts it on a host. */
 int remote_node(void);
+
+/* Sets SLURM_JOB_END_TIME if Slurm did not and squeue knows it.  -1, with the error logged: ctrun
+ * would start srun, but the job of SLURM_JOB_ID is over. */
+int remote_slurm_ask(const struct options *options);
 
 #endif

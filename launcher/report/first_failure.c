@@ -129,7 +129,7 @@ static int is_unprovoked(int number)
 
 int worker_was_killed(const struct worker *worker)
 {
-    return !worker->running && worker->how != CLD_EXITED && is_unprovoked(worker->code);
+    return !worker->running && !worker_exited(worker) && is_unprovoked(worker->code);
 }
 
 /* Field 52 of /proc/<pid>/stat is the status that a process will have ended with; the

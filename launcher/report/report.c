@@ -52,7 +52,7 @@ static const char *const hint =
 /* torchrun's: -signal */
 static int report_exit_code(const struct worker *worker)
 {
-    return worker->how == CLD_EXITED ? worker->code : -worker->code;
+    return worker_exited(worker) ? worker_exit_code(worker) : -worker->code;
 }
 
 /* C1 controls too, as UTF-8 writes them: C2 80 to C2 9F. */
@@ -119,7 +119,7 @@ static void add_traceback(struct text *out, const struct failed_round *round,
         if (error->state == ERROR_RAW)
             text_print(out, "(%s)\n", error->why);
         add_text(out, error->text, most, error->structured);
-    } else if (worker->how != CLD_EXITED) {
+    } else if (!worker_exited(worker)) {
         const char *name = sigabbrev_np(worker->code);
 
         text_print(out, "Signal %d (%s%s) received by PID %d\n", worker->code,
@@ -151,7 +151,7 @@ static void add_cause(struct text *out, const struct failed_round *round,
 static void add_block(struct text *out, const struct failed_round *round,
                       const struct worker *worker, int index, int most_lines)
 {
-    const char *const name = worker->how == CLD_EXITED ? NULL : sigabbrev_np(worker->code);
+    const char *const name = worker_exited(worker) ? NULL : sigabbrev_np(worker->code);
     char host[256] = "", when[32], path[PATH_MAX];
     struct error_json error;
     struct tm day;
@@ -165,7 +165,7 @@ static void add_block(struct text *out, const struct failed_round *round,
     text_print(out, "[%d]:\n  time      : %s\n  host      : %s\n", index, when, host);
     text_print(out, "  rank      : %d (local_rank: %d)\n", worker->rank, worker->local_rank);
     text_print(out, "  exitcode  : %d (pid: %d) ", report_exit_code(worker), (int)worker->pid);
-    if (worker->how != CLD_EXITED)
+    if (!worker_exited(worker))
         text_print(out, " (%s%s)", name ? "SIG" : "<N/A>", name ? name : "");
     text_print(out, "\n  error_file: %s\n", error.bytes ? path : "<N/A>");
     add_traceback(out, round, worker, &error, most_lines);
@@ -277,7 +277,9 @@ void report_cause(const struct worker *worker, char *text, size_t bytes)
 {
     char name[32];
 
-    if (worker->how == CLD_EXITED)
+    if (worker->fault.code)
+        snprintf(text, bytes, "%s", worker->fault.what);
+    else if (worker->how == CLD_EXITED)
         snprintf(text, bytes, "exited with code %d", worker->code);
     else
         snprintf(text, bytes, "died of %s%s", signal_name(worker->code, name, sizeof name),
@@ -322,7 +324,9 @@ void report_detail(const struct failed_round *round, const struct worker *worker
     char cause[200], core[600] = "";
 
     *text = '\0';
-    if (worker->how == CLD_DUMPED) {
+    if (worker->fault.code) {
+        snprintf(text, bytes, "%s", worker->fault.detail);
+    } else if (worker->how == CLD_DUMPED) {
         core_file_find(worker, round->program->path, core, sizeof core);
         snprintf(text, bytes, "core dumped: %s", core);
     } else if (worker->how == CLD_KILLED && worker->code == SIGKILL && !was_killed(worker)) {

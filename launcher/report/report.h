@@ -43,7 +43,7 @@ void report_detail(const struct failed_round *round, const struct worker *worker
 /* Ended by the signal that ctrun sent, or obeyed it with an exit. */
 static inline int was_stopped(const struct worker *worker)
 {
-    return worker->asked != 0 && worker->asked != SIGKILL;
+    return worker->asked != 0 && worker->asked != SIGKILL && !worker->first_failed;
 }
 
 static inline int was_killed(const struct worker *worker)

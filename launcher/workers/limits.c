@@ -4,8 +4,9 @@
  * Without this check a job that lacks descriptors fails in the middle, in the words of a rank
  * whose connection the store had to close.  So what ctrun will open is added up:
  * what its caller left open, its own (epoll, the store, the guard, the control page, ...), and for
- * each worker a pidfd and the streams that pass through ctrun.  Connections to the store come on
- * top, if the program is one that connects: where they do not fit, a line says so. */
+ * each worker a pidfd, a socket for MPI and the streams that pass through ctrun.  Connections to
+ * the store come on top, if the program is one that connects: where they do not fit, a line says
+ * so. */
 #include "launcher/workers/limits.h"
 
 #include <dirent.h>
@@ -61,7 +62,8 @@ long limits_descriptors(int size, int streams)
 static int check_descriptors(const struct options *options, int size, long clients, long limit)
 {
     const char *plural = size == 1 ? "" : "s";
-    long needed = limits_descriptors(size, streams_of(options));
+    const int pmi = options->mpi == MPI_PMI; /* which program it is, is not known yet */
+    long needed = limits_descriptors(size, pmi + streams_of(options));
 
     if (needed + clients + PLENTY <= limit)
         return 0;

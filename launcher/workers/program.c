@@ -24,6 +24,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "launcher/pmi/mpi_library.h"
 #include "runtime/util/log.h"
 
 /* 0 when it can be executed, else the errno that says why not. */
@@ -239,6 +240,19 @@ int program_find(struct program *program, const struct options *options)
         }
     }
     return cause ? program_refuse(name, cause) : 0;
+}
+
+int serves_pmi(const struct options *options, const struct program *program)
+{
+    const enum mpi_library library =
+        program->leading[0] ? MPI_LIBRARY_NONE : mpi_library_of(program->path);
+
+    if (library == MPI_LIBRARY_OPEN && options->mpi != MPI_NONE)
+        log_line(LOG_WARN,
+                 "%s is linked with Open MPI, which finds no other ranks under ctrun: each rank is "
+                 "alone in its MPI_COMM_WORLD; start it by mpirun (--mpi=none silences this)",
+                 program->words[0]);
+    return options->mpi == MPI_PMI || (options->mpi == MPI_AUTO && library == MPI_LIBRARY_MPICH);
 }
 
 static int in_identifier(char c)

@@ -20,6 +20,10 @@ int program_find(struct program *program, const struct options *options);
 /* argv of one worker, in one block for free(); NULL: out of memory. */
 char **program_argv(const struct program *program, int local_rank);
 
+/* Does ctrun serve PMI to it?  --mpi=auto: to what is linked with an MPI of MPICH's family.  Of
+ * Open MPI's, which has another protocol, it says so. */
+int serves_pmi(const struct options *options, const struct program *program);
+
 /* torchrun's rewriting of one argument: $local_rank, ${local_rank} and $$.
  * Returns its length; writes if to is not NULL. */
 size_t program_rewrite(const char *text, const char *local_rank, char *to);

@@ -129,10 +129,10 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatil
         && (args->err < 0 || dup2(args->err, STDERR_FILENO) >= 0)
         && (!args->descriptors || setrlimit(RLIMIT_NOFILE, args->descriptors) == 0)
         && signals_as_new(args->ignored) == 0) {
-        /* Workers inherit 0, 1 and 2, as under torchrun, the control page and the trace.  An
+        /* Workers inherit 0, 1 and 2, as under torchrun, and what the job keeps for them.  An
          * old kernel says no: our own are CLOEXEC anyway. */
         close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-        for (int i = 0; i < 3; i++)
+        for (size_t i = 0; i < sizeof args->keep / sizeof *args->keep; i++)
             if (args->keep[i] > STDERR_FILENO)
                 fcntl(args->keep[i], F_SETFD, 0);
         execve(args->path, args->argv, args->envp);

@@ -21,7 +21,7 @@ struct spawn_args {
     const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
     const struct cpus *cpus;          /* that it is bound to; NULL: ours */
     int memory;                       /* then: the NUMA node whose memory it prefers; -1: none */
-    int keep[3]; /* what it inherits beside 0, 1 and 2, under the same numbers; below 3: nothing */
+    int keep[4]; /* what it inherits beside 0, 1 and 2, under the same numbers; below 3: nothing */
 };
 
 /* Returns when the program is running: its pid, which is also its process

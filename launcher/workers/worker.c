@@ -81,7 +81,7 @@ static struct spawn_args args_of(const struct worker *worker, const struct round
                                .foreground = worker->foreground,
                                .descriptors = round->descriptors,
                                .keep = { inherited->control_memory, inherited->control_event,
-                                         inherited->trace_memory } };
+                                         inherited->trace_memory, inherited->pmi } };
 
     if (placement && placement->place[worker->local_rank].bound) {
         args.cpus = &placement->place[worker->local_rank].cpus;
@@ -105,6 +105,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
     args.envp = envp;
     worker->pid = 0;
     worker->asked = worker->first_failed = worker->lost = 0;
+    worker->fault.code = 0;
     errno = ENOMEM;
     if (argv && envp && (status = open_streams(worker, output, &args)) == 0)
         worker->pid = spawn(&args, &execed);

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "launcher/pmi/pmi_server.h"
 #include "launcher/stdio/worker_stream.h"
 #include "launcher/workers/debug_wrapper.h"
 #include "launcher/workers/guard.h"
@@ -20,12 +21,13 @@ struct worker {
     pid_t group; /* the same, while we hold it; 0: cleared */
     int running;
     int how,
-        code;  /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
-    int asked; /* the last signal that ctrun sent it; 0: none */
-    int first_failed;              /* in its round */
-    int lost;                      /* it failed, and the others go on */
-    int attempt;                   /* rounds before this one: its error file's */
-    time_t ended;                  /* when its end was noticed */
+        code; /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
+    struct pmi_fault fault; /* its end is a failure, whatever its code is; code 0: it has none */
+    int asked;              /* the last signal that ctrun sent it; 0: none */
+    int first_failed;       /* in its round */
+    int lost;               /* it failed, and the others go on */
+    int attempt;            /* rounds before this one: its error file's */
+    time_t ended;           /* when its end was noticed */
     const struct wrapper *wrapper; /* what it runs under; NULL: nothing */
     int foreground, lent;          /* is it to have our terminal? has it? */
     struct stream out, err;
@@ -50,11 +52,20 @@ int worker_check(struct worker *worker);
 
 static inline int worker_failed(const struct worker *worker)
 {
-    return worker->pid > 0 && !worker->running && (worker->how != CLD_EXITED || worker->code != 0);
+    return worker->pid > 0 && !worker->running
+           && (worker->how != CLD_EXITED || worker->code != 0 || worker->fault.code);
+}
+
+/* By itself, with worker_exit_code(), and not by a signal. */
+static inline int worker_exited(const struct worker *worker)
+{
+    return worker->fault.code || worker->how == CLD_EXITED;
 }
 
 static inline int worker_exit_code(const struct worker *worker)
 {
+    if (worker->fault.code)
+        return worker->fault.code;
     return worker->how == CLD_EXITED ? worker->code : 128 + worker->code;
 }
 

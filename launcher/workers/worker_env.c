@@ -17,6 +17,16 @@ static const char *const ours[] = {
     "ROLE_RANK",
     "TORCHELASTIC_ERROR_FILE",
 #define PER_WORKER 4
+    "PMI_FD",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "MPI_LOCALRANKID",
+    "MPI_LOCALNRANKS",
+#define PER_WORKER_PMI 5
+    "PMI_PORT", /* of a process manager around ctrun, as the five are then */
+    "PMI_ID",
+    "PMI_SPAWNED",
+    "HYDI_CONTROL_FD",
     "CT_CONTROL",
     "CT_TRACE_RING",
     "CT_TRACE", /* --trace, which is this variable too, writes for all */
@@ -253,6 +263,13 @@ static int write_own(const struct worker_env *env, int local_rank, int own_gpu, 
                     round->base + local_rank, 0, own_gpu ? 0 : local_rank, 0,
                     round->role_base + local_rank, 0, path)
            + 1;
+    if (round->serves_pmi)
+        used += snprintf(text + used, size - (size_t)used,
+                         "PMI_FD=%d%cPMI_RANK=%d%cPMI_SIZE=%d%cMPI_LOCALRANKID=%d%c"
+                         "MPI_LOCALNRANKS=%d",
+                         round->inherited.pmi, 0, round->base + local_rank, 0, round->world, 0,
+                         local_rank, 0, round->size)
+                + 1;
     if (has_control(round))
         used +=
             snprintf(text + used, size - (size_t)used, "CT_CONTROL=%d:%d:%d",
@@ -272,10 +289,11 @@ static int write_own(const struct worker_env *env, int local_rank, int own_gpu, 
 char **worker_env_of(const struct worker_env *env, int local_rank)
 {
     const int own_gpu = env->round->placement && env->round->placement->own_gpu_only;
-    const int own = PER_WORKER + has_control(env->round) + has_trace(env->round)
+    const int own = PER_WORKER + (env->round->serves_pmi ? PER_WORKER_PMI : 0)
+                    + has_control(env->round) + has_trace(env->round)
                     + (own_gpu ? placed(env->round->placement) : 0);
     const size_t pointers = ((size_t)env->count + (size_t)own + 1) * sizeof(char *);
-    char text[PATH_MAX + 128 + 2 * (sizeof(struct device) + 32)];
+    char text[PATH_MAX + 256 + 2 * (sizeof(struct device) + 32)];
     const int used = write_own(env, local_rank, own_gpu, text, sizeof text);
     char **entries, *at;
     int count = env->count;

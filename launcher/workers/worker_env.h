@@ -14,6 +14,7 @@ struct inherited {
     int control_memory; /* the control page */
     int control_event;  /* and the eventfd that wakes a thread that waits for its notices */
     int trace_memory;   /* the rings of --trace */
+    int pmi;            /* the worker's own socket of PMI */
 };
 
 /* What is the same for all workers of one round. */
@@ -31,6 +32,7 @@ struct round {
     int node, nodes;                   /* the rank of this node, and how many there are */
     int own_store;                     /* rank 0 serves one at address and port, ctrun does not */
     const struct placement *placement; /* NULL: nothing is placed */
+    int serves_pmi;                    /* to MPI */
     struct inherited inherited;
 };
 

@@ -15,6 +15,7 @@
 
 #include "config/values/host_list.h"
 #include "config/values/slurm.h"
+#include "runtime/bootstrap/launcher_exchange.h"
 
 struct launcher {
     const char *name;
@@ -77,9 +78,19 @@ static ct_status number(const char *name, int least, int most, int *value)
     return CT_OK;
 }
 
+/* A worker of ctrun or torchrun started srun, and this is one of its tasks: its RANK, MASTER_ADDR
+ * and such are the worker's. */
+static int is_step_of_a_worker(void)
+{
+    const char *task = variable("SLURM_TASK_PID");
+
+    return task && variable("SLURM_STEP_ID") && variable("TORCHELASTIC_RUN_ID")
+           && atoi(task) == getpid();
+}
+
 static const struct launcher *find_launcher(void)
 {
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+    for (size_t i = is_step_of_a_worker() ? 1 : 0; i < sizeof launchers / sizeof *launchers; i++) {
         const struct launcher *l = &launchers[i];
 
         if (variable(l->rank) && (!l->required || variable(l->required)))
@@ -131,6 +142,11 @@ static ct_status from_environment(struct identity *who)
                        "WORLD_SIZE is set (%s) but RANK is not; start the program "
                        "with ctrun, or set both",
                        variable("WORLD_SIZE"));
+    if (variable("PMI_PORT") && variable("PMI_ID")) /* each process would be a world of its own */
+        return ct_fail(
+            CT_ERR_INVALID,
+            "PMI_PORT is set but PMI_RANK is not; start the program with mpiexec without "
+            "-pmi-port");
     who->launcher = "alone";
     who->rank = 0;
     who->size = who->local_size = 1;
@@ -229,11 +245,28 @@ static void name_socket(const struct launcher *l, struct identity *who)
     snprintf(who->socket, sizeof who->socket, "ctrun-%u-%s", (unsigned)geteuid(), job);
 }
 
+/* The host of task 0 where the user's host file says where each task is: its first line. */
+static int first_of_hostfile(char *address, size_t size)
+{
+    const char *how = variable("SLURM_DISTRIBUTION"), *path = variable("SLURM_HOSTFILE");
+    struct host_list list;
+    struct why why;
+    int found;
+
+    if (!how || strcmp(how, "arbitrary") != 0 || !path || host_list_read(&list, path, &why) < 0)
+        return 0;
+    found = snprintf(address, size, "%s", list.hosts[0].name) < (int)size;
+    host_list_free(&list);
+    return found;
+}
+
 /* Task 0 of a step is on its first node, unless a host file of the user's says otherwise. */
-static ct_status from_slurm_step(struct identity *who)
+static ct_status find_slurm_task_0(struct identity *who)
 {
     const char *nodes = variable("SLURM_STEP_NODELIST"), *node = variable("SLURM_NODEID");
 
+    if (first_of_hostfile(who->address, sizeof who->address))
+        return CT_OK;
     if (!nodes || host_list_first(nodes, who->address, sizeof who->address) < 0)
         return ct_fail(CT_ERR_INVALID,
                        "SLURM_STEP_NODELIST=%.100s names no host where rank 0 could be; set "
@@ -244,14 +277,23 @@ static ct_status from_slurm_step(struct identity *who)
                        "SLURM_NODEID=%s: rank 0 is not on the first node of the step, %.200s; set "
                        "MASTER_ADDR to rank 0's host and MASTER_PORT to a free port there",
                        node, who->address);
+    return CT_OK;
+}
+
+static ct_status from_slurm_step(struct identity *who)
+{
+    const ct_status status = find_slurm_task_0(who);
+
     who->port = slurm_step_port();
-    return variable("MASTER_PORT") ? number("MASTER_PORT", 1, 65535, &who->port) : CT_OK;
+    return status == CT_OK && variable("MASTER_PORT") && !is_step_of_a_worker()
+               ? number("MASTER_PORT", 1, 65535, &who->port)
+               : status;
 }
 
 static ct_status from_master(struct identity *who)
 {
     const struct launcher *l = find_launcher();
-    const char *address = variable("MASTER_ADDR"),
+    const char *address = is_step_of_a_worker() ? NULL : variable("MASTER_ADDR"),
                *agent = variable("TORCHELASTIC_USE_AGENT_STORE");
 
     if (address) {
@@ -272,6 +314,10 @@ static ct_status from_master(struct identity *who)
     }
     if (l && !strcmp(l->name, "srun"))
         return from_slurm_step(who);
+    if (l && who->launcher == l->name && strcmp(l->name, "env") && launcher_exchange_is_offered()) {
+        who->by_launcher = 1;
+        return CT_OK;
+    }
     return ct_fail(CT_ERR_INVALID,
                    "there are %d ranks but MASTER_ADDR is not set; set MASTER_ADDR "
                    "to rank 0's host and MASTER_PORT to a free port there, or "
@@ -285,7 +331,7 @@ ct_status identity_read(const ct_init_options *options, struct identity *who)
     ct_status status;
 
     memset(who, 0, sizeof *who);
-    if (variable("CT_GENERATION"))
+    if (variable("CT_GENERATION") && !is_step_of_a_worker())
         snprintf(who->generation, sizeof who->generation, "%s", variable("CT_GENERATION"));
     status = options ? from_options(options, who) : from_environment(who);
     if (status != CT_OK)
@@ -304,7 +350,7 @@ ct_status identity_read(const ct_init_options *options, struct identity *who)
                        "init_method \"%s\": it must begin with env://, tcp:// or "
                        "file://",
                        method);
-    if (who->size == 1 && !variable("MASTER_ADDR"))
+    if (who->size == 1 && (!variable("MASTER_ADDR") || is_step_of_a_worker()))
         return CT_OK;
     if (options && options->store)
         return CT_OK;

@@ -22,6 +22,7 @@
 #include "runtime/bootstrap/network_figures.h"
 #include "runtime/messaging/protocol.h"
 #include "runtime/net/socket.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/trace/trace.h"
 #include "runtime/transport/wireup.h"
 #include "runtime/util/clock.h"
@@ -251,14 +252,14 @@ static ct_status spread_addresses(struct mesh *mesh, struct host_leader *leader,
 /* On one host the token is enough, since wireup also gets the uid of the other end from the kernel.
  * Between hosts the token went over the network in clear, so wireup needs the job's secret, if
  * there is one. */
-static ct_status wire_up(struct mesh *mesh, int listener)
+static ct_status wire_up(struct mesh *mesh, ct_store *store, int listener)
 {
     struct wireup_identity identity = { .rank = mesh->rank,
                                         .size = mesh->size,
                                         .one_host = mesh->nodes == 1,
                                         .encrypts = mesh->encrypts };
     ct_status status =
-        mesh->nodes > 1 || mesh->encrypts ? secret_read(&identity.secret, NULL) : CT_OK;
+        mesh->nodes > 1 || mesh->encrypts ? store_client_secret(store, &identity.secret) : CT_OK;
 
     memcpy(identity.token, mesh->token, sizeof identity.token);
     if (status != CT_OK) {
@@ -294,7 +295,7 @@ static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct h
         status = socket_listen(address, 0, &listener);
     if (status == CT_OK) {
         port = socket_port(listener);
-        status = wire_up(mesh, listener);
+        status = wire_up(mesh, store, listener);
     }
     if (status == CT_OK)
         status = own_ports(mesh, leader, &place, port, deadline, &value, &bytes);

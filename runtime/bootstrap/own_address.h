@@ -5,10 +5,16 @@
 
 #include "runtime/util/error.h"
 
-/* The literal address to which peers connect: the local address of the connection to the store.
+/* The literal address to which peers connect: the local address of the connection to the store.  On
+ * rank 0's host that may be any, so there it is the one at which another host reached the store, if
+ * that is known (REACHED_KEY).
  * Without such a connection it is loopback if all ranks are on this host, else the address of the
  * default route's interface, or of the first interface that is up and leads out of this host.
  * CT_INTERFACE (or GLOO_SOCKET_IFNAME) names another interface. */
 ct_status own_address(ct_store *store, int one_host, char *address, size_t size);
+
+/* Those of all interfaces that lead out of this host, "10.0.0.1,192.168.1.1", the default route's
+ * first; with CT_INTERFACE that one alone. */
+ct_status own_addresses(char *list, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
  *   under ctrun or torchrun        the launcher's store: every rank is a client
  *   MASTER_ADDR, MASTER_PORT       rank 0 serves there, all are clients
  *   mpirun, srun on one host       rank 0 serves on a unix socket, to our uid only
+ *   mpirun on several hosts        rank 0 serves where launcher_exchange.c says, to the job only
  *
  * Keys begin with "ct/<generation>/<number of the init>".  ctrun's generation is new in each round.
  * torchrun's store outlives a restart and has no generation, so rank 0 makes one and sends it to
@@ -22,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/bootstrap/launcher_exchange.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/server_thread.h"
 #include "runtime/store/tcp_store.h"
@@ -169,6 +171,30 @@ static ct_status host_unix(struct rendezvous *r, const struct identity *who)
     return status == CT_OK ? store_thread_start(fd, &r->host) : status;
 }
 
+/* Of the first init the port is bound already. */
+static ct_status host_meeting(struct rendezvous *r, struct meeting *m)
+{
+    int fd = m->listener;
+    const ct_status status = fd >= 0 ? CT_OK : socket_listen(NULL, m->port, &fd);
+
+    m->listener = -1;
+    return status == CT_OK ? store_thread_start_with(fd, &m->secret, &r->host) : status;
+}
+
+static ct_status connect_meeting(struct rendezvous *r, const struct identity *who, int64_t deadline,
+                                 int timeout_ms)
+{
+    struct meeting *m = who->meeting;
+    ct_status status = who->rank == 0 ? host_meeting(r, m) : CT_OK;
+
+    if (status == CT_OK)
+        status = store_client_connect_with(m->address, m->port, &m->secret, deadline, timeout_ms,
+                                           &r->base);
+    /* All ranks have one secret.  A store that closed the connection before it was proved served
+     * the init before, and has just ended. */
+    return who->rank > 0 && status == CT_ERR_INVALID ? CT_ERR_PEER : status;
+}
+
 static ct_status connect_base(struct rendezvous *r, const struct identity *who,
                               const ct_init_options *options, int64_t deadline)
 {
@@ -182,6 +208,8 @@ static ct_status connect_base(struct rendezvous *r, const struct identity *who,
     if (who->size == 1 && !who->agent_store)
         return ct_store_hash(&r->base);
     r->goodbyes = !who->agent_store;
+    if (who->meeting)
+        return connect_meeting(r, who, deadline, timeout_ms);
     if (who->address[0]) {
         if (who->rank == 0 && !who->agent_store)
             status = host_tcp(r, who);
@@ -227,7 +255,11 @@ static ct_status open_once(struct rendezvous *r, const struct identity *who,
     if (status != CT_OK)
         return status;
     snprintf(prefix, sizeof prefix, "ct/%s/%d", generation, number);
-    return ct_store_prefix(base, prefix, &r->store);
+    status = ct_store_prefix(base, prefix, &r->store);
+    if (status == CT_OK && who->meeting && !socket_stays_here(store_client_fd(base)))
+        status = ct_store_set(r->store, REACHED_KEY, who->meeting->address,
+                              strlen(who->meeting->address));
+    return status;
 }
 
 ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,

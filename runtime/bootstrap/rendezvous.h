@@ -14,6 +14,10 @@ struct rendezvous {
     int goodbyes; /* rank 0 serves it, and waits until each other rank has added to "goodbye" */
 };
 
+/* The key under which a rank of another host leaves the address at which it reached rank 0's host,
+ * where rank 0 published several.  It is there when all ranks have come to the store. */
+#define REACHED_KEY "reached"
+
 /* number: of the init in this process, equal on all ranks. */
 ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
                           const ct_init_options *options, int number, int64_t deadline);

@@ -99,7 +99,9 @@ int ct_size(const ct_group *group)
 
 const char *ct_backend(const ct_group *group)
 {
-    return group || default_group() ? "cpu" : "";
+    const ct_group *g = group ? group : default_group();
+
+    return g ? g->backend : "";
 }
 
 int ct_group_rank(const ct_group *group, int global)
@@ -299,6 +301,7 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
     g->maker = forks_maker();
     g->mesh = mesh;
     g->extension = extension;
+    g->backend = "cpu";
     g->size = size;
     g->rank = -1;
     g->ranks = calloc((size_t)size + 1, sizeof *g->ranks);
@@ -358,7 +361,7 @@ static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)
         status = g->extension->open(g, overrides);
-    if (status == CT_OK)
+    if (status == CT_OK && !g->carrier) /* with one, no algorithm uses that memory */
         status = join_host(g, given_up);
     if (status != CT_OK)
         return status;

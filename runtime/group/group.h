@@ -25,6 +25,8 @@ struct device_group;    /* collectives/device/group/device_group.h */
 struct space;           /* memory_kind.h */
 struct group_extension; /* group_extension.h */
 struct access_set;      /* group_device.c */
+struct message_carrier; /* collectives/core/message_carrier.h */
+struct mpi_group;       /* collectives/mpi/mpi_group.h */
 
 /* How many groups were made of one list of ranks with local_sync; group_new.c */
 struct list_births {
@@ -95,9 +97,12 @@ struct ct_group {
      * same */
     char *overrides;
     const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
-    struct queue *queue;                /* of asynchronous calls; NULL: none yet */
-    struct queue *landings;             /* of messages that streams wait for; likewise */
-    struct queue *watches;              /* of calls that streams hand over; likewise */
+    const char *backend; /* "cpu", unless extension->open() has set it and what follows */
+    const struct message_carrier *carrier; /* of its algorithms' messages; NULL: libct's links */
+    struct mpi_group *mpi;
+    struct queue *queue;         /* of asynchronous calls; NULL: none yet */
+    struct queue *landings;      /* of messages that streams wait for; likewise */
+    struct queue *watches;       /* of calls that streams hand over; likewise */
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: none are collected */
     void *stream;                /* ct_set_stream(): of device memory */
     _Atomic int

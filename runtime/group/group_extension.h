@@ -11,6 +11,9 @@
 #include "runtime/group/group.h"
 
 struct group_extension {
+    /* Called first by an init: starts what its backend needs, which says who this rank is.  NULL:
+     * nothing. */
+    ct_status (*start)(int *rank, int *size);
     /* Called when a group is made: determines the algorithms that its calls may take, by the
      * environment and by `overrides` (NULL: nothing). */
     ct_status (*open)(ct_group *group, const char *overrides);

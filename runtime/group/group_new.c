@@ -51,13 +51,23 @@ ct_status group_options_check(const ct_group_options *options)
                        "ct_group_options.size is %zu; start from "
                        "CT_GROUP_OPTIONS_INIT",
                        options->size);
-    if (options->backend && strcmp(options->backend, "cpu") && strcmp(options->backend, "gloo"))
-        return ct_fail(CT_ERR_UNSUPPORTED, "backend \"%s\" is not built in; there is \"cpu\"",
-                       options->backend);
     if (options->timeout_ms != -1 && options->timeout_ms <= 0)
         return ct_fail(CT_ERR_INVALID, "ct_group_options.timeout_ms is %d; it must be positive",
                        options->timeout_ms);
     return CT_OK;
+}
+
+/* A group has its parent's backend. */
+static ct_status check_backend(const ct_group *parent, const char *backend)
+{
+    if (backend && !strcmp(backend, "gloo"))
+        backend = "cpu";
+    return !backend || !strcmp(backend, parent->backend)
+               ? CT_OK
+               : ct_fail(CT_ERR_UNSUPPORTED,
+                         "ct_new_group: backend \"%s\"; the group that it is made from, %s, has "
+                         "\"%s\", and so have all groups made from it",
+                         backend, parent->name, parent->backend);
 }
 
 /* All ranks of the parent compare their lists. */
@@ -138,6 +148,8 @@ static ct_status new_group(const int *ranks, int count, const ct_group_options *
     status = group_options_check(options);
     if (status == CT_OK)
         status = group_resolve_member(options->parent, &parent);
+    if (status == CT_OK)
+        status = check_backend(parent, options->backend);
     if (status == CT_OK)
         status = check_list(parent, ranks, count);
     if (status == CT_OK)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/bootstrap/launcher_exchange.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/bootstrap/variables.h"
 #include "runtime/group/group_extension.h"
@@ -23,8 +24,9 @@ static struct {
     struct rendezvous rendezvous;
     struct control control; /* the page of ctrun; empty without ctrun */
     int local_rank;
-    int number;            /* how many inits there were */
-    _Atomic pid_t process; /* of the last init */
+    struct meeting meeting; /* where the ranks of mpirun on several hosts meet */
+    int number;             /* how many inits there were */
+    _Atomic pid_t process;  /* of the last init */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void default_group_forget(void)
@@ -55,8 +57,6 @@ int ct_local_rank(void)
 
 static ct_status check_options(const ct_init_options *options)
 {
-    static const char *const later[] = { "cuda", "nccl", "mpi" };
-
     if (!options)
         return CT_OK;
     if (options->size != sizeof *options)
@@ -67,13 +67,7 @@ static ct_status check_options(const ct_init_options *options)
     if (options->timeout_ms != -1 && options->timeout_ms <= 0)
         return ct_fail(CT_ERR_INVALID, "ct_init_options.timeout_ms is %d; it must be positive",
                        options->timeout_ms);
-    if (!options->backend || !strcmp(options->backend, "cpu") || !strcmp(options->backend, "gloo"))
-        return CT_OK;
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (!strcmp(options->backend, later[i]))
-            return ct_fail(CT_ERR_UNSUPPORTED, "backend \"%s\" is not built in; there is \"cpu\"",
-                           options->backend);
-    return ct_fail(CT_ERR_INVALID, "backend \"%s\" is unknown; there is \"cpu\"", options->backend);
+    return CT_OK;
 }
 
 static ct_status timeout_of(const ct_init_options *options, struct limit *limit)
@@ -137,7 +131,9 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
     struct mesh *mesh = NULL;
     ct_status status;
 
-    control_waiting(&world.control, "the store at %s:%d", who->address, who->port);
+    control_waiting(&world.control, "the store at %s:%d",
+                    who->meeting ? who->meeting->address : who->address,
+                    who->meeting ? who->meeting->port : who->port);
     status = rendezvous_open(&world.rendezvous, who, options, world.number, deadline);
     control_waiting(&world.control, "%s", "");
     if (status != CT_OK)
@@ -163,13 +159,19 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
 }
 
 /* Tries until the result is another than a store that went away. */
-static ct_status init_with_retries(const struct identity *who, const ct_init_options *options,
+static ct_status init_with_retries(struct identity *who, const ct_init_options *options,
                                    const struct group_extension *extension, struct limit limit,
                                    ct_group **group)
 {
     const int64_t deadline = deadline_after(limit.ms);
-    ct_status status;
+    ct_status status = CT_OK;
 
+    if (who->by_launcher) {
+        status = launcher_meet(&world.meeting, who->rank, deadline);
+        who->meeting = &world.meeting;
+    }
+    if (status != CT_OK)
+        return status;
     do
         status = init_once(who, options, extension, limit, deadline, group);
     while (status == CT_ERR_PEER && who->rank > 0 && !who->agent_store && clock_ms() < deadline
@@ -179,6 +181,25 @@ static ct_status init_with_retries(const struct identity *who, const ct_init_opt
     if (status == CT_ERR_TIMEOUT)
         ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
     return status;
+}
+
+/* A backend with a launcher of its own must see what we see. */
+static ct_status start_backend(const struct group_extension *extension,
+                               const ct_init_options *options, struct identity *who)
+{
+    int rank = 0, size = 1;
+    ct_status status = extension->start ? extension->start(&rank, &size) : CT_OK;
+
+    if (status == CT_OK)
+        status = identity_read(options, who);
+    if (status != CT_OK || !extension->start || (who->rank == rank && who->size == size))
+        return status;
+    return ct_fail(CT_ERR_INVALID,
+                   "backend \"mpi\": MPI says that this is rank %d of %d, but it is rank %d of %d "
+                   "(%s); start the program with the mpirun or mpiexec of the MPI that "
+                   "libct-mpi.so was compiled for",
+                   rank, size, who->rank, who->size,
+                   !strcmp(who->launcher, "env") ? "RANK, WORLD_SIZE" : who->launcher);
 }
 
 static ct_status init_locked(const ct_init_options *options,
@@ -198,7 +219,7 @@ static ct_status init_locked(const ct_init_options *options,
     if (status == CT_OK)
         status = timeout_of(options, &limit);
     if (status == CT_OK)
-        status = identity_read(options, &who);
+        status = start_backend(extension, options, &who);
     if (status != CT_OK)
         return status;
     snprintf(log_name, sizeof log_name, "rank %d", who.rank);
@@ -280,6 +301,12 @@ static ct_status check_create(const ct_store *store, int rank, int size,
                        "ct_create_group: rank %d of %d; it must be from 0 to the "
                        "size less one",
                        rank, size);
+    if (options && options->backend && strcmp(options->backend, "cpu")
+        && strcmp(options->backend, "gloo"))
+        return ct_fail(CT_ERR_UNSUPPORTED,
+                       "ct_create_group: backend \"%s\"; a group beside the default one has "
+                       "\"cpu\"",
+                       options->backend);
     if (options && options->parent)
         return ct_fail(CT_ERR_INVALID, "ct_create_group: a group of its own has no parent");
     return options ? group_options_check(options) : CT_OK;

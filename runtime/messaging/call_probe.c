@@ -135,3 +135,15 @@ void probe_send(struct mesh *mesh, const struct request *request)
                                  .signature = request->signature };
     send_out_alone(mesh, request->peer, out);
 }
+
+void call_probe(struct mesh *mesh, struct channel *channel, int peer, const struct signature *call)
+{
+    struct request request;
+
+    request_prepare(&request, 0, channel->id, peer, 0, NULL, 0, call);
+    pthread_mutex_lock(&mesh->transport->lock);
+    probe_send(mesh, &request);
+    if (atomic_load(&mesh->messages->probes))
+        probes_look(mesh);
+    pthread_mutex_unlock(&mesh->transport->lock);
+}

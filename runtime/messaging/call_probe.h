@@ -48,6 +48,9 @@ static inline void recent_calls_add(struct recent_calls *recent, const struct si
 /* This rank begins a call. */
 void channel_call(struct mesh *mesh, struct channel *channel, const struct signature *call);
 
+/* For a wait that is not on a request of messaging: probes whether the peer makes this call. */
+void call_probe(struct mesh *mesh, struct channel *channel, int peer, const struct signature *call);
+
 /* Under the lock. */
 void probe_send(struct mesh *mesh, const struct request *request);
 void probe_arrived(struct mesh *mesh, const struct frame *frame, int from);

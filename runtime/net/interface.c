@@ -80,6 +80,9 @@ static int preference(const struct ifaddrs *i, const char *outward)
     return !strcmp(i->ifa_name, outward) ? 3 : is_inner(i->ifa_name) ? 1 : 2;
 }
 
+static const char no_outward[] = "this host has no interface but loopback, and the ranks are on "
+                                 "several hosts";
+
 static ct_status best_interface(const struct ifaddrs *all, char *text, size_t size)
 {
     char outward[IF_NAMESIZE], address[64];
@@ -93,9 +96,24 @@ static ct_status best_interface(const struct ifaddrs *all, char *text, size_t si
         best = preference(i, outward);
         snprintf(text, size, "%s", address);
     }
-    return best ? CT_OK
-                : ct_fail(CT_ERR_SYSTEM, "this host has no interface but loopback, and the ranks "
-                                         "are on several hosts");
+    return best ? CT_OK : ct_fail(CT_ERR_SYSTEM, "%s", no_outward);
+}
+
+/* Adds the addresses of the interfaces of one preference. */
+static void add_addresses(const struct ifaddrs *all, int preferred, char *list, size_t size)
+{
+    char outward[IF_NAMESIZE], address[64];
+
+    default_interface(outward);
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+        const size_t used = strlen(list);
+
+        if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK)
+            || preference(i, outward) != preferred || !to_text(i->ifa_addr, address, sizeof address)
+            || used + strlen(address) + 2 > size)
+            continue;
+        snprintf(list + used, size - used, "%s%s", used ? "," : "", address);
+    }
 }
 
 /* "lo, eth0" */
@@ -153,6 +171,19 @@ ct_status interface_outward(char *text, size_t size)
     status = best_interface(all, text, size);
     freeifaddrs(all);
     return status;
+}
+
+ct_status interface_all_outward(char *list, size_t size)
+{
+    struct ifaddrs *all;
+
+    if (getifaddrs(&all) < 0)
+        return ct_fail(CT_ERR_SYSTEM, "getifaddrs: %s", strerror(errno));
+    *list = 0;
+    for (int preferred = 3; preferred > 1 || (preferred > 0 && !*list); preferred--)
+        add_addresses(all, preferred, list, size);
+    freeifaddrs(all);
+    return *list ? CT_OK : ct_fail(CT_ERR_SYSTEM, "%s", no_outward);
 }
 
 /* ---- Speed ---------------------------------------------------------------------- */

@@ -24,5 +24,9 @@ uint32_t interface_speed(const char *address);
 /* The same as interface_address(), of the default route's interface, or of the first one that leads
  * out of this host. */
 ct_status interface_outward(char *text, size_t size);
+/* Of all that lead out of this host, with commas between them, in the order in which
+ * interface_outward() prefers them; without those to containers and the like, if there are others.
+ */
+ct_status interface_all_outward(char *list, size_t size);
 
 #endif

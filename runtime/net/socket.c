@@ -3,9 +3,9 @@
  * deadline, and how a connection notices that the other host is gone.
  *
  * A try to connect goes through the addresses of a name until one of them accepts.  A peer that may
- * only be starting is tried again, after pauses that grow; an error that waiting does not mend ends
- * it at once.  When a port is in use, the error names the process that has it (port_owner.c), and
- * errno is kept for callers that try another port. */
+ * only be starting is tried again, after pauses that grow, and so is a name that does not resolve
+ * yet; an error that waiting does not mend ends it at once.  When a port is in use, the error names
+ * the process that has it (port_owner.c), and errno is kept for callers that try another port. */
 #include "runtime/net/socket.h"
 
 #include <arpa/inet.h>
@@ -23,13 +23,16 @@
 #include <unistd.h>
 
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 #define BACKLOG 4096
 #define FIRST_PAUSE_MS 10
 #define LONGEST_PAUSE_MS 500
-#define NAME_PATIENCE_MS 10000 /* a name server may be starting; a wrong name stays wrong */
-#define NO_WAIT (-1)           /* a deadline: a connection that is being made is enough */
-#define ANSWER_MS 1000         /* for what was sent last */
+#define NAME_PATIENCE_MS \
+    300000 /* a pod gets its name when it is scheduled; a wrong name stays wrong */
+#define NAME_SPEAK_MS 10000
+#define NO_WAIT (-1)   /* a deadline: a connection that is being made is enough */
+#define ANSWER_MS 1000 /* for what was sent last */
 
 /* ---- Names ------------------------------------------------------------------ */
 
@@ -300,6 +303,12 @@ void socket_give_up_after(int fd, int unanswered_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
+int socket_error_is_silence(int error)
+{
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN
+           || error == ENETDOWN;
+}
+
 /* ---- Listening -------------------------------------------------------------- */
 
 static ct_status listen_failed(const char *host, int port, int error)
@@ -356,9 +365,11 @@ ct_status socket_listen(const char *host, int port, int *fd)
     if (!host)
         return listen_everywhere(port, fd);
     error = address_of_name(host, port, &list);
-    if (error)
-        return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
-                       gai_strerror(error));
+    if (error) {
+        ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host, gai_strerror(error));
+        errno = ENOENT;
+        return CT_ERR_SYSTEM;
+    }
     *fd = -1;
     /* A port in use ends it: at the name's next address this socket would be the one that nobody
      * connects to, since all try the addresses in this order. */
@@ -542,13 +553,31 @@ static int is_out_of_descriptors(int error)
     return error == EMFILE || error == ENFILE;
 }
 
+/* CT_OK: the name may resolve later. */
+static ct_status name_may_come(const char *host, const struct refusal *why, int64_t waited,
+                               int *said)
+{
+    if (waited > NAME_PATIENCE_MS)
+        return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve, for %lld s: %s", host,
+                       (long long)waited / 1000, refusal_words(*why));
+    if (waited > NAME_SPEAK_MS && !*said) {
+        *said = 1;
+        log_line(LOG_WARN, "waiting %lld s for the name %s to resolve: %s",
+                 (long long)waited / 1000, host, refusal_words(*why));
+    }
+    return CT_OK;
+}
+
 ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
 {
     const int64_t start = clock_ms();
     struct refusal why;
+    int said = 0;
 
     for (int pause = FIRST_PAUSE_MS; !try_each(host, port, deadline, fd, &why);
          pause = longer(pause)) {
+        const int64_t waited = clock_ms() - start;
+
         if (!why.name && is_out_of_descriptors(why.address))
             return ct_fail(CT_ERR_SYSTEM, "no connection to port %d of %s: %s", port, host,
                            refusal_words(why));
@@ -557,12 +586,14 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
                            "no connection to port %d of %s: the loopback interface is down "
                            "(ip link set lo up)",
                            port, host);
-        if (why.name && (why.name != EAI_AGAIN || clock_ms() - start > NAME_PATIENCE_MS))
-            return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
-                           refusal_words(why));
+        if (why.name && name_may_come(host, &why, waited, &said) != CT_OK)
+            return CT_ERR_SYSTEM;
         if (clock_ms() + pause >= deadline)
-            return ct_fail(CT_ERR_TIMEOUT, "no connection to port %d of %s in %lld ms: %s", port,
-                           host, (long long)(clock_ms() - start), refusal_words(why));
+            return why.name
+                       ? ct_fail(CT_ERR_TIMEOUT, "the name %s did not resolve in %lld ms: %s", host,
+                                 (long long)waited, refusal_words(why))
+                       : ct_fail(CT_ERR_TIMEOUT, "no connection to port %d of %s in %lld ms: %s",
+                                 port, host, (long long)waited, refusal_words(why));
         sleep_ms(pause);
     }
     return CT_OK;

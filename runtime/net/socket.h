@@ -12,15 +12,15 @@
 
 /* Listens on host (NULL: all interfaces, one dual-stack socket where there is IPv6) and port (0:
  * the kernel chooses, see socket_port()).  If the port is in use, the error names the process that
- * has it. */
+ * has it; if the name does not resolve, errno is ENOENT. */
 ct_status socket_listen(const char *host, int port, int *fd);
 int socket_port(int fd);        /* a TCP socket's own port */
 int socket_stays_here(int fd);  /* both ends of a TCP connection have the same address */
 int socket_is_loopback(int fd); /* its own address is one of the loopback */
 
 /* Connects by the deadline and tries each address of the name.  A refused connection is retried
- * (after 10 ms, growing to 500 ms), since the peer may be starting.  The error names host, port,
- * the last cause and the time. */
+ * (after 10 ms, growing to 500 ms), since the peer may be starting, and so is a name that does not
+ * resolve, for 5 minutes.  The error names host, port, the last cause and the time. */
 ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd);
 
 /* The same, but each address is tried once: for a peer that listened before.  CT_ERR_PEER. */
@@ -53,6 +53,7 @@ void socket_nodelay(int fd);
 /* If the other host vanishes, the connection breaks within some 6 seconds, whether we send or wait.
  */
 void socket_notice_silence(int fd);
+int socket_error_is_silence(int error); /* the other host did not answer, or can't be reached */
 void socket_give_up_after(int fd, int unanswered_ms); /* of what we send; 0: the kernel's limit */
 /* For links between ranks: the same after HOST_LOST_MS without a packet, so that a machine that is
  * moved or a switch that restarts ends no job.  The kernel of a peer that reads nothing for hours

@@ -4,6 +4,7 @@
  * One connection, one operation at a time: begin() locks the mutex, end() unlocks it.  A key is
  * sent as "/" + key; get is WAIT, then GET.  ct_store_tcp() with is_master starts the server first.
  */
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -30,6 +31,7 @@ struct client_store {
     pthread_mutex_t lock;
     struct wire wire;
     struct store_thread *host; /* ct_store_tcp with is_master */
+    struct secret secret;      /* with which it was connected */
 };
 
 static struct wire *begin(ct_store *store, const char *call, const struct bytes *keys, int count)
@@ -515,23 +517,21 @@ static ct_status prove_server(const struct secret *secret, struct secure_channel
 }
 
 /* *fd is closed, if it fails. */
-static ct_status connect_tcp(const char *host, int port, const char *where, int64_t deadline,
-                             int *fd, struct secure_channel **channel)
+static ct_status connect_tcp(const char *host, int port, const char *where,
+                             const struct secret *secret, int64_t deadline, int *fd,
+                             struct secure_channel **channel)
 {
-    struct secret secret;
     int encrypts = 0;
-    ct_status status = secret_read(&secret, NULL);
+    ct_status status = encryption_wanted(secret, &encrypts);
 
-    if (status == CT_OK)
-        status = encryption_wanted(&secret, &encrypts);
     if (status == CT_OK)
         status = socket_connect(host, port, deadline, fd);
     if (status != CT_OK)
         return status;
     if (encrypts)
-        status = encryption_connect(&secret, *fd, where, deadline, channel);
+        status = encryption_connect(secret, *fd, where, deadline, channel);
     if (status == CT_OK)
-        status = prove_server(&secret, *channel, *fd, where, deadline);
+        status = prove_server(secret, *channel, *fd, where, deadline);
     if (status != CT_OK) {
         secure_channel_destroy(*channel);
         close(*fd);
@@ -554,6 +554,26 @@ static ct_status check_unix_peer(int fd, const char *where)
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store)
 {
+    struct secret secret = { .size = 0 };
+    const ct_status status = host[0] == '@' ? CT_OK : secret_read(&secret, NULL);
+
+    return status == CT_OK
+               ? store_client_connect_with(host, port, &secret, deadline, timeout_ms, store)
+               : status;
+}
+
+ct_status store_client_secret(ct_store *store, struct secret *secret)
+{
+    store = store_bottom(store);
+    if (store->ops != &client_ops)
+        return secret_read(secret, NULL);
+    *secret = ((const struct client_store *)store)->secret;
+    return CT_OK;
+}
+
+ct_status store_client_connect_with(const char *host, int port, const struct secret *secret,
+                                    int64_t deadline, int timeout_ms, ct_store **store)
+{
     struct secure_channel *channel = NULL;
     char where[300];
     ct_store *s = NULL;
@@ -567,12 +587,13 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
             close(fd);
     } else {
         snprintf(where, sizeof where, "%s:%d", host, port);
-        status = connect_tcp(host, port, where, deadline, &fd, &channel);
+        status = connect_tcp(host, port, where, secret, deadline, &fd, &channel);
     }
     if (status == CT_OK)
         status = client_over(fd, channel, where, timeout_ms, &s);
     if (status != CT_OK)
         return status;
+    ((struct client_store *)s)->secret = *secret;
     status = handshake(&((struct client_store *)s)->wire, deadline);
     if (status != CT_OK) {
         ct_store_close(s);
@@ -595,6 +616,8 @@ ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms
                        host ? host : "NULL", port);
     if (is_master) {
         status = socket_listen(host, port, &fd);
+        if (status != CT_OK && errno == ENOENT) /* our own name, which has no address yet */
+            status = socket_listen(NULL, port, &fd);
         if (status == CT_OK) {
             port = socket_port(fd);
             status = store_thread_start(fd, &server);

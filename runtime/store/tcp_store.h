@@ -13,6 +13,12 @@ struct control;
  * socket (host "@name", port 0). */
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store);
+/* With this secret, whatever the environment has. */
+ct_status store_client_connect_with(const char *host, int port, const struct secret *secret,
+                                    int64_t deadline, int timeout_ms, ct_store **store);
+/* What it was connected with, through prefixes; of another kind of store, that of the environment.
+ */
+ct_status store_client_secret(ct_store *store, struct secret *secret);
 /* A client on a connected socket, which it takes over, without a handshake.  where is the server's
  * name in error messages. */
 ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store);

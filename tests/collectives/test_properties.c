@@ -19,10 +19,15 @@
  * (FAKE_CUDA_PEERS: they don't reach each other), so that most goes through the host.  What does
  * (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
  *
+ * With CT_PROPERTY_LAUNCHED=1 this process is one rank of a world that something else has started,
+ * mpirun for instance, and whose backend may be another (CT_BACKEND).
+ *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
  * that make its batch again, up to the call that failed. */
+#include "collectives/core/algorithm_overrides.h"
 #include "collectives/device/staged/staged.h"
+#include "runtime/group/group.h"
 #include "tests/collectives/flight.h"
 #include "tests/collectives/reference.h"
 
@@ -429,10 +434,59 @@ static void random_calls_give_what_the_manual_says(void **state)
     batch.cases = 0;
 }
 
+/* Each rank gets the digests of all, as the parent of ranks that are forked has them. */
+static void share_digests(void)
+{
+    const int me = ct_rank(CT_WORLD);
+    uint64_t(*rows)[CASES] = calloc((size_t)batch.p, sizeof *rows);
+
+    EXPECT(rows != NULL);
+    default_group()->choices->count[OPERATION_ALL_GATHER] =
+        0; /* what the last call was forced to */
+    EXPECT_OK(ct_all_gather(CT_WORLD, (*digests)[me], rows, CASES * sizeof **rows, CT_U8, NULL));
+    for (int r = 0; r < batch.p; r++)
+        memcpy((*digests)[r], rows[r], sizeof *rows);
+    free(rows);
+}
+
+/* The world's size and backend are the launcher's; each batch inits anew, for its CT_ORDER. */
+static void random_calls_of_a_launched_rank_do_too(void **state)
+{
+    uint64_t seed = number_of("CT_PROPERTY_SEED", 1);
+    int left = (int)number_of("CT_PROPERTY_CASES", DEFAULT_CASES), backend_is_seen = 0;
+
+    (void)state;
+    for (; left > 0; seed = mix(seed, 0)) {
+        batch = draw_batch(seed, left);
+        left -= batch.cases;
+        setenv("CT_ORDER", batch.order, 1);
+        memset(*digests, 0, sizeof *digests);
+        memset(batch.host, 0, sizeof batch.host);
+        EXPECT_OK(ct_init_process_group(NULL));
+        batch.p = ct_size(CT_WORLD);
+        EXPECT(batch.p <= MOST_RANKS);
+        if (number_of("CT_PROPERTY_HOSTS", 1) > 1) /* one rank on each */
+            for (int r = 0; r < batch.p; r++)
+                batch.host[r] = r;
+        batch.threads = 0;
+        calls(default_group(), NULL);
+        share_digests();
+        all_ranks_have_the_same_bits();
+        backend_is_seen |=
+            !getenv("CT_BACKEND") || !strcmp(ct_backend(CT_WORLD), getenv("CT_BACKEND"));
+        EXPECT_OK(ct_destroy_process_group(CT_WORLD));
+    }
+    EXPECT(backend_is_seen);
+    batch.cases = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(random_calls_give_what_the_manual_says, say_which),
+    };
+    const struct CMUnitTest launched[] = {
+        cmocka_unit_test_teardown(random_calls_of_a_launched_rank_do_too, say_which),
     };
 
     if (!has_devices())
@@ -442,5 +496,6 @@ int main(void)
     if (digests == MAP_FAILED)
         return 1;
     reference_setup();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return getenv("CT_PROPERTY_LAUNCHED") ? cmocka_run_group_tests(launched, NULL, NULL)
+                                          : cmocka_run_group_tests(tests, NULL, NULL);
 }

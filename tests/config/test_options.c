@@ -160,7 +160,7 @@ static void wrong_values_are_sentences(void **state)
 {
     (void)state;
     refuses("--nproc-per-node foo x", "Unsupported nproc_per_node value: foo");
-    refuses("--nproc-per-node 0 x", "0 workers make no job");
+    refuses("--nproc-per-node -1 x", "-1 workers make no job");
     refuses("--nnodes 1:2:3 x", "is not in \"MIN:MAX\" format");
     refuses("--nnodes 2:1 x", "min_nodes=2, max_nodes=1");
     refuses("--nnodes 0 x", "min_nodes=0");
@@ -345,6 +345,16 @@ static void standalone_is_stronger_than_all_about_meeting(void **state)
     (void)state;
     assert_int_equal(meets("--standalone --rdzv-backend nope --nnodes 2 x").kind, MEET_ALONE);
     assert_int_equal(meets("--standalone --rdzv-endpoint h:99999 x").port, 0);
+}
+
+static void without_workers_it_can_only_serve_an_elastic_job_of_several_nodes(void **state)
+{
+    (void)state;
+    assert_int_equal(meets("--nproc-per-node 1 --nnodes 2 --rdzv-backend c10d x").serves_only, 0);
+    assert_int_equal(meets("--nproc-per-node 0 --nnodes 2 --rdzv-backend c10d x").serves_only, 1);
+    cannot_meet("--nproc-per-node 0 x", "0 workers make no job");
+    cannot_meet("--nproc-per-node 0 --nnodes 2 x", "0 workers make no job");
+    cannot_meet("--nproc-per-node 0 --rdzv-backend c10d x", "0 workers make no job");
 }
 
 static void c10d_meets_at_its_endpoint(void **state)
@@ -553,6 +563,7 @@ int main(void)
         cmocka_unit_test(the_sample_job_file_shows_each_option),
         cmocka_unit_test(a_port_or_an_endpoint_makes_a_static_job),
         cmocka_unit_test(standalone_is_stronger_than_all_about_meeting),
+        cmocka_unit_test(without_workers_it_can_only_serve_an_elastic_job_of_several_nodes),
         cmocka_unit_test(c10d_meets_at_its_endpoint),
         cmocka_unit_test(rendezvous_words_are_trimmed_and_checked),
         cmocka_unit_test(a_timeout_is_read_where_torchrun_reads_it),

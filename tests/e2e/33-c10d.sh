@@ -87,13 +87,13 @@ for other in "--nnodes=3" "--nnodes=1:2" "--nnodes=2 --rdzv-id=another"; do
     agent B --local-addr=127.0.0.3 $other true
     ended B
     expect "a node with $other is refused" is "$code" 1
-    expect "with the difference: $other" matches "$err" "node 0 refused this node: node 127.0.0.3 .* has --(nnodes|rdzv-id)=.*, node 0 has "
+    expect "with the difference: $other" matches "$err" "the coordinator refused this node: it has --(nnodes|rdzv-id)=.*, the coordinator has "
 done
 words=$meet
 meet="--master-addr=localhost --master-port=$port --rdzv-id=job$jobs"
 agent B --nnodes=2 --node-rank=1 true
 ended B
-expect "and so is a node of a static job" has "$err" "node 1 has --rdzv-backend=static, node 0 has --rdzv-backend=c10d"
+expect "and so is a node of a static job" has "$err" "node 0 refused this node: it has --rdzv-backend=static, the coordinator has --rdzv-backend=c10d"
 meet=$words
 agent B --nnodes=2 --local-addr=127.0.0.3 true
 for n in A B; do

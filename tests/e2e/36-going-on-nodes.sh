@@ -17,7 +17,7 @@ pair() {
     out=$(cat out0) err=$(cat err0)
 }
 
-lost='until grep -q "node 1: its ctrun was lost" err0; do sleep 0.02; done;'
+lost='until grep -q "node 1 (.*): its ctrun was lost" err0; do sleep 0.02; done;'
 seen='until grep -q "exited with code 5" err1; do sleep 0.02; done;'
 
 pair --on-failure=continue:1 "$lost sleep 0.3; echo done" \
@@ -31,7 +31,7 @@ expect "and there is no restart without it" is "$code $out" "1 a0"
 
 pair --on-failure=continue:1 "$seen echo done" "test \$LOCAL_RANK = 1 && exit 5; $seen echo done"
 expect "a worker that is lost on one node is forgiven on both" is "$code $out $(cat out1)" "0 done done"
-expect "the other node says that its own went on" matches "$err" 'node 1: rank 2 \(pid [0-9]+\) exited with code 5; the others went on, and the job succeeded without it'
+expect "the other node says that its own went on" matches "$err" 'node 1 \([^ ]+\): rank 2 \(pid [0-9]+\) exited with code 5; the others went on, and the job succeeded without it'
 expect "and not that they were stopped" lacks "$err" stopped
 
 # member NAME LAST-OF-ADDRESS OPTIONS... -- PROGRAM, in the background: $! is its ctrun
@@ -70,7 +70,7 @@ kill -KILL $host
 wait $guest
 code=$? err=$(cat err.guest)
 expect "a host that dies while a node waits for its workers is a failure" is "$code" 1
-expect "with a sentence" has "$err" "node 0 at 127.0.0.1 port $port was lost"
+expect "with a sentence" has "$err" "the coordinator at 127.0.0.1 port $port was lost"
 
 rm -f said.*
 new_port

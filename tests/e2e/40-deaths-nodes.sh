@@ -112,7 +112,7 @@ within 30 all_up
 kill -STOP "${pid[h2]}"
 expect "static: a frozen ctrun's workers are told to be lost" within 30 all_told "0 1 2 3" "$(lost_on h2 4 5)"
 expect "and node 0 says how long it was silent" within 30 \
-    grep -q "node 2: its ctrun was lost: it has not answered for 5 s" h0.err
+    grep -q "node 2 (h2): its ctrun was lost: it has not answered for 5 s" h0.err
 kill -KILL "${pid[h2]}"
 
 fresh

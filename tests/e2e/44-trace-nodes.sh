@@ -145,7 +145,7 @@ ended h1
 expect "a file that another job writes to" has "$code $err" "1 ctrun: --trace run.node1.json: another job writes to it"
 expect "is no file for this one" [ ! -e ran ]
 ended h0
-expect "the job ends on all nodes" has "$code $err" "1 ctrun: node 1: it could not start its workers"
+expect "the job ends on all nodes" matches "$code $err" "1 ctrun: node 1 \([^ ]+\): it could not start its workers"
 exec {lock}<&-
 
 # A ctrun is killed while its ranks are in a call.

@@ -89,7 +89,7 @@ freeze n1
 touch gone
 ended n0
 expect "a node that is lost goes before an exit" is "$code" 1
-expect "and is named" has "$err" "node 1: its ctrun was lost: it has not answered for 2 s"
+expect "and is named" matches "$err" "node 1 \([^ ]+\): its ctrun was lost: it has not answered for 2 s"
 expect "and no rank is" lacks "$err" "Root Cause"
 kill -CONT "${pid[n1]}"
 ended n1
@@ -105,7 +105,7 @@ within 10 is_zombie "$(cat pid.1)"
 kill -CONT "${pid[n0]}"
 ended n0
 expect "and so does node 0, though its rank exited with 40 meanwhile" is "$code" 1
-expect "and says that it lost node 1" has "$err" "node 1: its ctrun was lost"
+expect "and says that it lost node 1" matches "$err" "node 1 \([^ ]+\): its ctrun was lost"
 # Told to stop while the nodes gather again, the host ends the job with its signal's code on all.
 kill_agents
 rm -f pid.* gone over
@@ -151,5 +151,5 @@ within 30 dead "$(cat pid.1)" # the host stops its workers
 killed n0
 ended n1
 expect "the host is lost after an exit: the other ends with 1" is "$code" 1
-expect "and says what was lost" has "$err" "node 0 at localhost port $port was lost"
+expect "and says what was lost" has "$err" "the coordinator at localhost port $port was lost"
 finish

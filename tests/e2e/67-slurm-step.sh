@@ -13,7 +13,7 @@ step() {
 step 2 4 --nproc-per-node=2 touch ran
 expect "two tasks on a node: wrong usage" is "$code" 2
 expect "the mistake is named" has "$err" "ctrun: srun started ctrun as 4 tasks on 2 nodes, and without --nnodes each is a job of its own"
-expect "and what to write" has "$err" "for one job, one task a node: srun --ntasks-per-node=1 ctrun ...; for 4 jobs, --standalone"
+expect "and what to write" has "$err" "for one job, one task a node: srun --ntasks=2 --ntasks-per-node=1 ctrun ...; for 4 jobs, --standalone"
 expect "no worker was started" [ ! -e ran ]
 step 1 4 true
 expect "several tasks on one node, too" is "$code" 2
@@ -47,18 +47,37 @@ fi
 step 1 1 true
 expect "one task is one job" is "$code $err" "0 "
 
-# A batch script, or the shell of salloc: ctrun becomes srun.
+# A batch script, or the shell of salloc: ctrun starts srun.
 mkdir bin
 printf '#!/bin/sh\nprintf "%%s\\n" "$@" >srun.words; env >srun.variables\n' >bin/srun
-chmod +x bin/srun
+printf '#!/bin/sh\nprintf "%%s" "${ends-NONE}"\n' >bin/squeue
+chmod +x bin/*
 batch() { PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_NNODES=2 SLURM_PROCID=0 SLURM_NODEID=0 "$@"; }
 rm -f srun.words
 SLURM_NTASKS=3 SLURM_TASKS_PER_NODE=2,1 batch run --tee=3 ./app -- -x
-expect "in a batch script ctrun becomes srun, with one task a node and its own words" \
-    is "$(tr '\n' ' ' <srun.words)" "--nodes=2 --ntasks=2 --ntasks-per-node=1 --overlap --cpu-bind=none --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL --input=0 $(realpath "$CTRUN") --tee=3 ./app -- -x "
+expect "in a batch script ctrun starts srun, with one task a node and its own words" \
+    is "$(tr '\n' ' ' <srun.words)" "--nodes=2 --ntasks=2 --ntasks-per-node=1 --distribution=block --overlap --cpu-bind=none --kill-on-bad-exit=0 --wait=60 --disable-status --mpi=none --export=ALL --input=0 $(realpath "$CTRUN") --tee=3 ./app -- -x "
 expect "the tasks of each node go along" grep -qx CT_SLOTS=2,1 srun.variables
 expect "so does a secret, made for this job" grep -qxE 'CT_STORE_SECRET=[0-9a-f]{64}' srun.variables
 expect "which stands in no word" [ "$(grep -c "$(sed -n 's/^CT_STORE_SECRET=//p' srun.variables)" srun.words)" = 0 ]
+expect "nothing says when the job ends" [ "$(grep -c SLURM_JOB_END_TIME srun.variables)" = 0 ]
+ends=2000000000 batch run true
+expect "what squeue says about that goes along" grep -qx SLURM_JOB_END_TIME=2000000000 srun.variables
+ends= batch run true
+expect "of a job that is over a sentence says so" is "$code $err" \
+    "1 ctrun: SLURM_JOB_ID=7, but Slurm has no such job, or it is over: \`unset SLURM_JOB_ID\` if this shell has it from elsewhere, or --standalone uses this host only"
+SLURM_CPUS_PER_TASK=3 SLURM_NTASKS_PER_GPU=1 SLURM_GPUS_PER_TASK=1 SLURM_GPUS_ON_NODE=4 batch run true
+expect "a task's share of processors is no limit, but programs can read it" has "$(cat srun.words)" --export=ALL,SLURM_CPUS_PER_TASK=3
+expect "nor is its share of GPUs" has "$(cat srun.words)" --gpus-per-node=4
+expect "and what contradicts one task a node is left out" [ "$(grep -c '^SLURM_\(GPUS_PER_TASK\|NTASKS_PER_GPU\|CPUS_PER_TASK\)=' srun.variables)" = 0 ]
+batch run --nnodes=1:4 --rdzv-backend=c10d true
+expect "an elastic job uses the nodes that there are, and goes on without one" has "$(tr '\n' ' ' <srun.words)" "--wait=0 --disable-status --mpi=none --export=ALL --no-kill"
+SLURM_HET_SIZE=2 batch run true
+expect "of a heterogeneous job the components are named" is "$code $err" "2 ctrun: SLURM_HET_SIZE=2: ctrun starts itself on the nodes of one component only; srun --het-group=0-1 ./app starts the ranks of all, and ctrun --nnodes=2 uses the first component (ctrun --help lists the options)"
+printf '#!/bin/sh\ntrap "exit 130" INT\nkill -TERM $PPID\nwhile :; do sleep 0.1; done\n' >bin/srun
+batch run true
+expect "SIGTERM to ctrun is SIGINT to srun, which kills the tasks otherwise" is "$code" 143
+printf '#!/bin/sh\nprintf "%%s\\n" "$@" >srun.words\n' >bin/srun
 rm srun.words
 SLURM_PTY_PORT=4 SLURM_STEP_ID=1 batch run true
 expect "so it does in the shell of srun --pty, which is a step of its own" grep -qx -- --nodes=2 srun.words
@@ -75,8 +94,11 @@ TORCHELASTIC_RUN_ID=x batch run true
 expect "a worker's own ctrun is a job of its own" is "$code $err" "0 "
 PATH=$(dirname "$(command -v env)") SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 run true
 command -v srun >/dev/null || expect "without srun a sentence says so" has "$err" "this is Slurm job 7 with 2 nodes, but srun can't be executed"
+PATH=$PWD/bin:$PATH
 SLURM_NTASKS=3 SLURM_TASKS_PER_NODE=3 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 run sh -c 'echo $WORLD_SIZE >w$RANK'
 expect "in a job of one node the tasks are the workers" is "$code $(cat w0 w1 w2)" "0 3
 3
 3"
+SLURM_GPUS_ON_NODE=2 SLURM_NTASKS=1 SLURM_TASKS_PER_NODE=1 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 run --explain true
+expect "where that is one, its GPUs are" has "$(tr -s ' ' <<<"$out")" "nproc-per-node 2 SLURM_GPUS_ON_NODE"
 finish

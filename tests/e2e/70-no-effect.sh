@@ -35,7 +35,7 @@ works --restart=on-exit:75 --max-restarts=1
 idle "--store-request=2G has no effect: --store-memory is less" --store-memory=1G --store-request=2G
 idle "--trace-size=1M has no effect: there is no --trace" --trace-size=1M
 idle "--deadline-margin=5 has no effect: --deadline says when" --deadline=1h --deadline-margin=5
-idle "--deadline-margin=5 has no effect: this is no job of Slurm's (SLURM_JOB_END_TIME is not set)" --deadline-margin=5
+idle "--deadline-margin=5 has no effect: this is no job of Slurm's (SLURM_JOB_ID is not set)" --deadline-margin=5
 SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) works --deadline-margin=5
 idle "--log-line-prefix-template=x has no effect: there is no --tee" --log-line-prefix-template=x
 idle "--duplicate-stdout-filters=a has no effect: --tee has no stdout" --duplicate-stdout-filters=a --tee=2 --log-dir=logs

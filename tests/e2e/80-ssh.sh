@@ -20,7 +20,7 @@ rank 1 of 5: 1 of 2 on h0 in $PWD, x \$HOME \"y\", a b
 rank 2 of 5: 0 of 1 on h1 in $PWD, x \$HOME \"y\", a b
 rank 3 of 5: 0 of 2 on h2 in $PWD, x \$HOME \"y\", a b
 rank 4 of 5: 1 of 2 on h2 in $PWD, x \$HOME \"y\", a b"
-expect "and nothing else is said" is "$err" ""
+expect "and nothing else is said" is "$(grep -v "waiting [0-9]* s" <<<"$err")" "" # which a busy machine may have it say
 
 printf '# mine\nh1 slots=2\nroot@h2:1\n\nh3\n' >hosts.txt
 printf '[ctrun]\nprefix = ${rank}@${hostname}:\n[env]\nMINE = of the file\n' >job.ini
@@ -61,7 +61,7 @@ expect "a last line without an end, and standard error" is "$code $out $(sort -u
 on_h0 --hosts=h1:2,h2:2 sh -c '[ $RANK = 3 ] && exit 7; exec sleep 1000' </dev/null
 expect "the exit code is that of the rank that failed first" is "$code" 7
 expect "named once by its own host" is "$(grep -c 'rank 3 (pid [0-9]*, local rank 1) exited with code 7, first of all' .err)" 1
-expect "and once for the others" is "$(grep -c 'node 1: rank 3 (pid [0-9]*) exited with code 7' .err)" 1
+expect "and once for the others" is "$(grep -c 'node 1 (h2): rank 3 (pid [0-9]*) exited with code 7' .err)" 1
 on_h0 --hosts=h1,h9 touch ran </dev/null
 expect "a host that does not resolve is named" is "$code $(grep -c 'host h9 (node 1): ssh exited with 255 before ctrun was started there' .err)" "1 1"
 expect "and nothing ran" [ ! -e ran ]

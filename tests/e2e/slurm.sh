@@ -3,7 +3,7 @@
 #   slurm [LINE...]    starts it, with these lines in slurm.conf; fails where Slurm is not installed or may not run
 #   no_slurm           it is gone
 # Debian's slurm-wlm and munge are enough.  Every file and socket of it is in $work, and its ports are those of the
-# hosts' own networks, so several run side by side.
+# hosts' own networks, so several run side by side.  Signals go to tasks, not to all that these started, as with cgroups.
 . "$CT_SOURCE/tests/e2e/hosts.sh"
 slurm_pids=()
 
@@ -26,26 +26,26 @@ SlurmctldPidFile=$s/ctld.pid
 SlurmdPidFile=$s/%n.pid
 SlurmctldLogFile=$s/ctld.log
 SlurmdLogFile=$s/%n.log
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/cons_tres
 MpiDefault=none
 ReturnToService=2
-KillWait=2
+KillWait=20
 SlurmdParameters=config_overrides
 $(printf '%s\n' "$@")
 NodeName=h[1-2] CPUs=4 State=UNKNOWN
 PartitionName=p Nodes=h[1-2] Default=YES OverSubscribe=FORCE State=UP
 EOF
     export SLURM_CONF=$s/slurm.conf
-    munged --force --foreground --key-file="$s/munge.key" --socket="$s/munge.socket" --pid-file="$s/munge.pid" \
+    setpriv --pdeathsig KILL munged --force --foreground --key-file="$s/munge.key" --socket="$s/munge.socket" --pid-file="$s/munge.pid" \
         --log-file="$s/munge.log" --seed-file="$s/munge.seed" >/dev/null 2>&1 &
     slurm_pids+=($!)
     within 20 test -S "$s/munge.socket" || return
-    ${on[0]} slurmctld -D >/dev/null 2>&1 &
+    setpriv --pdeathsig KILL ${on[0]} slurmctld -D >/dev/null 2>&1 &
     slurm_pids+=($!)
     for i in 1 2; do
-        ${on[$i]} slurmd -D -N h$i >/dev/null 2>&1 &
+        setpriv --pdeathsig KILL ${on[$i]} slurmd -D -N h$i >/dev/null 2>&1 &
         slurm_pids+=($!)
     done
     within 60 nodes_idle

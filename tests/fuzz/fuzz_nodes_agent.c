@@ -94,7 +94,19 @@ static void stop_asked(void *job, int for_good)
     holds(for_good == 0 || for_good == 1);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, stop_asked };
+static void puts_come(void *job, const char *puts, size_t bytes)
+{
+    (void)puts;
+    holds(((struct scene *)job)->runs && bytes < FENCE_PIECE);
+}
+
+static void fenced(void *job)
+{
+    holds(((struct scene *)job)->runs);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop,       is_over,   member,
+                                          died,         stop_asked, puts_come, fenced };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 
@@ -145,6 +157,8 @@ static void happen(struct scene *s, unsigned what)
 
     if (what == 14)
         s->nodes->ops->ask_stop(s->nodes, 0);
+    else if (what == 13 && s->runs)
+        s->nodes->ops->fence(s->nodes, "a 1\n", 4);
     else if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6) {
@@ -186,7 +200,7 @@ static void step(struct scene *s, unsigned what, struct fuzz_input *in)
     else if (what % 16 == 4)
         say_message(s, AGENT_WHO, in);
     else
-        say_message(s, AGENT_FIRST + what % 16 - 4, in);
+        say_message(s, AGENT_FIRST + what % 16 - 3, in);
 }
 
 /* What the agent said: whole messages, and of a kind that an agent sends. */
@@ -202,7 +216,7 @@ static void listen_to_it(struct scene *s)
         holds(size >= 1 && size <= NODE_TEXT + 1);
         if (s->have < 4 + size)
             return;
-        holds(s->sent[4] == AGENT_OURS || (s->sent[4] >= NODE_JOIN && s->sent[4] <= NODE_ASK_STOP));
+        holds(s->sent[4] == AGENT_OURS || (s->sent[4] >= NODE_JOIN && s->sent[4] <= NODE_FENCE));
         holds(s->sent[4] != NODE_REFUSED && s->sent[4] != NODE_ROUND && s->sent[4] != NODE_STOP
               && s->sent[4] != NODE_OVER);
         s->have -= 4 + size;
@@ -228,9 +242,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .nnodes = { NODES, NODES },
                                      .role = "default" };
     struct fuzz_input in = { data, size };
-    struct job_rendezvous meet = {
-        .address = "127.0.0.1", .port = 1, .run_id = "none", .is_elastic = (int)take(&in) & 1
-    };
+    struct job_rendezvous meet = { .address = "127.0.0.1",
+                                   .port = 1,
+                                   .run_id = "none",
+                                   .title = "node 0",
+                                   .is_elastic = (int)take(&in) & 1 };
     struct scene s = { .end = -1 };
     int ends[2];
 

@@ -19,6 +19,7 @@ struct scene {
     int here[AGENTS];
     int world; /* of the last round */
     int is_elastic;
+    int workers; /* of node 0; 0: it is none */
     int runs, is_over;
 };
 
@@ -48,10 +49,22 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
 
     holds(at >= agents && at < agents + AGENTS);
     holds(type == NODE_REFUSED || type == NODE_ROUND || type == NODE_STOP || type == NODE_OVER
-          || type == NODE_BEAT || type == NODE_DIED || type == NODE_ASK_STOP);
+          || type == NODE_BEAT || type == NODE_DIED || type == NODE_ASK_STOP || type == NODE_PUTS
+          || type == NODE_FENCE);
+    if (type == NODE_PUTS) { /* as they came: only ranks read them */
+        holds(bytes <= FENCE_PIECE);
+        return;
+    }
     holds(bytes < NODE_TEXT);
     for (size_t i = 0; i < bytes; i++) /* nothing that a terminal obeys is passed on */
         holds((unsigned char)text[i] >= ' ');
+}
+
+void store_agent_send_shared(struct store_agent *agent, int type, const void *data, size_t bytes,
+                             struct value **shared)
+{
+    (void)shared;
+    store_agent_send(agent, type, data, bytes);
 }
 
 void store_agent_flush(struct store_agent *agent)
@@ -92,11 +105,12 @@ static void round_begins(void *job, const struct plan *plan)
     struct scene *s = job;
 
     holds(!s->is_over && !s->runs);
-    holds(plan->base == 0 && plan->node == 0 && plan->nodes <= NODES);
+    holds(plan->base == 0 && plan->node == (s->workers ? 0 : -1) && plan->nodes <= NODES);
     holds(plan->nodes >= (s->is_elastic ? LEAST : NODES));
-    holds(plan->world >= WORKERS + plan->nodes - 1);
-    holds(plan->role_base == 0 && plan->role_world >= WORKERS && plan->role_world <= plan->world);
-    s->runs = 1;
+    holds(plan->world >= (s->workers ? WORKERS + plan->nodes - 1 : plan->nodes));
+    holds(plan->role_base == 0 && plan->role_world >= s->workers
+          && plan->role_world <= plan->world);
+    s->runs = s->workers > 0;
     s->world = plan->world;
 }
 
@@ -126,7 +140,7 @@ static void died(void *job, const struct control_death *death, int count)
 {
     const struct scene *s = job;
 
-    holds(death->rank >= WORKERS && count > 0 && death->rank + count <= s->world);
+    holds(death->rank >= s->workers && count > 0 && death->rank + count <= s->world);
     holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
 }
 
@@ -136,7 +150,20 @@ static void stop_asked(void *job, int for_good)
     holds(for_good == 0 || for_good == 1);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, stop_asked };
+static void puts_come(void *job, const char *puts, size_t bytes)
+{
+    (void)job;
+    (void)puts;
+    holds(bytes <= (size_t)(WORKERS + (NODES - 1) * 300) << 20);
+}
+
+static void fenced(void *job)
+{
+    holds(((struct scene *)job)->runs);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop,       is_over,   member,
+                                          died,         stop_asked, puts_come, fenced };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
@@ -168,7 +195,7 @@ static void say_join(struct scene *s, int i, struct fuzz_input *in)
 static void leave(struct scene *s, int i)
 {
     if (s->here[i])
-        of_agents->left(s->nodes, agent_at(i));
+        of_agents->left(s->nodes, agent_at(i), 0);
     s->here[i] = 0;
 }
 
@@ -178,7 +205,7 @@ static void fall_silent(struct scene *s)
     struct coordinator *c = (struct coordinator *)s->nodes;
 
     c->heartbeat.woke = 0;
-    for (int i = 1; i < c->count; i++)
+    for (int i = 0; i < c->count; i++)
         c->members[i]->last_message = 0;
     on_beat(c);
 }
@@ -193,6 +220,8 @@ static void happen(struct scene *s, unsigned what)
 
     if (what == 14)
         s->nodes->ops->ask_stop(s->nodes, 0);
+    else if (what == 13 && s->runs)
+        s->nodes->ops->fence(s->nodes, "a 1\n", 4);
     else if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6)
@@ -263,13 +292,14 @@ static void check(const struct coordinator *c)
     for (int i = 0; i < c->count; i++)
         holds(c->members[i]->lost >= 0 && c->members[i]->lost <= c->members[i]->workers);
     holds(c->code >= 0 && c->code <= 255);
-    holds(c->ranked_count <= NODES && c->members[0]->number == 0);
+    holds(c->ranked_count <= NODES && (c->own.workers == 0 || c->own.number == 0));
 }
 
 /* ---- One input ----------------------------------------------------------------------------------
  */
 
-/* Bit 0: the others go on after a failure; bits 1 and 2: how many restarts; bit 3: elastic. */
+/* Bit 0: the others go on after a failure; bits 1 and 2: how many restarts; bit 3: elastic; bit 4:
+ * node 0 has no workers, of an elastic job. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -284,15 +314,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .port = 29500,
                                    .run_id = "none",
                                    .generation = "g",
+                                   .title = "node 0",
                                    .is_elastic = (int)what >> 3 & 1 };
     struct event_base *base = event_base_new();
-    struct scene s = { .base = base, .is_elastic = meet.is_elastic };
+    struct scene s = { .base = base,
+                       .is_elastic = meet.is_elastic,
+                       .workers = meet.is_elastic && what & 16 ? 0 : WORKERS };
 
     log_setup("fuzz", LOG_NONE);
     memset(is_ended, 0, sizeof is_ended);
     memset(notes, 0, sizeof notes);
     meet.server = (struct store_server *)&agents; /* not NULL */
-    holds(base && (s.nodes = nodes_coordinator(base, &meet, &options, WORKERS, &hooks, &s)));
+    holds(base && (s.nodes = nodes_coordinator(base, &meet, &options, s.workers, &hooks, &s)));
     s.nodes->ops->start(s.nodes);
     while (in.left > 0 && !s.is_over) {
         step(&s, take(&in), &in);

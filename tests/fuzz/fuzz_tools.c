@@ -6,7 +6,7 @@
 #include "launcher/ctctl/source_lines.c"
 #include "tests/fuzz/input.h"
 
-/* ---- Instead of launcher/ctctl/run_tool.c ------------------------------------------- */
+/* ---- Instead of launcher/util/run_tool.c ------------------------------------------- */
 
 static const char *answer;
 

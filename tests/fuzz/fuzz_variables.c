@@ -27,6 +27,10 @@ static const char *const names[] = {
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "OMPI_MCA_ess_base_jobid",
     "PMIX_NAMESPACE",
+    "PMIX_RANK",
+    "PMI_FD",
+    "PMI_PORT",
+    "PMI_ID",
     "PMI_RANK",
     "PMI_SIZE",
     "MPI_LOCALRANKID",
@@ -39,6 +43,8 @@ static const char *const names[] = {
     "SLURM_STEP_NUM_NODES",
     "SLURM_STEP_NODELIST",
     "SLURM_NODEID",
+    "SLURM_DISTRIBUTION",
+    "SLURM_HOSTFILE",
     "CT_FAULT",
 };
 enum { NAMES = sizeof names / sizeof *names };

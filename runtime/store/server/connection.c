@@ -80,15 +80,18 @@ static int take_reply(void *owner, const void *data, size_t bytes)
     return waiting(owner) > OUT_HIGH;
 }
 
-static int take_value(void *owner, struct value *value)
+void conn_send_value(struct conn *conn, struct value *value)
 {
-    struct conn *conn = owner;
-
     answers_to_queue(conn);
-    if (send_queue_add_value(&conn->out, value) < 0)
+    if (!value || send_queue_add_value(&conn->out, value) < 0)
         fail(conn);
     conn_run_later(conn);
-    return waiting(conn) > OUT_HIGH;
+}
+
+static int take_value(void *owner, struct value *value)
+{
+    conn_send_value(owner, value);
+    return waiting(owner) > OUT_HIGH;
 }
 
 const struct reply_hooks conn_reply_hooks = { .reply = take_reply, .reply_value = take_value };
@@ -323,6 +326,7 @@ static void read_some(struct conn *conn)
     const ssize_t n = receive(conn, s->in, most, &why);
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        conn->error = n < 0 ? errno : 0;
         conn_close(conn, why);
         return;
     }
@@ -351,8 +355,10 @@ static int flush(struct conn *conn)
         && send_queue_send(&conn->out, conn->channel, conn->fd) < 0) {
         if (errno == EAGAIN || errno == EINTR)
             wait_until_writable(conn);
-        else
+        else {
             conn->broken = 1;
+            conn->error = errno;
+        }
     }
     if (!conn->broken && !(conn->closing && !conn->out.first))
         return 0;

@@ -15,6 +15,7 @@
 #include "runtime/store/server/server.h"
 
 #define IN_BYTES (256u << 10)
+#define REFUSED_HOST 64
 
 struct conn {
     struct list_node
@@ -32,6 +33,7 @@ struct conn {
     int blocked;    /* the socket takes no more */
     int paused;     /* not read: its request needs more turns, or an agent is queried about it */
     int broken;     /* closed at its next turn */
+    int error;      /* errno of its socket's end; 0: it was closed here, or there */
     int closing;    /* closed when its replies are sent */
     unsigned char *backlog; /* bytes that were read but not fed yet */
     size_t backlog_at, backlog_size;
@@ -63,8 +65,9 @@ struct store_server {
     size_t answers_size;
     struct {
         const char *why;
+        char host[REFUSED_HOST]; /* its address; "" of a unix socket */
         unsigned long count;
-    } refusals[16]; /* each is logged once */
+    } refusals[32]; /* each is logged once */
     unsigned char in[IN_BYTES], answers[IN_BYTES];
 };
 
@@ -77,6 +80,7 @@ void conn_free(struct conn *conn);
 /* why: NULL, or a constant that says what the client did wrong. */
 void conn_close(struct conn *conn, const char *why);
 void conn_send(struct conn *conn, const void *data, size_t bytes);
+void conn_send_value(struct conn *conn, struct value *value); /* NULL: there was no memory for it */
 void conn_run_later(struct conn *conn);
 /* Turns of the connections and the engine that have work, for WORK_US. */
 void server_work(struct store_server *server);

@@ -71,7 +71,7 @@ void agent_free(struct conn *conn)
         return;
     list_unlink(&conn->agent->all);
     if (s->hooks)
-        s->hooks->left(s->hooks_arg, conn->agent);
+        s->hooks->left(s->hooks_arg, conn->agent, conn->error);
     free(conn->agent);
     conn->agent = NULL;
 }
@@ -88,6 +88,35 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
     conn_send(agent->conn, &kind, 1);
     if (bytes > 0)
         conn_send(agent->conn, data, bytes);
+}
+
+/* The message with its head, as it goes over the wire; NULL: no memory. */
+static struct value *message_of(struct budget *budget, int type, const void *data, size_t bytes)
+{
+    const uint32_t size = (uint32_t)bytes + 1;
+    struct value *message = value_create(budget, NULL, 0), *whole;
+
+    whole = message ? value_reserve(message, 5 + bytes) : NULL;
+    if (!whole) {
+        value_release(message);
+        return NULL;
+    }
+    memcpy(whole->data, &size, 4);
+    whole->data[4] = (unsigned char)type;
+    memcpy(whole->data + 5, data, bytes);
+    whole->size = 5 + bytes;
+    return whole;
+}
+
+void store_agent_send_shared(struct store_agent *agent, int type, const void *data, size_t bytes,
+                             struct value **shared)
+{
+    static const struct timeval at_once = { 0, 0 };
+
+    if (!*shared)
+        *shared = message_of(agent->conn->out.budget, type, data, bytes);
+    event_add(&agent->conn->server->later, &at_once);
+    conn_send_value(agent->conn, *shared);
 }
 
 void store_agent_flush(struct store_agent *agent)

@@ -14,11 +14,17 @@ struct store_server;
 struct store_agent;
 struct store_agent_hooks {
     void (*said)(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes);
-    void (*left)(void *arg, struct store_agent *agent);
+    /* error: of the socket; 0: it was closed here, or there. */
+    void (*left)(void *arg, struct store_agent *agent, int error);
 };
 void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
                             void *arg);
 void store_agent_send(struct store_agent *agent, int type, const void *data, size_t bytes);
+/* The same to several agents, which share one copy of it: *shared is NULL for the first, and
+ * released by the caller behind the last. */
+struct value;
+void store_agent_send_shared(struct store_agent *agent, int type, const void *data, size_t bytes,
+                             struct value **shared);
 /* Sends what waits now, as far as the socket takes it, for a caller that is about to block. */
 void store_agent_flush(struct store_agent *agent);
 /* Closes the connection at its next turn; left() follows. */

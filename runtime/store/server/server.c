@@ -34,40 +34,45 @@
 
 /* ---- Refusals --------------------------------------------------------------- */
 
-static void describe_peer(int fd, char *text, size_t size)
+/* "" and 0: it has no address. */
+static void peer_address(int fd, char host[REFUSED_HOST], int *port)
 {
     struct sockaddr_storage address = { 0 };
     socklen_t length = sizeof address;
     const struct sockaddr_in *v4 = (const void *)&address;
     const struct sockaddr_in6 *v6 = (const void *)&address;
-    char host[64] = "";
 
+    *host = 0;
+    *port = 0;
     if (getpeername(fd, (struct sockaddr *)&address, &length) < 0
-        || (address.ss_family != AF_INET && address.ss_family != AF_INET6)) {
-        snprintf(text, size, "a client");
+        || (address.ss_family != AF_INET && address.ss_family != AF_INET6))
         return;
-    }
     if (address.ss_family == AF_INET)
-        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+        inet_ntop(AF_INET, &v4->sin_addr, host, REFUSED_HOST);
     else
-        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
-    snprintf(text, size, "the client at %s port %d", host,
-             ntohs(address.ss_family == AF_INET ? v4->sin_port : v6->sin6_port));
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, REFUSED_HOST);
+    *port = ntohs(address.ss_family == AF_INET ? v4->sin_port : v6->sin6_port);
 }
 
 void server_log_refusal(struct store_server *s, const struct conn *conn, const char *why)
 {
     const size_t most = sizeof s->refusals / sizeof *s->refusals;
-    char who[128];
+    char host[REFUSED_HOST];
+    int port;
 
+    peer_address(conn->fd, host, &port);
     for (size_t i = 0; i < most; i++) {
-        if (s->refusals[i].why && strcmp(s->refusals[i].why, why) != 0)
+        if (s->refusals[i].why
+            && (strcmp(s->refusals[i].why, why) != 0 || strcmp(s->refusals[i].host, host) != 0))
             continue;
         s->refusals[i].why = why;
+        strcpy(s->refusals[i].host, host);
         if (s->refusals[i].count++ > 0)
             return;
-        describe_peer(conn->fd, who, sizeof who);
-        log_line(LOG_WARN, "store: %s was closed: %s", who, why);
+        if (*host)
+            log_line(LOG_WARN, "store: the client at %s port %d was closed: %s", host, port, why);
+        else
+            log_line(LOG_WARN, "store: a client was closed: %s", why);
         return;
     }
 }
@@ -78,8 +83,8 @@ static void log_repeats(const struct store_server *s)
 
     for (size_t i = 0; i < most && s->refusals[i].why; i++)
         if (s->refusals[i].count > 1)
-            log_line(LOG_WARN, "store: so were %lu more: %s", s->refusals[i].count - 1,
-                     s->refusals[i].why);
+            log_line(LOG_WARN, "store: so were %lu more%s%s: %s", s->refusals[i].count - 1,
+                     *s->refusals[i].host ? " from " : "", s->refusals[i].host, s->refusals[i].why);
 }
 
 /* ---- Pending connections ---------------------------------------------------- */

@@ -64,12 +64,22 @@ static ct_status start_thread(struct store_thread *host)
 
 ct_status store_thread_start(int listen_fd, struct store_thread **out)
 {
+    struct secret secret;
+    const ct_status status = secret_read(&secret, NULL);
+
+    if (status != CT_OK)
+        close(listen_fd);
+    return status == CT_OK ? store_thread_start_with(listen_fd, &secret, out) : status;
+}
+
+ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
+                                  struct store_thread **out)
+{
     struct store_policy policy = STORE_POLICY_INIT;
     struct store_thread *host = calloc(1, sizeof *host);
-    ct_status status = secret_read(&policy.secret, NULL);
+    ct_status status = encryption_wanted(secret, &policy.encrypts);
 
-    if (status == CT_OK)
-        status = encryption_wanted(&policy.secret, &policy.encrypts);
+    policy.secret = *secret;
     if (!host || status != CT_OK) {
         close(listen_fd);
         free(host);

@@ -5,10 +5,13 @@
 #ifndef RUNTIME_STORE_SERVER_SERVER_THREAD_H
 #define RUNTIME_STORE_SERVER_SERVER_THREAD_H
 
-#include "runtime/util/error.h"
+#include "runtime/store/server/shared_secret.h"
 
 struct store_thread;
 ct_status store_thread_start(int listen_fd, struct store_thread **host);
+/* With this secret, whatever the environment has. */
+ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
+                                  struct store_thread **host);
 int store_thread_clients(struct store_thread *host);
 void store_thread_stop(struct store_thread *host); /* NULL is fine */
 

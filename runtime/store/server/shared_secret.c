@@ -214,9 +214,10 @@ ct_status secret_prove(const struct secret *secret, struct secure_channel *chann
     if (status == CT_OK
         && (status = secure_read_all(channel, fd, theirs, sizeof theirs, deadline)) != CT_OK)
         return ct_fail(status == CT_ERR_PEER ? CT_ERR_INVALID : status,
-                       "the store at %s has another secret than this process (CT_STORE_SECRET, "
-                       "CT_STORE_SECRET_FILE): %s",
-                       where, ct_last_error());
+                       "the store at %s %s (CT_STORE_SECRET, CT_STORE_SECRET_FILE): %s", where,
+                       secret->size > 0 ? "has another secret than this process"
+                                        : "wants the job's secret, and this process has none",
+                       ct_last_error());
     if (status == CT_OK)
         status = proof_make(secret, "server", hello, nonce, proof);
     if (status == CT_OK && !proof_equal(proof, theirs))

@@ -16,7 +16,9 @@ static char agents[2]; /* agents are told apart by these addresses */
 static void *notes[2];
 static const struct store_agent_hooks *coordinator_hooks;
 static struct nodes *nodes;
+static struct plan last_plan;
 static int rounds, stops, ends, last_code, told_over, closed, least;
+static char refused[NODE_TEXT], waiting[NODE_TEXT];
 
 static struct store_agent *agent(int i)
 {
@@ -36,9 +38,16 @@ void store_server_on_agents(struct store_server *server, const struct store_agen
 void store_agent_send(struct store_agent *to, int type, const void *data, size_t bytes)
 {
     (void)to;
-    (void)data;
-    (void)bytes;
     told_over += type == NODE_OVER;
+    if (type == NODE_REFUSED || type == NODE_WAITING)
+        node_text(type == NODE_REFUSED ? refused : waiting, NODE_TEXT, data, bytes);
+}
+
+void store_agent_send_shared(struct store_agent *to, int type, const void *data, size_t bytes,
+                             struct value **shared)
+{
+    (void)shared;
+    store_agent_send(to, type, data, bytes);
 }
 
 void store_agent_flush(struct store_agent *to)
@@ -79,7 +88,7 @@ void job_rendezvous_post_death(const struct job_rendezvous *meet, int rank, cons
 static void on_round(void *job, const struct plan *plan)
 {
     (void)job;
-    (void)plan;
+    last_plan = *plan;
     rounds++;
 }
 
@@ -104,9 +113,26 @@ static void on_stop_asked(void *job, int for_good)
     (void)for_good;
 }
 
-static const struct nodes_hooks hooks = {
-    .round = on_round, .stop = on_stop, .over = on_over, .stop_asked = on_stop_asked
-};
+static void on_died(void *job, const struct control_death *death, int count)
+{
+    (void)job;
+    (void)death;
+    (void)count;
+}
+
+static void on_member(void *job, int node, int there)
+{
+    (void)job;
+    (void)node;
+    (void)there;
+}
+
+static const struct nodes_hooks hooks = { .round = on_round,
+                                          .member = on_member,
+                                          .stop = on_stop,
+                                          .over = on_over,
+                                          .died = on_died,
+                                          .stop_asked = on_stop_asked };
 
 static void tell(int i, int type, const char *text)
 {
@@ -122,19 +148,30 @@ static void join(int i)
 }
 
 /* A round of this node and one agent. */
-static void begin_round(struct event_base *base, int min)
+static void start(struct event_base *base, int min, int own_workers)
 {
     static struct options options;
     static struct job_rendezvous meet;
 
-    options = (struct options){ .nnodes = { min, 3 }, .role = "r" };
+    options = (struct options){ .nnodes = { min, 3 }, .role = "r", .rdzv_conf.join_timeout = 600 };
     least = min;
-    meet = (struct job_rendezvous){ .run_id = "job", .generation = "g", .is_elastic = 1 };
+    meet = (struct job_rendezvous){ .run_id = "job",
+                                    .generation = "g",
+                                    .address = "hosta",
+                                    .port = 29400,
+                                    .title = "the coordinator",
+                                    .is_elastic = 1 };
     rounds = stops = ends = told_over = closed = 0;
+    refused[0] = waiting[0] = 0;
     memset(notes, 0, sizeof notes);
-    nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
+    nodes = nodes_coordinator(base, &meet, &options, own_workers, &hooks, NULL);
     assert_non_null(nodes);
     nodes->ops->start(nodes);
+}
+
+static void begin_round(struct event_base *base, int min)
+{
+    start(base, min, 1);
     join(0);
     if (rounds == 0) /* the last call is over */
         rounds_begin((struct coordinator *)nodes);
@@ -159,7 +196,7 @@ static void a_node_that_comes_when_all_are_done_does_not_begin_the_job_again(voi
     assert_int_equal(rounds, 1);
     assert_int_equal(told_over, 2);
     for (int i = 0; i < 2; i++)
-        coordinator_hooks->left(nodes, agent(i));
+        coordinator_hooks->left(nodes, agent(i), 0);
     assert_int_equal(ends, 1);
     assert_int_equal(last_code, 0);
     nodes->ops->destroy(nodes);
@@ -218,7 +255,7 @@ static void where_too_few_would_stay_the_job_ends_with_the_code_of_its_ranks(voi
     begin_round(base, 2);
     agent_leaves();
     assert_int_equal(told_over, 1);
-    coordinator_hooks->left(nodes, agent(0));
+    coordinator_hooks->left(nodes, agent(0), 0);
     assert_int_equal(ends, 1);
     assert_int_equal(last_code, 75);
     nodes->ops->destroy(nodes);
@@ -242,9 +279,117 @@ static void a_node_whose_words_can_not_be_read_is_closed(void **state)
     event_base_free(base);
 }
 
+static void a_node_of_another_version_is_told_both(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    begin_round(base, 2);
+    tell(1, NODE_JOIN, "-1 2 3 1 9.9 host1 1 1 r job");
+    assert_string_equal(refused, "it has ctrun 9.9, the coordinator has " CT_VERSION);
+    assert_int_equal(closed, 1);
+    assert_int_equal(stops, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+/* The job goes on (--on-failure=continue) without a node that was lost and is started again. */
+static void a_node_that_was_lost_has_no_place_in_a_fixed_job(void **state)
+{
+    static const struct options options = { .nnodes = { 2, 2 },
+                                            .role = "r",
+                                            .on_failure = { 1, 1 } };
+    static struct job_rendezvous meet = { .run_id = "job", .generation = "g", .title = "node 0" };
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    rounds = stops = closed = 0;
+    memset(notes, 0, sizeof notes);
+    nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
+    nodes->ops->start(nodes);
+    tell(0, NODE_JOIN, "1 2 2 1 " CT_VERSION " host1 7 1 r job");
+    assert_int_equal(rounds, 1);
+    tell(1, NODE_JOIN, "1 2 2 1 " CT_VERSION " host2 8 1 r job");
+    assert_string_equal(refused, "host1 (pid 7) has --node-rank=1 already");
+    coordinator_hooks->left(nodes, agent(0), 0);
+    tell(1, NODE_JOIN, "1 2 2 1 " CT_VERSION " host1 9 1 r job");
+    assert_string_equal(refused, "the job runs without it");
+    assert_int_equal(closed, 2);
+    assert_int_equal(stops, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+/* After 5 s this ctrun alone says it; a long wait is said on all nodes. */
+static void the_nodes_that_wait_are_told_for_what(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct coordinator *c;
+    char wanted[200];
+
+    (void)state;
+    start(base, 3, 1);
+    join(0);
+    c = (struct coordinator *)nodes;
+    c->since -= 6000;
+    join_tick(c);
+    assert_string_equal(waiting, "");
+    c->since -= 30000;
+    join_tick(c);
+    snprintf(wanted, sizeof wanted,
+             "waiting 36 s: 2 nodes are at hosta port 29400 (%s, host0), 3 to 3 make the job",
+             c->own.host);
+    assert_string_equal(waiting, wanted);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+/* A coordinator without workers is no node: MIN is 2, and two agents are needed. */
+static void a_coordinator_without_workers_survives_the_node_of_rank_0(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct coordinator *c;
+
+    (void)state;
+    start(base, 2, 0);
+    c = (struct coordinator *)nodes;
+    join(0);
+    assert_int_equal(c->last_call, 0);
+    join(1);
+    assert_true(c->last_call > 0);
+    rounds_begin(c);
+    assert_int_equal(last_plan.node, -1);
+    assert_int_equal(last_plan.nodes, 2);
+    assert_int_equal(last_plan.world, 2);
+    assert_ptr_equal(c->ranked[0]->agent, agent(0));
+
+    coordinator_hooks->left(nodes, agent(0), 0);
+    assert_int_equal(stops, 1);
+    tell(1, NODE_ENDED, "-1 0");
+    assert_int_equal(rounds, 1); /* one node is too few */
+    assert_int_equal(ends, 0);
+    join(0);
+    assert_int_equal(rounds, 2);
+    assert_ptr_equal(c->ranked[0]->agent, agent(1)); /* it was there before */
+
+    tell(0, NODE_ENDED, "-1 1");
+    tell(1, NODE_ENDED, "-1 1");
+    assert_int_equal(told_over, 2);
+    for (int i = 0; i < 2; i++)
+        coordinator_hooks->left(nodes, agent(i), 0);
+    assert_int_equal(ends, 1);
+    assert_int_equal(last_code, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_of_another_version_is_told_both),
+        cmocka_unit_test(a_node_that_was_lost_has_no_place_in_a_fixed_job),
+        cmocka_unit_test(the_nodes_that_wait_are_told_for_what),
+        cmocka_unit_test(a_coordinator_without_workers_survives_the_node_of_rank_0),
         cmocka_unit_test(a_node_that_comes_when_all_are_done_does_not_begin_the_job_again),
         cmocka_unit_test(a_node_that_comes_before_begins_the_next_round),
         cmocka_unit_test(a_node_that_is_told_to_stop_leaves_and_the_others_begin_again),

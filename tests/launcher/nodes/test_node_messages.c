@@ -168,16 +168,17 @@ static void no_rank_of_a_round_lies_outside_of_the_world(void **state)
 {
     static const char *const wrong[] = {
         "",
-        "2 4 2 4 1 2 5 0 29500",     /* no generation */
-        "2 4 2 4 1 2 5 0 29500 g x", /* something behind it */
-        "3 4 2 4 1 2 5 0 29500 g",   /* rank 4 of 4 */
-        "2 4 3 4 1 2 5 0 29500 g",   /* of its role */
-        "-1 4 2 4 1 2 5 0 29500 g",
-        "2 4194305 2 4 1 2 5 0 1 g", /* more ranks than a job can have */
-        "2 4 2 4 0 2 5 0 29500 g",   /* node 0 is the coordinator */
-        "2 4 2 4 2 2 5 0 29500 g",   /* node 2 of 2 */
-        "2 4 2 4 1 2 5 -1 29500 g",
-        "2 4 2 4 1 2 5 0 65536 g",
+        "2 4 2 4 1 2 5 0 29500",       /* no generation */
+        "2 4 2 4 1 2 5 0 29500 g - x", /* something behind it */
+        "3 4 2 4 1 2 5 0 29500 g -",   /* rank 4 of 4 */
+        "2 4 3 4 1 2 5 0 29500 g -",   /* of its role */
+        "-1 4 2 4 1 2 5 0 29500 g -",
+        "2 4194305 2 4 1 2 5 0 1 g -", /* more ranks than a job can have */
+        "2 4 2 4 -1 2 5 0 29500 g -",
+        "2 4 2 4 2 2 5 0 29500 g -", /* node 2 of 2 */
+        "2 4 2 4 1 2 5 -1 29500 g -",
+        "2 4 2 4 1 2 5 0 65536 g -",
+        "2 4 2 4 1 2 5 0 29500 g", /* no mapping */
     };
     struct plan plan = { .base = 2,
                          .world = 4,
@@ -188,18 +189,21 @@ static void no_rank_of_a_round_lies_outside_of_the_world(void **state)
                          .round = 5,
                          .restarts = 3,
                          .generation = "0123",
+                         .mapping = "(vector,(0,2,2))",
                          .port = 29500 };
-    char text[NODE_TEXT], generation[NODE_GENERATION];
+    char text[NODE_TEXT], generation[NODE_GENERATION], mapping[NODE_MAPPING];
     struct plan read = { .base = 0 };
 
     (void)state;
     node_round_print(&plan, text);
-    assert_int_equal(node_round_read(text, 2, &read, generation), 0);
+    assert_int_equal(node_round_read(text, 2, &read, generation, mapping), 0);
     assert_string_equal(generation, "0123");
     read.generation = plan.generation;
+    assert_string_equal(mapping, plan.mapping);
+    read.mapping = plan.mapping;
     assert_memory_equal(&read, &plan, sizeof read);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(node_round_read(wrong[i], 2, &read, generation), -1);
+        assert_int_equal(node_round_read(wrong[i], 2, &read, generation, mapping), -1);
 }
 
 static void the_end_of_a_round_is_two_numbers(void **state)

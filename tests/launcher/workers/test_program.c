@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "launcher/pmi/mpi_library.c"
 #include "launcher/stdio/log_dir.c"
 #include "launcher/workers/program.c"
 #include "launcher/workers/worker_env.c"
@@ -212,7 +213,7 @@ static void a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits(void 
                            .generation = "beef",
                            .secret = &secret,
                            .folder = &folder,
-                           .inherited = { 7, 8, -1 } };
+                           .inherited = { 7, 8, -1, -1 } };
     struct worker_env env;
     char **entries;
 
@@ -224,13 +225,56 @@ static void a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits(void 
     assert_string_equal(value(entries, "CT_CONTROL"), "7:8:1");
     assert_string_equal(value(entries, "CT_TRACE_RING"), "(unset)");
     free(entries);
-    round.inherited = (struct inherited){ -1, -1, 9 };
+    round.inherited = (struct inherited){ -1, -1, 9, -1 };
     entries = worker_env_of(&env, 0);
     assert_string_equal(value(entries, "CT_CONTROL"), "(unset)");
     assert_string_equal(value(entries, "CT_TRACE_RING"), "9:0");
     free(entries);
     worker_env_destroy(&env);
     unsetenv("CT_TRACE_RING");
+}
+
+/* mpiexec -n 1 ctrun ...: the outer process manager is not the workers'. */
+static void mpi_programs_find_this_ctrun_and_no_other_process_manager(void **state)
+{
+    static const char *const outer[] = { "PMI_FD", "PMI_RANK", "PMI_PORT", "MPI_LOCALNRANKS" };
+    struct options options = { .role = "tr" };
+    const struct run_folder folder = { .path = "/t", .workers = 2 };
+    const struct secret secret = { "", 0 };
+    struct round round = { .size = 2,
+                           .base = 4,
+                           .world = 6,
+                           .address = "h",
+                           .run_id = "id",
+                           .generation = "beef",
+                           .secret = &secret,
+                           .folder = &folder,
+                           .inherited = { -1, -1, -1, -1 } };
+    struct worker_env env;
+    char **entries;
+
+    (void)state;
+    options.settings[OPTION_SIGNALS_TO_HANDLE].text = "SIGTERM";
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+        setenv(outer[i], "77", 1);
+    assert_int_equal(worker_env_create(&env, &options, &round), 0);
+    entries = worker_env_of(&env, 1);
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+        assert_string_equal(value(entries, outer[i]), "(unset)");
+    free(entries);
+    round.serves_pmi = 1;
+    round.inherited.pmi = 9;
+    entries = worker_env_of(&env, 1);
+    assert_string_equal(value(entries, "PMI_FD"), "9");
+    assert_string_equal(value(entries, "PMI_RANK"), "5");
+    assert_string_equal(value(entries, "PMI_SIZE"), "6");
+    assert_string_equal(value(entries, "MPI_LOCALRANKID"), "1");
+    assert_string_equal(value(entries, "MPI_LOCALNRANKS"), "2");
+    assert_string_equal(value(entries, "PMI_PORT"), "(unset)");
+    free(entries);
+    worker_env_destroy(&env);
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+        unsetenv(outer[i]);
 }
 
 static void a_worker_with_a_gpu_of_its_own_is_local_rank_0(void **state)
@@ -278,6 +322,7 @@ int main(void)
         cmocka_unit_test(missing_is_127_and_not_executable_126),
         cmocka_unit_test(the_environment_is_torchruns),
         cmocka_unit_test(a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits),
+        cmocka_unit_test(mpi_programs_find_this_ctrun_and_no_other_process_manager),
         cmocka_unit_test(a_worker_with_a_gpu_of_its_own_is_local_rank_0),
     };
 

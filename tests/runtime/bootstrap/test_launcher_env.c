@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_launcher_env.c - each launcher's variables, and each way to get them wrong. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/bootstrap/launcher_env.h"
 #include "tests/harness.h"
@@ -87,6 +89,45 @@ static void ranks_of_a_slurm_step_meet_on_its_first_node(void **state)
     EXPECT_ERROR(identity_read(NULL, &who), CT_ERR_INVALID, "SLURM_STEP_NODELIST=a[");
 }
 
+static void a_task_of_srun_in_a_worker_is_no_rank_of_the_workers_job(void **state)
+{
+    struct identity who;
+    char pid[16];
+
+    (void)state;
+    environment("RANK=5 WORLD_SIZE=8 MASTER_ADDR=h MASTER_PORT=1 TORCHELASTIC_RUN_ID=x "
+                "CT_GENERATION=g SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=4 SLURM_JOB_ID=9 "
+                "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a,b");
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    setenv("SLURM_TASK_PID", pid, 1);
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(who.rank == 1 && who.size == 2 && !strcmp(who.address, "a") && !*who.generation);
+    setenv("SLURM_TASK_PID", "1", 1); /* of ctrun, say, which is the task */
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(who.rank == 5 && who.size == 8 && !strcmp(who.address, "h"));
+}
+
+static void on_several_hosts_the_launcher_says_where_rank_0_is(void **state)
+{
+    struct identity who;
+
+    (void)state;
+    environment("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1 PMI_FD=7");
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(who.by_launcher && who.rank == 1 && !*who.socket && !*who.address);
+    environment("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 "
+                "OMPI_COMM_WORLD_LOCAL_SIZE=1 PMIX_NAMESPACE=77 PMIX_RANK=1");
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(who.by_launcher && who.rank == 1);
+    environment("PMI_RANK=1 PMI_SIZE=2 PMI_FD=7 MASTER_ADDR=h MASTER_PORT=1");
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(!who.by_launcher && !strcmp(who.address, "h"));
+    environment("RANK=0 WORLD_SIZE=2 PMI_FD=7");
+    EXPECT_ERROR(identity_read(NULL, &who), CT_ERR_INVALID, "MASTER_ADDR is not set");
+    environment("PMI_PORT=h:1 PMI_ID=0");
+    EXPECT_ERROR(identity_read(NULL, &who), CT_ERR_INVALID, "without -pmi-port");
+}
+
 static void each_wrong_variable_is_named_with_its_value(void **state)
 {
     static const char *const wrong[][2] = {
@@ -132,6 +173,8 @@ int main(void)
         cmocka_unit_test(without_variables_a_process_is_alone),
         cmocka_unit_test(ranks_of_one_node_meet_on_a_socket_named_by_the_job),
         cmocka_unit_test(ranks_of_a_slurm_step_meet_on_its_first_node),
+        cmocka_unit_test(a_task_of_srun_in_a_worker_is_no_rank_of_the_workers_job),
+        cmocka_unit_test(on_several_hosts_the_launcher_says_where_rank_0_is),
         cmocka_unit_test(each_wrong_variable_is_named_with_its_value),
         cmocka_unit_test(arguments_win_over_the_environment),
     };

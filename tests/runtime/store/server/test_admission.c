@@ -394,10 +394,11 @@ static void on_message(void *arg, struct store_agent *agent, int type, const voi
         store_agent_end(agent);
 }
 
-static void on_left(void *arg, struct store_agent *agent)
+static void on_left(void *arg, struct store_agent *agent, int error)
 {
     (void)arg;
     (void)agent;
+    (void)error;
     served.agents_gone++;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_tool.h - runs an external tool and collects its output. */
-#ifndef LAUNCHER_CTCTL_RUN_TOOL_H
-#define LAUNCHER_CTCTL_RUN_TOOL_H
+#ifndef LAUNCHER_UTIL_RUN_TOOL_H
+#define LAUNCHER_UTIL_RUN_TOOL_H
 
 #include <stddef.h>
 

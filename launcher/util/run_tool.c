@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_tool.c - see run_tool.h.  A debugger may hang on its process, so every wait has a limit. */
-#include "launcher/ctctl/run_tool.h"
+#include "launcher/util/run_tool.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pmi_server.c - a socket for each worker, in ctrun's event loop.
+ *
+ * A worker may send what it wants: of its bytes at most one request is kept, nothing is read while
+ * a reply waits, and what it puts is limited.  What is no request closes its socket and is its
+ * fault.
+ *
+ * Who is missing in the barrier?  A rank that has ended will not come: then the others would wait
+ * for ever.  It is not told within the call that noticed, since ctrun may be counting deaths, but
+ * by a timer that is due at once.  A rank that called MPI_Abort() ends by itself, as soon as it has
+ * written what it has to say: it gets ABORT_MS for that. */
+#include "launcher/pmi/pmi_server.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+
+#define ABORT_MS 200
+#define LAST_READS 64 /* of a worker that has ended: its children may go on writing */
+
+struct pmi_conn {
+    struct pmi_server *server;
+    int fd;    /* -1: closed */
+    int given; /* the worker's end; -1: it is closed here */
+    struct event readable, writable, tell;
+    struct pmi_client client;
+    char in[PMI_LINE];
+    size_t have;
+    struct text out;
+    size_t sent; /* of out */
+    int waits;   /* in the barrier */
+    int ended;   /* with exit code 0 */
+    int began;   /* it has called MPI_Init() once */
+    int is_full; /* it was said that its puts are too many */
+    struct pmi_fault fault;
+};
+
+static int local_rank_of(const struct pmi_conn *conn)
+{
+    return (int)(conn - conn->server->conns);
+}
+
+static int rank_of(const struct pmi_conn *conn)
+{
+    return conn->server->round.base + local_rank_of(conn);
+}
+
+static void close_conn(struct pmi_conn *conn)
+{
+    if (conn->fd < 0)
+        return;
+    event_del(&conn->readable);
+    event_del(&conn->writable);
+    close(conn->fd);
+    conn->fd = -1;
+}
+
+/* ---- Faults ------------------------------------------------------------------ */
+
+static void set_fault(struct pmi_conn *conn, int code, int after_ms, const char *what,
+                      const char *detail)
+{
+    const struct timeval patience = { after_ms / 1000, after_ms % 1000 * 1000 };
+
+    if (conn->fault.code) /* the first one counts */
+        return;
+    conn->fault.code = code;
+    snprintf(conn->fault.what, sizeof conn->fault.what, "%s", what);
+    snprintf(conn->fault.detail, sizeof conn->fault.detail, "%s", detail);
+    event_add(&conn->tell, &patience);
+}
+
+static void tell_fault(evutil_socket_t fd, short what, void *arg)
+{
+    struct pmi_conn *conn = arg;
+
+    (void)fd;
+    (void)what;
+    conn->server->hooks->fault(conn->server->arg, local_rank_of(conn));
+}
+
+static void took_abort(struct pmi_conn *conn, const struct pmi_abort *abort)
+{
+    const int code = abort->code & 255 ? abort->code & 255 : 1;
+    char what[64];
+
+    snprintf(what, sizeof what, "called MPI_Abort with code %d", abort->code);
+    /* MPICH 5 says "abort" whatever its caller said. */
+    set_fault(conn, code, ABORT_MS, what, strcmp(abort->message, "abort") ? abort->message : "");
+}
+
+static void took_garbage(struct pmi_conn *conn, size_t size, const char *why)
+{
+    char detail[160];
+    size_t i;
+
+    for (i = 0; i < size && i < 60; i++)
+        detail[i] = conn->in[i] < ' ' || conn->in[i] > '~' ? '?' : conn->in[i];
+    snprintf(detail + i, sizeof detail - i, "%s%s", i < size ? "... " : " ", why);
+    set_fault(conn, 1, 0, "sent on PMI_FD what is no request of PMI", detail);
+    close_conn(conn);
+}
+
+/* ---- The barrier ------------------------------------------------------------- */
+
+static struct pmi_conn *first_ended(struct pmi_server *server)
+{
+    for (int i = 0; i < server->round.size; i++)
+        if (server->conns[i].ended)
+            return &server->conns[i];
+    return NULL;
+}
+
+static void tell_gone(evutil_socket_t fd, short what, void *arg)
+{
+    struct pmi_server *server = arg;
+
+    (void)fd;
+    (void)what;
+    server->gone_told = 1;
+    server->hooks->gone(server->arg, server->gone,
+                        "exited with code 0, and ranks of this node wait for it in MPI");
+}
+
+/* Ranks are in the barrier.  One that has ended will not come. */
+static void look_for_ended(struct pmi_server *server)
+{
+    static const struct timeval at_once = { 0, 0 };
+    struct pmi_conn *ended = first_ended(server);
+
+    if (server->waiting == 0)
+        return;
+    if (ended)
+        set_fault(ended, 1, 0, "exited with code 0 while others wait for it in MPI", "");
+    else if (server->gone >= 0 && !server->gone_told)
+        event_add(&server->gone_timer, &at_once);
+}
+
+/* The others may wait for it by other means than the barrier: MPICH 5 does in shared memory. */
+static void look_for_absent(struct pmi_server *server)
+{
+    int ended = -1, initialized = 0;
+
+    for (int i = 0; i < server->round.size; i++) {
+        if (server->conns[i].ended && server->conns[i].client.state == PMI_SILENT)
+            ended = i;
+        initialized |= !server->conns[i].ended && server->conns[i].client.state == PMI_INITIALIZED;
+    }
+    if (ended < 0 || !initialized || server->absent_told)
+        return;
+    server->absent_told = 1;
+    log_line(LOG_WARN,
+             "rank %d exited with code 0 without MPI_Init, which other ranks have called: they may "
+             "wait for it for ever",
+             rank_of(&server->conns[ended]));
+}
+
+static void add_ranks(struct text *text, const struct pmi_server *server, int waits)
+{
+    const int size = server->round.size;
+
+    for (int i = 0, listed = 0; i < size; i++) {
+        const int first = i;
+
+        if (server->conns[i].waits != waits)
+            continue;
+        while (i + 1 < size && server->conns[i + 1].waits == waits)
+            i++;
+        text_print(text, "%s%d", listed++ ? "," : "", server->round.base + first);
+        if (i > first)
+            text_print(text, "-%d", server->round.base + i);
+    }
+}
+
+static void say_stall(evutil_socket_t fd, short what, void *arg)
+{
+    struct pmi_server *server = arg;
+    const int missing = server->round.size - server->waiting;
+    struct text here = { 0 }, there = { 0 };
+
+    (void)fd;
+    (void)what;
+    add_ranks(&here, server, 1);
+    text_add(&here, "", 1);
+    add_ranks(&there, server, 0);
+    text_add(&there, "", 1);
+    if (here.data && there.data)
+        log_line(LOG_WARN,
+                 "MPI's barrier of PMI (in MPI_Init or MPI_Finalize) has waited %d s: %s %s %s in "
+                 "it, %s%s %s",
+                 server->stall, server->waiting > 1 ? "ranks" : "rank", here.data,
+                 server->waiting > 1 ? "are" : "is",
+                 missing == 0  ? "ranks of other nodes"
+                 : missing > 1 ? "ranks "
+                               : "rank ",
+                 there.data, missing == 1 ? "is not" : "are not");
+    free(here.data);
+    free(there.data);
+}
+
+static void enter_barrier(struct pmi_conn *conn)
+{
+    struct pmi_server *server = conn->server;
+    const struct timeval limit = { server->stall, 0 }, at_once = { 0, 0 };
+
+    if (conn->fault.code) /* MPICH 5 enters it on its way out of MPI_Abort() */
+        event_add(&conn->tell, &at_once);
+    if (conn->fault.code || conn->waits)
+        return;
+    conn->waits = 1;
+    if (server->waiting++ == 0 && server->stall > 0)
+        event_add(&server->stall_timer, &limit);
+    if (server->waiting < server->round.size) {
+        look_for_ended(server);
+        return;
+    }
+    if (server->gone >= 0) {
+        look_for_ended(server);
+        return;
+    }
+    server->hooks->fence(server->arg, server->job.space.fresh.data, server->job.space.fresh.used);
+}
+
+/* ---- Bytes ------------------------------------------------------------------- */
+
+static void write_out(struct pmi_conn *conn)
+{
+    while (conn->fd >= 0 && conn->sent < conn->out.used) {
+        const ssize_t n = send(conn->fd, conn->out.data + conn->sent, conn->out.used - conn->sent,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) { /* nothing is read from it meanwhile */
+            event_del(&conn->readable);
+            event_add(&conn->writable, NULL);
+            return;
+        }
+        if (n < 0) {
+            close_conn(conn);
+            break;
+        }
+        conn->sent += (size_t)n;
+    }
+    conn->out.used = conn->sent = 0;
+}
+
+/* The requests that came whole, as long as replies go out. */
+static void take_requests(struct pmi_conn *conn)
+{
+    struct pmi_abort abort = { 0, "" };
+    char *end;
+
+    while (conn->fd >= 0 && conn->out.used == 0
+           && (end = memchr(conn->in, '\n', conn->have)) != NULL) {
+        const size_t size = (size_t)(end - conn->in);
+        const enum pmi_outcome outcome =
+            pmi_request(&conn->server->job, &conn->client, conn->in, size, &conn->out, &abort);
+
+        if (outcome == PMI_WRONG) {
+            took_garbage(conn, size, "");
+            return;
+        }
+        conn->have -= size + 1;
+        memmove(conn->in, end + 1, conn->have);
+        if (conn->client.is_full && !conn->is_full)
+            log_line(LOG_WARN, "rank %d has put more than %d KiB by PMI: the rest is refused",
+                     rank_of(conn), PMI_RANK_MOST >> 10);
+        conn->is_full = conn->client.is_full;
+        write_out(conn);
+        if (conn->client.state == PMI_INITIALIZED && !conn->began) {
+            conn->began = 1;
+            look_for_absent(conn->server);
+        }
+        if (outcome == PMI_WAITS)
+            enter_barrier(conn);
+        else if (outcome == PMI_ABORTS)
+            took_abort(conn, &abort);
+    }
+    if (conn->fd >= 0 && conn->have == sizeof conn->in && !memchr(conn->in, '\n', conn->have))
+        took_garbage(conn, conn->have, "(no line ends within 4096 bytes)");
+}
+
+/* 0: there is no more now, or never again. */
+static int read_some(struct pmi_conn *conn)
+{
+    ssize_t n = -1;
+
+    if (conn->fd < 0 || conn->have == sizeof conn->in)
+        return 0;
+    n = recv(conn->fd, conn->in + conn->have, sizeof conn->in - conn->have, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0) { /* the worker closed it, or ended: its exit says more */
+        close_conn(conn);
+        return 0;
+    }
+    conn->have += (size_t)n;
+    take_requests(conn);
+    return 1;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    read_some(arg);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct pmi_conn *conn = arg;
+
+    (void)fd;
+    (void)what;
+    event_del(&conn->writable);
+    write_out(conn);
+    if (conn->fd < 0 || conn->out.used > 0)
+        return;
+    event_add(&conn->readable, NULL);
+    take_requests(conn);
+}
+
+/* ---- A round ----------------------------------------------------------------- */
+
+void pmi_server_setup(struct pmi_server *server, struct event_base *base,
+                      const struct pmi_hooks *hooks, void *arg, int stall)
+{
+    *server = (struct pmi_server){ .base = base, .hooks = hooks, .arg = arg, .stall = stall };
+}
+
+static void open_conn(struct pmi_server *server, struct pmi_conn *conn)
+{
+    *conn = (struct pmi_conn){ .server = server, .fd = -1, .given = -1 };
+    evtimer_assign(&conn->tell, server->base, tell_fault, conn);
+}
+
+int pmi_server_begin(struct pmi_server *server, const struct pmi_round *round)
+{
+    struct pmi_job *job = &server->job;
+
+    pmi_server_end(server);
+    server->round = *round;
+    server->conns = calloc((size_t)round->size, sizeof *server->conns);
+    server->waiting = server->gone_told = server->absent_told = 0;
+    server->gone = -1;
+    *job = (struct pmi_job){ .world = round->world, .is_alone = round->nodes == 1 };
+    snprintf(job->name, sizeof job->name, "ct_%s", round->generation);
+    snprintf(job->mapping, sizeof job->mapping, "%s", round->mapping);
+    evtimer_assign(&server->gone_timer, server->base, tell_gone, server);
+    evtimer_assign(&server->stall_timer, server->base, say_stall, server);
+    server->is_open = 1;
+    for (int i = 0; server->conns && i < round->size; i++)
+        open_conn(server, &server->conns[i]);
+    if (pmi_space_open(&job->space, !job->is_alone) == 0 && pmi_space_open(&job->names, 0) == 0
+        && server->conns)
+        return 0;
+    pmi_server_end(server);
+    return -1;
+}
+
+int pmi_server_give(struct pmi_server *server, int local_rank)
+{
+    struct pmi_conn *conn = &server->conns[local_rank];
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    conn->fd = ends[0];
+    conn->given = ends[1];
+    event_assign(&conn->readable, server->base, conn->fd, EV_READ | EV_PERSIST, on_readable, conn);
+    event_assign(&conn->writable, server->base, conn->fd, EV_WRITE | EV_PERSIST, on_writable, conn);
+    event_add(&conn->readable, NULL);
+    return conn->given;
+}
+
+void pmi_server_given(struct pmi_server *server, int local_rank)
+{
+    struct pmi_conn *conn = server->is_open ? &server->conns[local_rank] : NULL;
+
+    if (!conn || conn->given < 0)
+        return;
+    close(conn->given);
+    conn->given = -1;
+}
+
+const struct pmi_fault *pmi_server_ended(struct pmi_server *server, int local_rank, int well)
+{
+    struct pmi_conn *conn;
+
+    if (!server->is_open)
+        return NULL;
+    conn = &server->conns[local_rank];
+    for (int i = 0; i < LAST_READS && read_some(conn); i++)
+        continue;
+    close_conn(conn);
+    conn->ended = well;
+    if (well && conn->client.state == PMI_INITIALIZED)
+        set_fault(conn, 1, 0, "exited with code 0 without MPI_Finalize", "");
+    else if (well)
+        look_for_ended(server);
+    look_for_absent(server);
+    event_del(&conn->tell); /* its end is being told */
+    return conn->fault.code ? &conn->fault : NULL;
+}
+
+void pmi_server_end(struct pmi_server *server)
+{
+    if (!server->is_open)
+        return;
+    for (int i = 0; server->conns && i < server->round.size; i++) {
+        pmi_server_given(server, i);
+        close_conn(&server->conns[i]);
+        event_del(&server->conns[i].tell);
+        free(server->conns[i].out.data);
+    }
+    event_del(&server->gone_timer);
+    event_del(&server->stall_timer);
+    pmi_space_close(&server->job.space);
+    pmi_space_close(&server->job.names);
+    free(server->conns);
+    server->conns = NULL;
+    server->is_open = 0;
+}
+
+const struct pmi_fault *pmi_server_fault(const struct pmi_server *server, int local_rank)
+{
+    return &server->conns[local_rank].fault;
+}
+
+/* ---- The other nodes --------------------------------------------------------- */
+
+int pmi_server_merge(struct pmi_server *server, const char *puts, size_t bytes)
+{
+    return server->is_open ? pmi_space_merge(&server->job.space, puts, bytes) : 0;
+}
+
+void pmi_server_fenced(struct pmi_server *server)
+{
+    if (!server->is_open || server->waiting < server->round.size)
+        return;
+    event_del(&server->stall_timer);
+    server->waiting = 0;
+    server->job.space.fresh.used = 0;
+    for (int i = 0; i < server->round.size; i++) {
+        struct pmi_conn *conn = &server->conns[i];
+
+        conn->waits = 0;
+        text_add(&conn->out, PMI_BARRIER_OVER, sizeof PMI_BARRIER_OVER - 1);
+        write_out(conn);
+    }
+}
+
+void pmi_server_ended_elsewhere(struct pmi_server *server, int rank)
+{
+    if (!server->is_open || server->gone >= 0)
+        return;
+    server->gone = rank;
+    look_for_ended(server);
+}

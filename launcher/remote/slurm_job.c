@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm_job.c - what Slurm's variables do not say: when the job ends (SLURM_JOB_END_TIME, since
+ * Slurm 23.02), and whether there is such a job at all.
+ *
+ * squeue is asked once, by one ctrun of the job: a thousand nodes that ask at a time are a burden
+ * for Slurm's controller.  What it says becomes the variable, so the rest of ctrun, the other nodes
+ * and libct need to know only that. */
+#include "launcher/remote/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/util/run_tool.h"
+#include "runtime/util/log.h"
+#include "runtime/util/text.h"
+
+#define SECONDS 5 /* Slurm's controller may be busy; then the job begins without a deadline */
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
+/* Others do not ask: workers' own ctruns, nodes but the first, and those that need no answer. */
+static int should_ask(const struct options *options)
+{
+    const char *node = variable("SLURM_NODEID"), *job = variable("SLURM_JOB_ID");
+
+    return job && strspn(job, "0123456789") == strlen(job) && !variable("SLURM_JOB_END_TIME")
+           && !variable("TORCHELASTIC_RUN_ID") && !options->standalone && !options->explain
+           && !options->dry_run && (!node || !strcmp(node, "0")) && tool_is_there("squeue");
+}
+
+int remote_slurm_ask(const struct options *options)
+{
+    char *const words[] = { "squeue", "-h", "-o", "%e", "-j", getenv("SLURM_JOB_ID"), NULL };
+    const char *before = getenv("SLURM_TIME_FORMAT");
+    char *format = before ? strdup(before) : NULL;
+    struct text said = { 0 };
+    int code, result = 0;
+
+    if (!should_ask(options)) {
+        free(format);
+        return 0;
+    }
+    setenv("SLURM_TIME_FORMAT", "%s", 1);
+    code = tool_run(words, SECONDS, &said);
+    if (format)
+        setenv("SLURM_TIME_FORMAT", format, 1);
+    else
+        unsetenv("SLURM_TIME_FORMAT");
+    text_add(&said, "", 1);
+    if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) { /* else NONE: no limit */
+        said.data[strspn(said.data, "0123456789")] = 0;
+        setenv("SLURM_JOB_END_TIME", said.data, 1);
+    } else if (said.data && options->surroundings.srun_nodes > 0
+               && (code == 0 ? !*said.data : strstr(said.data, "Invalid job id") != NULL)) {
+        log_line(LOG_ERROR,
+                 "SLURM_JOB_ID=%s, but Slurm has no such job, or it is over: `unset SLURM_JOB_ID` "
+                 "if this shell has it from elsewhere, or --standalone uses this host only",
+                 words[5]);
+        result = -1;
+    }
+    free(said.data);
+    free(format);
+    return result;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launcher_exchange.c - rank 0 serves the store at a port that the kernel chose, and the launcher's
+ * own exchange brings port, secret and addresses to all ranks.
+ *
+ *   MPI is linked, not initialised    refused
+ *   PMIx is offered                   over PMIx
+ *   PMI-1, and MPI lives              over MPI, which has the one connection to the launcher
+ *   PMI-1, and there is no MPI        over PMI-1
+ *
+ * An MPI_Init() after us would find PMI's connection closed.  After PMIx_Init() and PMIx_Finalize()
+ * that of Open MPI 4.1 fails, and after PMIx_Init() alone that of Open MPI 5.
+ *
+ * Rank 0 knows its interfaces, but not which of them the others reach, and the launcher does not
+ * know either: its daemons may use a network of their own, or stand on another host.  So rank 0
+ * publishes the address of each interface that leads out of its host (with CT_INTERFACE, of that
+ * one), and each rank tries all at once and takes the first that answers.  A stranger who has such
+ * an address on another network has not got the secret.
+ *
+ * The secret is random and new in each job, so the store is closed to others without any
+ * configuration.  It is as private as the launcher's connections, over which it goes.  A secret of
+ * the user's (CT_STORE_SECRET) is used instead, if there is one.
+ *
+ * The exchange can be made once in a process (PMI-1), so a later init meets at the same port. */
+#include "runtime/bootstrap/launcher_exchange.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/bootstrap/mpi_exchange.h"
+#include "runtime/bootstrap/own_address.h"
+#include "runtime/bootstrap/pmi_exchange.h"
+#include "runtime/bootstrap/pmix_exchange.h"
+#include "runtime/net/socket.h"
+#include "runtime/util/clock.h"
+
+#define TEXT 900 /* PMI-1 takes values of up to 1024 bytes */
+#define MOST_ADDRESSES 16
+
+int launcher_exchange_is_offered(void)
+{
+    return pmix_is_offered() || pmi_is_offered();
+}
+
+/* From rank 0 to all. */
+static ct_status carry(int rank, char text[TEXT], int64_t deadline)
+{
+    const enum mpi_state mpi = mpi_state();
+
+    if (mpi == MPI_EARLY || mpi == MPI_OVER)
+        return ct_fail(CT_ERR_INVALID,
+                       "this program is linked with MPI, which needs the connection to its "
+                       "launcher for itself: call MPI_Init() before ct_init_process_group() and "
+                       "MPI_Finalize() after it, or set MASTER_ADDR to rank 0's host and "
+                       "MASTER_PORT to a free port there");
+    if (pmix_is_offered())
+        return pmix_broadcast(rank, text, TEXT, deadline);
+    return mpi == MPI_LIVES ? mpi_broadcast(text, TEXT, deadline)
+                            : pmi_broadcast(rank, text, TEXT, deadline);
+}
+
+/* ---- Rank 0 ------------------------------------------------------------------ */
+
+/* "port,secret,address,address"; secret "-": that of the user, which all ranks have. */
+static ct_status offer(struct meeting *m, char text[TEXT])
+{
+    char addresses[TEXT / 2];
+    ct_status status = secret_read(&m->secret, NULL);
+    const int has_own = m->secret.size > 0;
+
+    if (status == CT_OK && !has_own)
+        status = secret_make(&m->secret);
+    if (status == CT_OK)
+        status = own_addresses(addresses, sizeof addresses);
+    if (status == CT_OK)
+        status = socket_listen(NULL, 0, &m->listener);
+    if (status != CT_OK)
+        return status;
+    m->port = socket_port(m->listener);
+    snprintf(m->address, sizeof m->address, "%.*s", (int)strcspn(addresses, ","), addresses);
+    snprintf(text, TEXT, "%d,%.*s,%s", m->port, has_own ? 1 : (int)m->secret.size,
+             has_own ? "-" : (const char *)m->secret.bytes, addresses);
+    return CT_OK;
+}
+
+/* PMI-1 takes no spaces, and no "=" in a value. */
+static void exchange_characters(char *text, const char *of, const char *by)
+{
+    for (; *text; text++)
+        for (int i = 0; i < 2; i++)
+            if (*text == of[i])
+                *text = by[i];
+}
+#define SPECIAL " ="
+#define INSTEAD "\1\2"
+
+/* The others wait for what rank 0 publishes, so it does that also when it can't serve: "0," and
+ * why. */
+static ct_status meet_as_rank_0(struct meeting *m, int64_t deadline)
+{
+    char text[TEXT], sentence[512] = "";
+    const ct_status failed = offer(m, text);
+    ct_status status;
+
+    if (failed != CT_OK) {
+        snprintf(sentence, sizeof sentence, "%s", ct_last_error());
+        snprintf(text, sizeof text, "0,%s", sentence);
+        exchange_characters(text, SPECIAL, INSTEAD);
+    }
+    status = carry(0, text, deadline);
+    if (status != CT_OK && failed == CT_OK)
+        close(m->listener);
+    if (failed != CT_OK)
+        return ct_fail(failed, "%s", sentence);
+    return status;
+}
+
+/* ---- The other ranks ----------------------------------------------------------- */
+
+/* 1: connected, 0: not yet, -1: never, and errno says why */
+static int is_connected(int fd, short events)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    if (!events)
+        return 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        error = errno;
+    if (!error && socket_is_self_connected(fd))
+        error = ECONNREFUSED;
+    errno = error;
+    return error ? -1 : 1;
+}
+
+/* Which of the sockets is connected first; -1: none, and errno says why. */
+static int first_connected(struct pollfd *sockets, int count, int64_t deadline)
+{
+    int pending = 0, error = ETIMEDOUT;
+
+    for (int i = 0; i < count; i++)
+        pending += sockets[i].fd >= 0;
+    while (pending > 0) {
+        if (poll(sockets, (nfds_t)count, time_left_ms(deadline, 1000)) == 0
+            && time_left_ms(deadline, 1) == 0)
+            break;
+        for (int i = 0; i < count; i++) {
+            const int connected =
+                sockets[i].fd < 0 ? 0 : is_connected(sockets[i].fd, sockets[i].revents);
+
+            if (connected > 0)
+                return i;
+            if (connected < 0) {
+                error = errno;
+                close(sockets[i].fd);
+                sockets[i].fd = -1; /* which poll() passes over */
+                pending--;
+            }
+        }
+    }
+    errno = error;
+    return -1;
+}
+
+/* The first of the addresses at which the port answers. */
+static ct_status choose_address(struct meeting *m, const char *addresses, int64_t deadline)
+{
+    struct pollfd sockets[MOST_ADDRESSES];
+    char names[MOST_ADDRESSES][sizeof m->address];
+    const int64_t start = clock_ms();
+    int count = 0, first, error = EHOSTUNREACH;
+
+    for (const char *at = addresses; *at && count < MOST_ADDRESSES;
+         at += strcspn(at, ","), at += *at == ',', count++) {
+        snprintf(names[count], sizeof *names, "%.*s", (int)strcspn(at, ","), at);
+        sockets[count] = (struct pollfd){ .fd = -1, .events = POLLOUT };
+        if (socket_connect_begin(names[count], m->port, &sockets[count].fd) != CT_OK) {
+            error = errno;
+            sockets[count].fd = -1;
+        }
+    }
+    first = first_connected(sockets, count, deadline);
+    if (first >= 0)
+        snprintf(m->address, sizeof m->address, "%s", names[first]);
+    else if (errno != ETIMEDOUT || clock_ms() >= deadline)
+        error = errno;
+    for (int i = 0; i < count; i++)
+        if (sockets[i].fd >= 0)
+            close(sockets[i].fd);
+    if (first >= 0)
+        return CT_OK;
+    return ct_fail(CT_ERR_TIMEOUT,
+                   "no connection to port %d of rank 0's host at %s in %lld ms: %s; set "
+                   "CT_INTERFACE to the network interface that the hosts share",
+                   m->port, addresses, (long long)(clock_ms() - start), strerror(error));
+}
+
+static ct_status meet_rank_0(struct meeting *m, int rank, int64_t deadline)
+{
+    char text[TEXT] = "", secret[sizeof m->secret.bytes + 1] = "";
+    int addresses = 0;
+    ct_status status = carry(rank, text, deadline);
+
+    if (status != CT_OK)
+        return status;
+    if (!strncmp(text, "0,", 2)) {
+        exchange_characters(text, INSTEAD, SPECIAL);
+        return ct_fail(CT_ERR_PEER, "rank 0 can't serve the store: %s", text + 2);
+    }
+    if (sscanf(text, "%d,%256[^,],%n", &m->port, secret, &addresses) != 2 || addresses == 0)
+        return ct_fail(CT_ERR_SYSTEM, "the launcher carried no address of rank 0: \"%.32s\"", text);
+    if (!strcmp(secret, "-")) {
+        status = secret_read(&m->secret, NULL);
+    } else {
+        m->secret.size = strlen(secret);
+        memcpy(m->secret.bytes, secret, m->secret.size);
+    }
+    return status == CT_OK ? choose_address(m, text + addresses, deadline) : status;
+}
+
+ct_status launcher_meet(struct meeting *m, int rank, int64_t deadline)
+{
+    struct meeting new = { .listener = -1 };
+    ct_status status;
+
+    if (m->port > 0)
+        return CT_OK;
+    status = rank == 0 ? meet_as_rank_0(&new, deadline) : meet_rank_0(&new, rank, deadline);
+    if (status == CT_OK)
+        *m = new;
+    return status;
+}
