@@ -12,6 +12,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/no_effect.h"
 #include "launcher/placement/placement.h"
+#include "launcher/remote/branch.h"
 #include "launcher/remote/remote.h"
 #include "launcher/report/report.h"
 #include "launcher/util/standard_output.h"
@@ -120,7 +121,7 @@ int main(int argc, char **argv)
         log_line(LOG_ERROR, "%s", ct_last_error());
         return code;
     }
-    if (argc == 2 && !strcmp(argv[1], "--hosts-node"))
+    if (argc == 2 && !strcmp(argv[1], NODE_WORD))
         return remote_node();
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:

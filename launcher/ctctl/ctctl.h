@@ -3,6 +3,7 @@
 #ifndef LAUNCHER_CTCTL_CTCTL_H
 #define LAUNCHER_CTCTL_CTCTL_H
 
+#include "launcher/doctor/doctor.h"
 #include "launcher/inspect/find_jobs.h"
 
 enum { NO_RANK_WAITS = 0, RANKS_WAIT = 1, CANNOT_MERGE = 1, WRONG_USAGE = 2 };
@@ -14,6 +15,7 @@ struct ctctl_options {
     int json, verbose;
     double after_s;
     const char *output; /* of trace merge; NULL: standard output */
+    struct doctor_options doctor;
 };
 
 int command_ps(const struct job_list *jobs, const struct ctctl_options *options);

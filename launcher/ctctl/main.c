@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - ctctl: shows the jobs of this host, and merges the traces that jobs left.
+/* main.c - ctctl: shows the jobs of this host, merges the traces that jobs left, and examines hosts
+ * before a job.
  *
  * It is a program of its own: ctrun would take a command's name for the user's program.  It reads
  * the control pages and /proc and needs no answer, so it works while ranks and ctrun hang, are
@@ -20,6 +21,7 @@ static const char help[] =
     "       ctctl status [--json] [-v] [--after=SECONDS] [JOB]\n"
     "       ctctl stack  [JOB] RANK\n"
     "       ctctl trace merge [-o OUT] FILE...\n"
+    "       ctctl doctor [--json] [-v] [--hosts=HOST,... | --hostfile=FILE]\n"
     "\n"
     "Shows the jobs that run on this host: yours, or all users' jobs for root.  It reads shared\n"
     "memory and /proc, so it works while ranks or ctrun hang or are stopped.\n"
@@ -31,14 +33,20 @@ static const char help[] =
     "  trace merge\n"
     "           makes one trace of the files that the nodes of a job wrote (run.node*.json\n"
     "           of ctrun --trace=run.json), on the clock of the first, for ui.perfetto.dev\n"
+    "  doctor   can a job run here, or on these hosts: limits, shared memory, GPUs, versions, and\n"
+    "           between hosts names, connections, bandwidth, clocks; what is wrong, and the "
+    "remedy.\n"
+    "           In a Slurm allocation it takes the job's nodes (docs/doctor.md)\n"
     "\n"
     "JOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs and\n"
     "stack the only one.  RANK is a rank of the job.\n"
     "\n"
     "  --json             print JSON for programs (docs/events.md)\n"
-    "  -v, --verbose      status: also print where each rank is\n"
+    "  -v, --verbose      status: also print where each rank is; doctor: what is ok, too\n"
     "  --after=SECONDS    status: leave out waits that are shorter (1)\n"
     "  -o, --output=OUT   trace merge: the file to write, instead of standard output\n"
+    "  --hosts, --hostfile, --ssh, --iface\n"
+    "                     doctor: as ctrun has them\n"
     "  -h, --help         print this\n"
     "  --version          print the version\n"
     "\n"
@@ -47,8 +55,8 @@ static const char help[] =
     "they use libct.  For ranks of other hosts run ctctl there.\n"
     "\n"
     "Exit code of status: 0 if no rank waits, 1 if a rank waits or is stopped; of trace merge: 1\n"
-    "if a file can't be read or written, or is no trace; 2 for wrong usage or if there is no such\n"
-    "job or rank.\n";
+    "if a file can't be read or written, or is no trace; of doctor: 1 if there is a FAIL; 2 for\n"
+    "wrong usage or if there is no such job or rank.\n";
 
 static int wrong(const char *what, const char *which)
 {
@@ -60,8 +68,9 @@ static int wrong(const char *what, const char *which)
 static int unknown(const char *what, const char *typed)
 {
     static const char *const words[] = {
-        "ps",        "status",  "stack",    "trace",  "--json",
-        "--verbose", "--after", "--output", "--help", "--version"
+        "ps",        "status",     "stack",   "trace",    "doctor",
+        "--json",    "--verbose",  "--after", "--output", "--help",
+        "--version", "--hostfile", "--ssh",   "--hosts",  "--iface"
     };
     struct suggestion best = { NULL, 0 };
     char name[64];
@@ -95,6 +104,10 @@ static int read_options(struct ctctl_options *options, int argc, char **argv)
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
         { "output", required_argument, NULL, 'o' },
+        { "hosts", required_argument, NULL, 'H' },
+        { "hostfile", required_argument, NULL, 'F' },
+        { "ssh", required_argument, NULL, 'S' },
+        { "iface", required_argument, NULL, 'I' },
         { NULL, 0, NULL, 0 },
     };
     char *end;
@@ -117,6 +130,18 @@ static int read_options(struct ctctl_options *options, int argc, char **argv)
         case 'o':
             options->output = optarg;
             break;
+        case 'H':
+            options->doctor.hosts = optarg;
+            break;
+        case 'F':
+            options->doctor.hostfile = optarg;
+            break;
+        case 'S':
+            options->doctor.ssh = optarg;
+            break;
+        case 'I':
+            options->doctor.iface = optarg;
+            break;
         case 'h':
             fputs(help, stdout);
             exit(standard_output_close("ctctl", 0));
@@ -136,6 +161,15 @@ static int trace(char **words, int count, const struct ctctl_options *options)
     if (count < 2)
         return wrong("trace merge: name the files: ctctl trace merge FILE...", "");
     return command_trace_merge(words + 1, count - 1, options->output);
+}
+
+static int doctor(const struct ctctl_options *options)
+{
+    struct doctor_options words = options->doctor;
+
+    words.json = options->json;
+    words.verbose = options->verbose;
+    return doctor_run(&words);
 }
 
 static int run(const char *command, struct job_list *jobs, const struct ctctl_options *options)
@@ -160,19 +194,28 @@ int main(int argc, char **argv)
     struct ctctl_options options = { .after_s = 1 };
     struct job_list jobs;
     const char *command;
-    int code = read_options(&options, argc, argv), arguments;
+    int code, arguments;
     char *end;
 
-    if (code != 0)
+    if ((code = doctor_on_host(argv)) >= 0)
+        return code;
+    if ((code = read_options(&options, argc, argv)) != 0)
         return code;
     arguments = argc - optind - 1;
     if (arguments < 0)
-        return wrong("name a command: ps, status, stack or trace merge", "");
+        return wrong("name a command: ps, status, stack, trace merge or doctor", "");
     command = argv[optind];
     if (!strcmp(command, "trace"))
         return standard_output_close("ctctl", trace(argv + optind + 1, arguments, &options));
     if (options.output)
         return wrong("--output is for trace merge", "");
+    if (!strcmp(command, "doctor") && arguments > 0)
+        return wrong("too many arguments: ", argv[optind + 1]);
+    if (!strcmp(command, "doctor"))
+        return standard_output_close("ctctl", doctor(&options));
+    if (options.doctor.hosts || options.doctor.hostfile || options.doctor.ssh
+        || options.doctor.iface)
+        return wrong("--hosts, --hostfile, --ssh and --iface are for doctor", "");
     if (strcmp(command, "ps") != 0 && strcmp(command, "status") != 0
         && strcmp(command, "stack") != 0)
         return unknown("unknown command: ", command);

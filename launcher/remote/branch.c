@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* branch.c - starts ssh, or ctrun itself where the host is this one, with a socket as its standard
- * input and output.  Its standard error stays ours: what ssh has to say, the user should read.
+/* branch.c - starts ssh, or the program itself where the host is this one, with a socket as its
+ * standard input and output.  Its standard error stays ours: what ssh has to say, the user should
+ * read.
  *
- * The command line names the host and the path of ctrun, nothing else: words, variables and the
- * job's secret go through the socket. */
+ * The command line names the host and the path of the program, nothing else: words, variables and
+ * the job's secret go through the socket. */
 #include "launcher/remote/branch.h"
 
 #include <arpa/inet.h>
@@ -39,12 +40,13 @@ static const char *const ssh_words[] = { "-T", "-x",
 enum { SSH_WORDS = sizeof ssh_words / sizeof *ssh_words };
 
 /* The same path as here, or else along the PATH of that host. */
-static const char script[] = "test -x \"$0\" && exec \"$0\" " NODE_WORD "; exec ctrun " NODE_WORD;
+static const char script[] =
+    "test -x \"$0\" && exec \"$0\" " NODE_WORD "; exec \"${0##*/}\" " NODE_WORD;
 
 /* Batch systems' own commands give the words to execve(); ssh and its like to a shell. */
 static int takes_words(const char *command)
 {
-    static const char *const known[] = { "blaunch", "pbs_tmrsh", "qrsh" };
+    static const char *const known[] = { "blaunch", "pbs_tmrsh", "qrsh", "srun" };
     const char *slash = strrchr(command, '/');
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -196,12 +198,22 @@ static void reap_all(struct branch *branches, int count, char *how, size_t size)
     }
 }
 
+/* libevent closes the socket in the next turn of its loop, which may never come: what runs at the
+ * other end must see the end now. */
+static void hang_up(struct branch *branch)
+{
+    if (!branch->link)
+        return;
+    shutdown(bufferevent_getfd(branch->link), SHUT_RDWR);
+    bufferevent_free(branch->link);
+    branch->link = NULL;
+}
+
 static void branch_end(struct branch *branch, const char *why)
 {
     char how[300];
 
-    bufferevent_free(branch->link);
-    branch->link = NULL;
+    hang_up(branch);
     reap_all(branch, 1, how, sizeof how);
     branch->hooks->gone(branch->arg, branch, why ? why : how);
 }
@@ -227,9 +239,9 @@ static void branch_readable(struct bufferevent *link, void *arg)
             if (*c < ' ')
                 *c = *c == '\n' ? 0 : '?';
         snprintf(why, sizeof why,
-                 "its shell printed '%s' before ctrun began: what starts a shell there must print "
+                 "its shell printed '%s' before %s began: what starts a shell there must print "
                  "nothing",
-                 first);
+                 first, branch->program);
         branch_end(branch, why);
     }
 }
@@ -255,12 +267,12 @@ static int branch_spawn(struct branch *branch, const struct start *start, int *f
     }
     snprintf(path, sizeof path, "%s", start->path);
     if (!here && (cause = program_search(command[0], path, sizeof path)) != 0) {
-        log_line(LOG_ERROR, "%s, which starts ctrun on %s: %s (--ssh=COMMAND names another)",
-                 command[0], branch->host, strerror(cause));
+        log_line(LOG_ERROR, "%s, which starts %s on %s: %s (--ssh=COMMAND names another)",
+                 command[0], branch->program, branch->host, strerror(cause));
         free(command);
         return -1;
     }
-    branch->by = here ? "ctrun" : is_ssh(command[0]) ? "ssh" : "the command of --ssh";
+    branch->by = here ? branch->program : is_ssh(command[0]) ? "ssh" : "the command of --ssh";
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
         log_line(LOG_ERROR, "no socket for %s: %s", branch->host, strerror(errno));
         free(command);
@@ -277,7 +289,7 @@ static int branch_spawn(struct branch *branch, const struct start *start, int *f
                                               .ignored = &ignored },
                         &execed);
     if (branch->pid < 0)
-        log_line(LOG_ERROR, "%s, which starts ctrun on %s: %s", path, branch->host,
+        log_line(LOG_ERROR, "%s, which starts %s on %s: %s", path, branch->program, branch->host,
                  strerror(errno));
     free(command);
     close(pair[1]);
@@ -331,6 +343,7 @@ int branches_open(struct branches *branches, struct event_base *base, const stru
         *branch = (struct branch){ .first = first + begin,
                                    .count = end - begin,
                                    .host = start->hosts.hosts[first - start->first + begin].name,
+                                   .program = start_program(start),
                                    .hooks = hooks,
                                    .arg = arg };
         if (branch_open(branch, base, start) < 0)
@@ -371,11 +384,8 @@ void branches_close(struct branches *branches)
 {
     char how[300];
 
-    for (int i = 0; i < branches->count; i++) {
-        if (branches->list[i].link)
-            bufferevent_free(branches->list[i].link);
-        branches->list[i].link = NULL;
-    }
+    for (int i = 0; i < branches->count; i++)
+        hang_up(&branches->list[i]);
     reap_all(branches->list, branches->count, how, sizeof how);
     free(branches->list);
     *branches = (struct branches){ 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* branch.h - the way to some hosts: an ssh to the first of them, whose ctrun passes frames on to
+/* branch.h - the way to some hosts: an ssh to the first of them, whose relay passes frames on to
  * the others.  Up to FAN_OUT hosts have one each; more make a tree, so that no host runs more
  * than FAN_OUT times ssh. */
 #ifndef LAUNCHER_REMOTE_BRANCH_H
@@ -12,7 +12,7 @@
 
 #define FAN_OUT 32
 #define NODE_WORD \
-    "--hosts-node" /* makes ctrun a relay (relay.c); no option, and no user writes it */
+    "--hosts-node" /* makes ctrun or ctctl a relay (relay.c); no option, and no user writes it */
 
 struct branch;
 
@@ -25,9 +25,10 @@ struct branch_hooks {
 struct branch {
     struct bufferevent *link; /* NULL: gone */
     pid_t pid;
-    int first, count; /* its nodes */
-    const char *host; /* of the first */
-    const char *by;   /* the command that reaches it, for messages: "ssh" */
+    int first, count;    /* its nodes */
+    const char *host;    /* of the first */
+    const char *by;      /* the command that reaches it, for messages: "ssh" */
+    const char *program; /* what it starts there, for messages: "ctrun" */
     const struct branch_hooks *hooks;
     void *arg;
 };
@@ -44,9 +45,9 @@ int branches_open(struct branches *branches, struct event_base *base, const stru
 void branches_send(struct branches *branches, const struct frame *frame);
 void branches_read(struct branches *branches, int reads); /* 0: no more for now, a queue is full */
 int branches_alive(const struct branches *branches);
-void branches_close(struct branches *branches); /* the ctruns behind them stop */
+void branches_close(struct branches *branches); /* what runs behind them stops */
 
-/* The words that start ctrun on a host, for --explain and --dry-run, too; in one block for
+/* The words that start the program on a host, for --explain and --dry-run, too; in one block for
  * free().  NULL: `why` says what is wrong with --ssh. */
 char **branch_command(const struct start *start, const char *host, struct why *why);
 

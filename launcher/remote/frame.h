@@ -10,7 +10,7 @@
 enum frame_type {
     /* Down, to the hosts. */
     FRAME_START = 1, /* struct start: what to run; the first frame */
-    FRAME_PORT,      /* number: where node 0 listens */
+    FRAME_PORT,      /* number: where node 0 listens; the other nodes start */
     FRAME_INPUT,     /* bytes for standard input of that node; none: its end */
     FRAME_SIGNAL,    /* number: for ctrun on all nodes */
     FRAME_BEAT,      /* the user's ctrun lives */

@@ -418,6 +418,21 @@ static int stays_here(const char *entry)
     return 0;
 }
 
+char **remote_environment(int room)
+{
+    int count = 0;
+    char **all;
+
+    for (char **entry = environ; *entry; entry++)
+        room++;
+    if (!(all = calloc((size_t)room + 1, sizeof *all)))
+        return NULL;
+    for (char **entry = environ; *entry; entry++)
+        if (!stays_here(*entry))
+            all[count++] = strdup(*entry);
+    return all;
+}
+
 /* All that was said to this ctrun, from wherever, as words: the hosts read no job.ini. */
 static char **words_for_hosts(const struct options *options)
 {
@@ -452,16 +467,13 @@ static char **words_for_hosts(const struct options *options)
 /* The environment, what job.ini's [env] and [collectives] add to it, and the secret. */
 static char **variables_for_hosts(const struct options *options, const struct secret *secret)
 {
-    int count = 0, room = options->file.count + 2;
-    char **all;
+    char **all = remote_environment(options->file.count + 1);
+    int count = 0;
 
-    for (char **entry = environ; *entry; entry++)
-        room++;
-    if (!(all = calloc((size_t)room, sizeof *all)))
+    if (!all)
         return NULL;
-    for (char **entry = environ; *entry; entry++)
-        if (!stays_here(*entry))
-            all[count++] = strdup(*entry);
+    while (all[count])
+        count++;
     for (int i = 0; i < options->file.count; i++) {
         const struct jobfile_entry *entry = &options->file.entries[i];
         char name[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay.c - `ctrun --hosts-node`, which ssh starts on a host: it starts this node's ctrun, and by
- * ssh those of the hosts behind it.
+ * ssh those of the hosts behind it.  (`ctctl --hosts-node` is the same for ctctl doctor.)
  *
  * Its standard input and output carry frames.  What its own ctrun writes goes up, input and signals
  * go down.  When the connection ends or is silent for a minute, be it that the user's ctrun was
@@ -257,7 +257,7 @@ static void watch_ctrun(struct relay *relay)
 static void start_ctrun(struct relay *relay)
 {
     const struct start *start = &relay->start;
-    const int is_node_0 = start->first == 0, slots = start->hosts.hosts[0].slots;
+    const int is_node_0 = start->first == 0 && !start->at_once, slots = start->hosts.hosts[0].slots;
     char own[1024], workers[16], **variables, **words, path[4096];
     int theirs[4] = { -1, -1, -1, -1 }, execed, count = 0;
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -368,13 +368,18 @@ static void take_signal(struct relay *relay, int number)
 
 static void take_start(struct relay *relay, const struct frame *frame)
 {
-    if (relay->has_start || start_read(&relay->start, frame->data, frame->size) < 0) {
-        event_base_loopbreak(relay->base);
+    if (relay->has_start)
+        return;
+    /* The version comes first: a start of another one may be none for this one. */
+    relay->start.first = frame->node;
+    up_send(relay, FRAME_STARTED, 0, CT_VERSION, strlen(CT_VERSION));
+    if (start_read(&relay->start, frame->data, frame->size) < 0) {
+        relay->ended = 1; /* all else is said by who compares the versions */
+        relay_end_if_done(relay);
         return;
     }
     relay->has_start = 1;
     relay->lost_or_ended = calloc((size_t)relay->start.hosts.count, 1);
-    up_send(relay, FRAME_STARTED, 0, CT_VERSION, strlen(CT_VERSION));
     if (!relay->lost_or_ended
         || (relay->start.hosts.count > 1
             && branches_open(&relay->branches, relay->base, &relay->start, relay->start.first + 1,
@@ -383,7 +388,7 @@ static void take_start(struct relay *relay, const struct frame *frame)
         event_base_loopbreak(relay->base); /* the error is logged, and ssh shows it */
         return;
     }
-    if (relay->start.first == 0)
+    if (relay->start.first == 0 || relay->start.at_once)
         start_ctrun(relay);
 }
 
@@ -403,7 +408,7 @@ static void take(struct relay *relay, const struct frame *frame)
         return;
     if (frame->type == FRAME_PORT && !relay->port) {
         relay->port = frame->number;
-        if (relay->start.first > 0 && !relay->ended)
+        if (relay->start.first > 0 && !relay->start.at_once && !relay->ended)
             start_ctrun(relay);
     } else if (frame->type == FRAME_INPUT) {
         take_input(relay, frame);
@@ -421,8 +426,10 @@ static void connection_lost(struct relay *relay)
     close_stream(&relay->down);
     close_stream(&relay->up);
     branches_close(&relay->branches);
-    if (relay->pid > 0 && !relay->told_to_stop)
+    if (relay->pid > 0 && !relay->told_to_stop) {
         kill(relay->pid, SIGTERM);
+        kill(relay->pid, SIGCONT); /* one that is stopped would stay, and we with it */
+    }
     relay->told_to_stop = 1;
     if (relay->pid == 0)
         relay->ended = 1;

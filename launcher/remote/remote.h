@@ -21,6 +21,10 @@ void remote_srun_print(FILE *out, const struct options *options, char **argv);
 int remote_hosts(const struct options *options);
 void remote_hosts_print(FILE *out, const struct options *options);
 
+/* This environment without what belongs to this host or login, NULL-ended, with room for so many
+ * more; strings and list are for free().  NULL: out of memory. */
+char **remote_environment(int room);
+
 /* `ctrun --hosts-node`, by which remote_hosts() starts it on a host. */
 int remote_node(void);
 

@@ -40,6 +40,7 @@ char *start_write(const struct start *start, int first, int count, size_t *size)
     put_number(&text, start->nodes);
     put_number(&text, first);
     put_number(&text, start->terminals);
+    put_number(&text, start->at_once);
     put(&text, start->head);
     put(&text, start->run_id);
     put(&text, start->folder);
@@ -126,6 +127,7 @@ int start_read(struct start *start, const char *data, size_t size)
     start->nodes = get_number(&in, 1 << 22);
     start->first = get_number(&in, 1 << 22);
     start->terminals = get_number(&in, 3);
+    start->at_once = get_number(&in, 1);
     start->head = get(&in);
     start->run_id = get(&in);
     start->folder = get(&in);
@@ -147,4 +149,11 @@ void start_free(struct start *start)
     free(start->variables);
     free(start->block);
     *start = (struct start){ 0 };
+}
+
+const char *start_program(const struct start *start)
+{
+    const char *slash = strrchr(start->path, '/');
+
+    return slash ? slash + 1 : start->path;
 }

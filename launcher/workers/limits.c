@@ -54,11 +54,16 @@ static int streams_of(const struct options *options)
                : 0;
 }
 
+long limits_descriptors(int size, int streams)
+{
+    return OWN + (long)size * (1 + streams);
+}
+
 static int check_descriptors(const struct options *options, int size, long clients, long limit)
 {
     const char *plural = size == 1 ? "" : "s";
     const int pmi = options->mpi == MPI_PMI; /* which program it is, is not known yet */
-    long needed = OWN + (long)size * (1 + pmi + streams_of(options));
+    long needed = limits_descriptors(size, pmi + streams_of(options));
 
     if (needed + clients + PLENTY <= limit)
         return 0;

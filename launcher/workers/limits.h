@@ -7,6 +7,9 @@
 
 #include "config/options.h"
 
+/* That ctrun itself may have open, with `size` workers and so many streams of each. */
+long limits_descriptors(int size, int streams);
+
 /* Before anything starts: are there processes for `size` workers, and descriptors for ctrun
  * beside them?  `clients` are those that may come to the store which ctrun hosts: where only they
  * don't fit, that is a warning.

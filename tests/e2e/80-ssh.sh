@@ -84,9 +84,13 @@ expect "a slip of the fingers is named" has "$code $err" "2 ctrun: --hosts: 'h2:
 printf '#!/bin/sh\necho welcome\nexec %s "$@"\n' "$ssh" >noisy.sh
 chmod +x noisy.sh
 on_h0 --hosts=h1,h2 --ssh="$PWD/noisy.sh" true </dev/null
-expect "a shell that prints is quoted" has "$code $err" "1 ctrun: host h1 (node 0): its shell printed 'welcome' before ctrun began"
+expect "a shell that prints is quoted" matches "$code $err" "^1 ctrun: host (h1 .node 0.|h2 .node 1.): its shell printed 'welcome' before ctrun began"
 on_h0 --hosts=h1,h2 --ssh=no-such-ssh true </dev/null
 expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh, which starts ctrun on h1: No such file or directory (--ssh=COMMAND names another)"
+
+# "CT>", type 1, node 5, number 0, size 2, and a start that is none for this version
+answer=$(printf 'CT>\1\0\0\0\5\0\0\0\0\0\0\0\2x\0' | timeout 20 "$CTRUN" --hosts-node | tr -d '\0-\37'; echo "${PIPESTATUS[1]}")
+expect "the ctrun of another version says which version it is, and ends" is "$answer" "CT>$("$CTRUN" --version | cut -d' ' -f2)0"
 
 # ---- Nothing stays
 cat >stays.sh <<'EOF'
@@ -101,14 +105,11 @@ begin() {
     within 30 test -e h1.0 -a -e h2.1 -a -e h3.2
 }
 all_stopped() { [ -e h1.0.term -a -e h2.1.term -a -e h3.2.term ]; }
-none_left() { # of what runs in our folder
-    local p
-    for p in $(pgrep -f 'sh stays[.]sh|[-]-hosts-node'); do
-        [ "$(readlink "/proc/$p/cwd")" != "$work" ] || return
-    done
-}
+# Other tests run beside this one: what is ours runs in our folder, or is a child of ours.
+ours() { for p in $(pgrep -f "$1"); do [ "$(readlink "/proc/$p/cwd")" = "$PWD" ] && echo "$p"; done; }
+none_left() { [ -z "$(ours 'sh stays[.]sh')$(ours hosts-node)" ]; }
 begin
-secrets=$(for p in $(pgrep -f 'sh stays[.]sh'); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^CT_STORE_SECRET=//p'; done | sort -u)
+secrets=$(for p in $(ours 'sh stays[.]sh'); do tr '\0' '\n' <"/proc/$p/environ" | sed -n 's/^CT_STORE_SECRET=//p'; done | sort -u)
 expect "each worker has the job's secret" matches "$secrets" '^[0-9a-f]{64}$'
 expect "which stands in no command line" lacks "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ')" "$secrets"
 kill -INT $front; wait $front; code=$?
@@ -118,7 +119,7 @@ begin
 kill -KILL $front; wait $front 2>/dev/null
 expect "kill -9 of ctrun: all workers are told to stop" within 30 all_stopped
 begin
-kill -KILL "$(pgrep -f "ssh .* h2 exec sh" | head -1)"; wait $front; code=$?
+kill -KILL "$(pgrep -P "$front" -f "ssh .* h2 exec sh" | head -1)"; wait $front; code=$?
 expect "an ssh that dies is named, and the job ends" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "143 1"
 expect "on all hosts" within 30 all_stopped
 expect "no process of the job is left" within 30 none_left

@@ -15,6 +15,7 @@ static struct start sample = { .version = "0.1",
                                .nodes = 7,
                                .first = 2,
                                .terminals = 3,
+                               .at_once = 1,
                                .head = "a",
                                .run_id = "id",
                                .folder = "/tmp/x y",
@@ -35,6 +36,8 @@ static void a_host_gets_its_part_of_the_job(void **state)
     assert_int_equal(start_read(&got, data, size), 0);
     assert_int_equal(got.nodes, 7);
     assert_int_equal(got.first, 3);
+    assert_int_equal(got.at_once, 1);
+    assert_string_equal(start_program(&got), "ctrun");
     assert_int_equal(got.hosts.count, 2);
     assert_string_equal(got.hosts.hosts[0].name, "root@b");
     assert_int_equal(got.hosts.hosts[1].slots, 1);
@@ -84,9 +87,8 @@ static void only_the_path_of_ctrun_stands_in_the_command(void **state)
     assert_string_equal(command[0], "ssh");
     assert_string_equal(command[1], "-p");
     assert_string_equal(command[13], "root@b");
-    assert_string_equal(command[14],
-                        "exec sh -c 'test -x \"$0\" && exec \"$0\" --hosts-node; exec ctrun "
-                        "--hosts-node' '/opt/ctrun'\\''s/ctrun'");
+    assert_string_equal(command[14], "exec sh -c 'test -x \"$0\" && exec \"$0\" --hosts-node; exec "
+                                     "\"${0##*/}\" --hosts-node' '/opt/ctrun'\\''s/ctrun'");
     assert_null(command[15]);
     free(command);
     sample.shell = "/lsf/blaunch -z";
@@ -95,6 +97,12 @@ static void only_the_path_of_ctrun_stands_in_the_command(void **state)
     assert_string_equal(command[2], "b");
     assert_string_equal(command[3], "sh");
     assert_string_equal(command[6], "/opt/ctrun's/ctrun");
+    free(command);
+    sample.shell = "srun --nodelist";
+    command = branch_command(&sample, "b", &why);
+    assert_non_null(command);
+    assert_string_equal(command[2], "b");
+    assert_string_equal(command[3], "sh");
     free(command);
     sample.shell = "ssh 'x";
     assert_null(branch_command(&sample, "b", &why));

@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checks.c - one row for each check of a host: its function, what it means if something is wrong,
+ * and what to do then.
+ *
+ * A function looks and writes what it saw, as a sentence if that is wrong.  It runs under the
+ * limits and with the variables that ctrun has when ctrun --hosts starts it here, which are not
+ * those of a login shell. */
+#include "launcher/doctor/checks.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/ct.h"
+#include "launcher/doctor/answer.h"
+#include "launcher/placement/gpus.h"
+#include "launcher/workers/limits.h"
+#include "launcher/workers/program.h"
+#include "runtime/net/fd_passing.h"
+#include "runtime/net/libssl.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/server/shared_secret.h"
+#include "runtime/util/cgroup.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/error.h"
+#include "runtime/util/memory_file.h"
+
+#define RANK_FILES 200 /* descriptors that a rank has open beside its connections: CUDA, NCCL */
+#define WORKER_THREADS 16
+#define LEAST_MEMORY ((long long)512 << 20)
+#define LEAST_ROOM ((long long)64 << 20)
+#define LEAST_DEV_SHM ((long long)128 << 20) /* Docker gives 64 MiB */
+#define VERSION_MS 5000
+
+enum { UNKNOWN = -1, FINE, WRONG }; /* UNKNOWN: it can't be seen, or does not matter here */
+
+/* ---- Small readers ------------------------------------------------------------------ */
+
+/* -1: there is no such file. */
+static int read_line(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "re");
+
+    *text = 0;
+    if (!file)
+        return -1;
+    if (!fgets(text, (int)size, file))
+        *text = 0;
+    fclose(file);
+    text[strcspn(text, "\n")] = 0;
+    return 0;
+}
+
+static long long read_number(const char *path)
+{
+    char text[64];
+
+    return read_line(path, text, sizeof text) == 0 && *text >= '0' && *text <= '9' ? atoll(text)
+                                                                                   : -1;
+}
+
+/* What is left of `most` (pids.max) beside `now` (pids.current) in the narrowest of the control
+ * groups of this process; -1: no limit. */
+static long long cgroup_left(const char *most, const char *now)
+{
+    char line[512], folder[600], path[700];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    long long least = -1;
+
+    *folder = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, "0::/", 4))
+            snprintf(folder, sizeof folder, "/sys/fs/cgroup%.*s", (int)strcspn(line + 3, "\n"),
+                     line + 3);
+    if (file)
+        fclose(file);
+    while (strlen(folder) >= strlen("/sys/fs/cgroup")) {
+        long long limit, used;
+
+        snprintf(path, sizeof path, "%s/%s", folder, most);
+        limit = read_number(path);
+        snprintf(path, sizeof path, "%s/%s", folder, now);
+        used = read_number(path);
+        if (limit >= 0 && used >= 0 && (least < 0 || limit - used < least))
+            least = limit > used ? limit - used : 0;
+        *strrchr(folder, '/') = 0;
+    }
+    return least;
+}
+
+static long long available_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    long long kib = -1, left = cgroup_left("memory.max", "memory.current");
+
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lld", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return left >= 0 && (kib < 0 || left < kib << 10) ? left : kib < 0 ? -1 : kib << 10;
+}
+
+int host_cores(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                       : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static const char *temporary_folder(void)
+{
+    const char *chosen = getenv("TMPDIR");
+
+    return chosen && *chosen ? chosen : "/tmp";
+}
+
+static int gpu_count(void)
+{
+    static struct gpus gpus;
+
+    gpus_read(&gpus, "");
+    return gpus.count;
+}
+
+static int has_library(const char *name)
+{
+    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+
+    if (library)
+        dlclose(library);
+    return library != NULL;
+}
+
+/* ---- ctrun --------------------------------------------------------------------------- */
+
+static void print_version(const void *path)
+{
+    unsetenv("CT_HOSTS_NODE");
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    execl(path, path, "--version", (char *)NULL);
+    printf("%s\n", strerror(errno));
+}
+
+/* As branch.c does for ctctl: the same path, or else along PATH. */
+static int wrong_ctrun(const struct asked *asked, char *text, size_t size)
+{
+    const char *slash = strrchr(asked->ctctl, '/');
+    char path[4096], said[200];
+
+    snprintf(path, sizeof path, "%.*s/ctrun", slash ? (int)(slash - asked->ctctl) : 1,
+             slash ? asked->ctctl : ".");
+    if (access(path, X_OK) < 0 && program_search("ctrun", path, sizeof path) != 0) {
+        snprintf(text, size, "there is no %s, and no ctrun along PATH", path);
+        return WRONG;
+    }
+    answer_read(print_version, path, VERSION_MS, said, sizeof said);
+    said[strcspn(said, "\n")] = 0;
+    if (!strcmp(said, "ctrun " CT_VERSION)) {
+        snprintf(text, size, "%s", said);
+        return FINE;
+    }
+    snprintf(text, size, "%.200s --version says '%.100s', and ctctl is of version %s", path, said,
+             CT_VERSION);
+    return WRONG;
+}
+
+/* ctrun --hosts changes to it on each host. */
+static int wrong_folder(const struct asked *asked, char *text, size_t size)
+{
+    if (asked->hosts == 1)
+        return UNKNOWN;
+    if (access(asked->folder, X_OK) == 0)
+        return FINE;
+    snprintf(text, size, "%.200s: %s; ctrun --hosts runs in the folder in which it was typed",
+             asked->folder, strerror(errno));
+    return WRONG;
+}
+
+/* ---- Limits -------------------------------------------------------------------------- */
+
+/* With a worker for each core, here and on the other hosts. */
+static long files_needed(const struct asked *asked)
+{
+    const long launcher = limits_descriptors(asked->cores, 2) + asked->hosts;
+    const long rank = RANK_FILES + (long)asked->cores * asked->hosts;
+
+    return launcher > rank ? launcher : rank;
+}
+
+static int wrong_nofile(const struct asked *asked, char *text, size_t size)
+{
+    const long needed = files_needed(asked);
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return UNKNOWN;
+    snprintf(text, size,
+             "a process may open %ld files, and a job with a worker for each core needs %ld",
+             (long)limit.rlim_max, needed);
+    return limit.rlim_max < (rlim_t)needed ? WRONG : FINE;
+}
+
+/* ctrun raises its own up to the hard limit; workers get the soft one. */
+static int wrong_soft_nofile(const struct asked *asked, char *text, size_t size)
+{
+    const long needed = RANK_FILES + (long)asked->cores * asked->hosts;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max < (rlim_t)files_needed(asked))
+        return UNKNOWN;
+    snprintf(text, size,
+             "a worker may open %ld files (soft limit), and one for each core on all hosts needs "
+             "%ld",
+             (long)limit.rlim_cur, needed);
+    return limit.rlim_cur < (rlim_t)needed ? WRONG : FINE;
+}
+
+/* Only InfiniBand's libraries lock memory. */
+static int wrong_memlock(const struct asked *asked, char *text, size_t size)
+{
+    DIR *folder = opendir("/sys/class/infiniband");
+    const struct dirent *entry;
+    struct rlimit limit;
+    int adapters = 0;
+
+    (void)asked;
+    while (folder && (entry = readdir(folder)))
+        adapters += *entry->d_name != '.';
+    if (folder)
+        closedir(folder);
+    if (adapters == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+        return UNKNOWN;
+    snprintf(text, size, "a process may lock %lld KiB of memory, and NCCL over InfiniBand needs it",
+             (long long)(limit.rlim_cur >> 10));
+    return limit.rlim_cur < (rlim_t)1 << 30 ? WRONG : FINE;
+}
+
+static int wrong_pids(const struct asked *asked, char *text, size_t size)
+{
+    const long needed = (long)asked->cores * WORKER_THREADS + 16;
+    long long left = cgroup_left("pids.max", "pids.current");
+    const long long kernel = read_number("/proc/sys/kernel/pid_max");
+    const char *by = "pids.max of its control group";
+    struct rlimit users;
+
+    if (kernel > 0 && (left < 0 || kernel < left)) {
+        left = kernel;
+        by = "kernel.pid_max";
+    }
+    if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &users) == 0 && users.rlim_cur != RLIM_INFINITY
+        && (left < 0 || (long long)users.rlim_cur < left)) {
+        left = (long long)users.rlim_cur;
+        by = "ulimit -u";
+    }
+    if (left < 0)
+        return UNKNOWN;
+    snprintf(text, size,
+             "%lld processes and threads are allowed (%s), and a worker for each of %d cores "
+             "needs %ld",
+             left, by, asked->cores, needed);
+    return left < needed ? WRONG : FINE;
+}
+
+static int wrong_cpus(const struct asked *asked, char *text, size_t size)
+{
+    const long long milli = cgroup_milli_cpus("");
+
+    if (milli == 0)
+        return UNKNOWN;
+    snprintf(text, size, "%lld.%lld CPUs may be used (cpu.max of its control group) of %d",
+             milli / 1000, milli % 1000 / 100, asked->cores);
+    return milli < 1000LL * asked->cores ? WRONG : FINE;
+}
+
+static int wrong_memory(const struct asked *asked, char *text, size_t size)
+{
+    const long long bytes = available_memory();
+
+    (void)asked;
+    if (bytes < 0)
+        return UNKNOWN;
+    snprintf(text, size, "%lld MiB of memory are available", bytes >> 20);
+    return bytes < LEAST_MEMORY ? WRONG : FINE;
+}
+
+/* ---- Shared memory -------------------------------------------------------------------- */
+
+static const char shared_words[] = "written by another process";
+
+/* What a follower does: gets the descriptor and writes. */
+static int follow(const char *name)
+{
+    const int64_t deadline = deadline_after(2000);
+    int socket, fd;
+    void *base;
+
+    if (socket_connect_unix(name, deadline, &socket) != CT_OK
+        || recv_fds(socket, &fd, 1, deadline) != CT_OK
+        || !(base = memory_map(fd, 0, sizeof shared_words)))
+        return 1;
+    memcpy(base, shared_words, sizeof shared_words);
+    return 0;
+}
+
+/* What the ranks of a host do to share memory: a memfd, sent over an abstract unix socket. */
+static int wrong_shared_memory(const struct asked *asked, char *text, size_t size)
+{
+    const int64_t deadline = deadline_after(3000);
+    int fd = -1, listener = -1, socket = -1, result = WRONG;
+    char name[64];
+    void *base = NULL;
+    pid_t pid = 0;
+
+    (void)asked;
+    if (memory_file("ct-doctor", 1 << 20, &fd) != CT_OK)
+        snprintf(text, size, "no shared memory: %s", ct_last_error());
+    else if (!(base = memory_map(fd, 0, 1 << 20)))
+        snprintf(text, size, "shared memory can't be mapped: %s", strerror(errno));
+    else if (socket_listen_unix(NULL, &listener) != CT_OK
+             || socket_unix_name(listener, name, sizeof name) != CT_OK)
+        snprintf(text, size, "no unix socket: %s", ct_last_error());
+    else if ((pid = fork()) == 0)
+        _exit(follow(name));
+    else if (pid < 0)
+        snprintf(text, size, "no second process: %s", strerror(errno));
+    else if (socket_accept(listener, deadline, &socket) != CT_OK
+             || send_fds(socket, &fd, 1, deadline) != CT_OK)
+        snprintf(text, size, "no descriptor can be sent to another process: %s", ct_last_error());
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    if (socket >= 0) {
+        result = memcmp(base, shared_words, sizeof shared_words) ? WRONG : FINE;
+        if (result == FINE)
+            *text = 0;
+        else if (!*text)
+            snprintf(text, size, "what another process writes into shared memory is not seen");
+        close(socket);
+    }
+    if (base)
+        munmap(base, 1 << 20);
+    if (listener >= 0)
+        close(listener);
+    if (fd >= 0)
+        close(fd);
+    return result;
+}
+
+static int wrong_dev_shm(const struct asked *asked, char *text, size_t size)
+{
+    struct statvfs info;
+
+    (void)asked;
+    if (statvfs("/dev/shm", &info) < 0) {
+        snprintf(text, size, "/dev/shm: %s; PyTorch's data loaders need it", strerror(errno));
+        return WRONG;
+    }
+    snprintf(text, size, "/dev/shm has %lld MiB, and PyTorch's data loaders pass batches there",
+             (long long)info.f_frsize * (long long)info.f_blocks >> 20);
+    return (long long)info.f_frsize * (long long)info.f_blocks < LEAST_DEV_SHM ? WRONG : FINE;
+}
+
+/* ---- Files ----------------------------------------------------------------------------- */
+
+static int wrong_tmp(const struct asked *asked, char *text, size_t size)
+{
+    char path[4096];
+    int fd;
+
+    (void)asked;
+    snprintf(path, sizeof path, "%s/ct-doctor-XXXXXX", temporary_folder());
+    fd = mkstemp(path);
+    if (fd >= 0) {
+        unlink(path);
+        close(fd);
+        snprintf(text, size, "%s", temporary_folder());
+        return FINE;
+    }
+    snprintf(text, size, "%.200s can't be written: %s", temporary_folder(), strerror(errno));
+    return WRONG;
+}
+
+static int wrong_room(const struct asked *asked, char *text, size_t size)
+{
+    struct statvfs info;
+    long long room;
+
+    (void)asked;
+    if (statvfs(temporary_folder(), &info) < 0 || info.f_flag & ST_RDONLY)
+        return UNKNOWN; /* wrong_tmp() says it */
+    room = (long long)info.f_frsize * (long long)info.f_bavail;
+    snprintf(text, size, "%.200s has room for %lld MiB", temporary_folder(), room >> 20);
+    return room < LEAST_ROOM ? WRONG : FINE;
+}
+
+static int wrong_secret(const struct asked *asked, char *text, size_t size)
+{
+    struct secret secret;
+
+    (void)asked;
+    if (!getenv("CT_STORE_SECRET_FILE") || !*getenv("CT_STORE_SECRET_FILE"))
+        return UNKNOWN;
+    if (secret_read(&secret, NULL) == CT_OK)
+        return FINE;
+    snprintf(text, size, "%s", ct_last_error());
+    return WRONG;
+}
+
+/* ---- The network of this host ------------------------------------------------------------ */
+
+static int wrong_loopback(const struct asked *asked, char *text, size_t size)
+{
+    struct ifreq request = { .ifr_name = "lo" };
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
+
+    (void)asked;
+    if (fd >= 0)
+        close(fd);
+    if (known && request.ifr_flags & IFF_UP)
+        return FINE;
+    snprintf(text, size, "the loopback interface is down; ctrun starts no worker then");
+    return WRONG;
+}
+
+static int wrong_name(const struct asked *asked, char *text, size_t size)
+{
+    struct addresses found;
+    char name[256] = "";
+
+    if (asked->hosts == 1)
+        return UNKNOWN;
+    gethostname(name, sizeof name - 1);
+    addresses_find(&found, name);
+    if (found.count == 0)
+        snprintf(text, size, "its own name %.100s: %s", name, found.error);
+    for (int i = 0; i < found.count; i++)
+        if (strncmp(found.text[i], "127.", 4) != 0 && strcmp(found.text[i], "::1") != 0) {
+            snprintf(text, size, "%.100s is %s", name, found.text[i]);
+            return FINE;
+        }
+    if (found.count > 0)
+        snprintf(text, size,
+                 "its own name %.100s resolves to %s only, an address that no other host reaches; "
+                 "libct does not use it, gloo does",
+                 name, found.text[0]);
+    return WRONG;
+}
+
+static int wrong_port_range(const struct asked *asked, char *text, size_t size)
+{
+    static const int ours[][2] = { { 29500, 29500 }, { 29400, 29400 }, { 20480, 28671 } };
+    char line[64];
+    int first, last;
+
+    (void)asked;
+    if (read_line("/proc/sys/net/ipv4/ip_local_port_range", line, sizeof line) < 0
+        || sscanf(line, "%d %d", &first, &last) != 2)
+        return UNKNOWN;
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (first <= ours[i][1] && ours[i][0] <= last) {
+            snprintf(text, size,
+                     "the kernel takes ports %d to %d for connections, so another program's may "
+                     "have the store's, %d%s%.0d",
+                     first, last, ours[i][0], ours[i][1] > ours[i][0] ? " to " : "",
+                     ours[i][1] > ours[i][0] ? ours[i][1] : 0);
+            return WRONG;
+        }
+    return FINE;
+}
+
+static int wrong_port(const struct asked *asked, char *text, size_t size)
+{
+    static const int ports[] = { 29500, 29400 };
+    int fd;
+
+    if (asked->hosts == 1)
+        return UNKNOWN;
+    for (size_t i = 0; i < sizeof ports / sizeof *ports; i++) {
+        if (socket_listen(NULL, ports[i], &fd) != CT_OK) {
+            snprintf(text, size, "the store's port of a job without --hosts: %.200s",
+                     ct_last_error());
+            return WRONG;
+        }
+        close(fd);
+    }
+    return FINE;
+}
+
+static int wrong_somaxconn(const struct asked *asked, char *text, size_t size)
+{
+    const long long most = read_number("/proc/sys/net/core/somaxconn");
+    const long long ranks = (long long)asked->cores * asked->hosts;
+
+    if (most < 0)
+        return UNKNOWN;
+    snprintf(text, size, "net.core.somaxconn is %lld, and %lld ranks may come to the store at once",
+             most, ranks);
+    return most < 128 || most < ranks / 8 ? WRONG : FINE;
+}
+
+static int wrong_clock(const struct asked *asked, char *text, size_t size)
+{
+    struct timex time = { 0 };
+
+    if (asked->hosts == 1 || adjtimex(&time) < 0)
+        return UNKNOWN;
+    if (!(time.status & STA_UNSYNC))
+        return FINE;
+    snprintf(text, size, "the kernel says that nothing keeps its clock right");
+    return WRONG;
+}
+
+/* ---- GPUs -------------------------------------------------------------------------------- */
+
+static int wrong_driver(const struct asked *asked, char *text, size_t size)
+{
+    const int gpus = gpu_count();
+
+    (void)asked;
+    if (gpus == 0)
+        return UNKNOWN;
+    snprintf(text, size, "%d GPU%s, but libcuda.so.1 is not found", gpus, gpus == 1 ? "" : "s");
+    return has_library("libcuda.so.1") ? FINE : WRONG;
+}
+
+static int wrong_nvml(const struct asked *asked, char *text, size_t size)
+{
+    (void)asked;
+    if (gpu_count() < 2)
+        return UNKNOWN;
+    snprintf(text, size, "libnvidia-ml.so.1 is not found: ctrun --report does not show NVLinks");
+    return has_library("libnvidia-ml.so.1") ? FINE : WRONG;
+}
+
+static int wrong_nccl(const struct asked *asked, char *text, size_t size)
+{
+    const char *chosen = getenv("CT_LIBNCCL");
+    const char *name = chosen && *chosen ? chosen : "libnccl.so.2";
+
+    if (gpu_count() == 0 || gpu_count() * asked->hosts < 2)
+        return UNKNOWN;
+    snprintf(text, size,
+             "%.200s is not found: libct carries GPU memory between GPUs by itself, which may be "
+             "slower (programs that load PyTorch have the one of PyTorch)",
+             name);
+    return has_library(name) ? FINE : WRONG;
+}
+
+/* ---- The table ---------------------------------------------------------------------------- */
+
+#define BY_UNIT ", or in the unit of sshd or slurmd: "
+
+static const struct check {
+    const char *name;
+    int (*wrong)(const struct asked *asked, char *text, size_t size);
+    enum level level;
+    const char *remedy;
+} checks[] = {
+    { "ctrun", wrong_ctrun, LEVEL_FAIL,
+      "install the same build at the same path on all hosts, or along the PATH that ssh gives" },
+    { "folder", wrong_folder, LEVEL_WARN, "type ctrun in a folder that is on all hosts" },
+    { "nofile", wrong_nofile, LEVEL_FAIL,
+      "ulimit -Hn 65536 (limits.conf)" BY_UNIT "LimitNOFILE=65536" },
+    { "soft nofile", wrong_soft_nofile, LEVEL_WARN,
+      "ulimit -n 65536 (limits.conf)" BY_UNIT "LimitNOFILE=65536" },
+    { "memlock", wrong_memlock, LEVEL_FAIL,
+      "ulimit -l unlimited (limits.conf)" BY_UNIT "LimitMEMLOCK=infinity" },
+    { "pids", wrong_pids, LEVEL_FAIL,
+      "ulimit -u 65536 (limits.conf), TasksMax= of the unit, docker run --pids-limit, or sysctl "
+      "kernel.pid_max" },
+    { "cpus", wrong_cpus, LEVEL_WARN,
+      "raise the quota (CPUQuota=, docker run --cpus), or start fewer workers: --nproc-per-node" },
+    { "memory", wrong_memory, LEVEL_WARN, "end what uses it, or raise the control group's limit" },
+    { "shared memory", wrong_shared_memory, LEVEL_FAIL,
+      "allow memfd_create() and unix sockets to the container (seccomp), and files of any size: "
+      "ulimit -f unlimited" },
+    { "/dev/shm", wrong_dev_shm, LEVEL_WARN, "docker run --shm-size=8g, or --ipc=host" },
+    { "tmp", wrong_tmp, LEVEL_FAIL,
+      "make it writable for this user, or export TMPDIR as a folder that is" },
+    { "room", wrong_room, LEVEL_WARN, "make room there, or export TMPDIR as another folder" },
+    { "secret", wrong_secret, LEVEL_FAIL, "openssl rand -hex 32 >secret && chmod 600 secret" },
+    { "loopback", wrong_loopback, LEVEL_FAIL, "ip link set lo up" },
+    { "own name", wrong_name, LEVEL_WARN,
+      "give the name its address in /etc/hosts, or name the interface: ctrun --iface=eth0, and "
+      "GLOO_SOCKET_IFNAME=eth0 for gloo" },
+    { "port range", wrong_port_range, LEVEL_WARN,
+      "sysctl -w net.ipv4.ip_local_port_range='32768 60999'" },
+    { "port", wrong_port, LEVEL_WARN, "end that program, or choose another port: --master-port" },
+    { "somaxconn", wrong_somaxconn, LEVEL_WARN, "sysctl -w net.core.somaxconn=4096" },
+    { "clock", wrong_clock, LEVEL_WARN, "run chrony, ntpd or systemd-timesyncd" },
+    { "GPU driver", wrong_driver, LEVEL_FAIL,
+      "install the driver's libcuda, or in a container: docker run --gpus=all" },
+    { "NVML", wrong_nvml, LEVEL_WARN, "install the driver's libnvidia-ml" },
+    { "NCCL", wrong_nccl, LEVEL_WARN, "install libnccl2, or name it: CT_LIBNCCL=/path/to/it" },
+};
+
+void checks_run(const struct asked *asked, finding_hook *hook, void *arg)
+{
+    char text[512];
+
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        const struct check *check = &checks[i];
+        int what;
+
+        *text = 0;
+        what = check->wrong(asked, text, sizeof text);
+        if (what == UNKNOWN)
+            continue;
+        hook(arg, &(struct finding){ what == WRONG ? check->level : LEVEL_OK, check->name, text,
+                                     what == WRONG ? check->remedy : "" });
+    }
+}
+
+/* ---- What should be the same ---------------------------------------------------------------- */
+
+void facts_say(const struct asked *asked,
+               void (*say)(void *arg, const char *name, const char *value), void *arg)
+{
+    struct utsname kernel;
+    char text[300], version[200];
+
+    if (uname(&kernel) == 0)
+        say(arg, "kernel", kernel.release);
+    snprintf(text, sizeof text, "%d", asked->cores);
+    say(arg, "cores", text);
+    snprintf(text, sizeof text, "%d", gpu_count());
+    say(arg, "GPUs", text);
+    if (read_line("/proc/driver/nvidia/version", version, sizeof version) == 0)
+        say(arg, "GPU driver", version);
+    say(arg, "OpenSSL 3 (--encrypt)", libssl_load() == CT_OK ? "yes" : "no");
+}

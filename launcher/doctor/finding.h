@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* finding.h - what a check found out. */
+#ifndef LAUNCHER_DOCTOR_FINDING_H
+#define LAUNCHER_DOCTOR_FINDING_H
+
+enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL, LEVELS };
+
+struct finding {
+    enum level level;
+    const char *check;  /* its name: "nofile" */
+    const char *text;   /* a sentence; of one that is ok the figure, or "" */
+    const char *remedy; /* "": it is ok */
+};
+
+#endif
