@@ -55,6 +55,12 @@ static enum outcome static_meeting(const struct options *options, struct meeting
         meeting->why = "--rdzv-endpoint: node 0 hosts it";
         return OPTIONS_RUN;
     }
+    if (options->surroundings.exchange_of) {
+        strcpy(meeting->host, "<node 0>");
+        meeting->port = 0;
+        meeting->why = "the launcher's PMIx or PMI says where node 0 is";
+        return OPTIONS_RUN;
+    }
     meeting->port =
         options->master_port || options->surroundings.port_fd ? options->master_port : STATIC_PORT;
     meeting->why = options->nnodes.max > 1

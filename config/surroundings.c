@@ -52,6 +52,7 @@ struct row {
     const char *once; /* how it starts one ctrun a node, where it started several; %d: nodes */
     int is_srun;      /* of the second kind: srun starts the nodes */
     int shows_all;    /* its output is that of all nodes */
+    int exchanges;    /* by PMIx or PMI the nodes find node 0 */
     int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
 };
 
@@ -396,7 +397,8 @@ static const struct row rows[] = {
       .number = "FLUX_TASK_RANK",
       .tasks = "FLUX_JOB_SIZE",
       .all_nodes = "FLUX_JOB_NNODES",
-      .once = "flux run --tasks-per-node=1" },
+      .once = "flux run --tasks-per-node=1",
+      .exchanges = 1 },
     { .name = "mpirun",
       .present = "OMPI_COMM_WORLD_RANK",
       .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", a_count },
@@ -404,13 +406,16 @@ static const struct row rows[] = {
       .number = "OMPI_COMM_WORLD_LOCAL_RANK",
       .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
       .once = "mpirun -N 1",
-      .shows_all = 1 },
+      .shows_all = 1,
+      .exchanges = 1 },
     { .name = "mpiexec",
       .present = "PMI_RANK",
       .told = { [NODES] = { "PMI_SIZE", a_count }, [NODE] = { "PMI_RANK", an_index } },
       .number = "MPI_LOCALRANKID",
       .tasks = "MPI_LOCALNRANKS",
-      .once = "mpiexec -ppn 1" },
+      .once = "mpiexec -ppn 1",
+      .shows_all = 1,
+      .exchanges = 1 },
 };
 
 static const struct row *find_row(void)
@@ -608,6 +613,10 @@ static enum outcome started_on_each(struct options *options, const struct row *r
     options->surroundings.one_output = row->shows_all;
     if (is_given(options, OPTION_MASTER_ADDR) || is_given(options, OPTION_RDZV_ENDPOINT))
         return OPTIONS_RUN;
+    if (row->exchanges && !is_elastic(options) && !is_given(options, OPTION_MASTER_PORT)) {
+        options->surroundings.exchange_of = row->name;
+        return OPTIONS_RUN;
+    }
     return refuse_head(row, nodes, error, size);
 }
 

@@ -23,9 +23,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/bootstrap/launcher_exchange.h"
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+
+#define EXCHANGE_MS 120000 /* in which the ctruns of all nodes must have begun */
 
 /* Version 4: random but for six bits. */
 static void new_uuid(char *text, size_t size)
@@ -92,7 +95,11 @@ ct_status job_secret_read(const struct options *options, struct secret *secret)
 static ct_status plan_policy(struct job_rendezvous *meet, const struct options *options)
 {
     struct store_policy *policy = &meet->policy;
+    const struct secret exchanged = policy->secret;
     ct_status status = job_secret_read(options, &policy->secret);
+
+    if (status == CT_OK && policy->secret.size == 0)
+        policy->secret = exchanged;
 
     policy->memory = options->store_memory;
     policy->request = options->store_request;
@@ -286,6 +293,28 @@ static void look_up_quickly(void)
     _res.retry = 1;
 }
 
+/* mpirun or mpiexec started a ctrun on each node: what they carry between their processes brings
+ * node 0's address and port, and a secret, to the others. */
+static ct_status meet_by_launcher(struct job_rendezvous *meet, const struct options *options)
+{
+    struct launcher_meeting found = { .listener = -1 };
+    ct_status status;
+
+    if (!launcher_exchange_is_offered())
+        return ct_fail(CT_ERR_INVALID,
+                       "%s started ctrun on %d nodes, and by neither PMIx nor PMI they can find "
+                       "node 0: add --master-addr=HOST, or --standalone for %d jobs",
+                       options->surroundings.exchange_of, options->nnodes.max, options->nnodes.max);
+    status = launcher_meet(&found, options->node_rank, clock_ms() + EXCHANGE_MS);
+    if (status != CT_OK)
+        return status;
+    snprintf(meet->address, sizeof meet->address, "%s", found.address);
+    meet->port = found.port;
+    meet->listener = found.listener;
+    meet->policy.secret = found.secret;
+    return CT_OK;
+}
+
 int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
                         const struct meeting *meeting)
 {
@@ -300,14 +329,16 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
                  meet->address);
         return 1;
     }
-    status = plan_policy(meet, options);
+    status = options->surroundings.exchange_of ? meet_by_launcher(meet, options) : CT_OK;
+    if (status == CT_OK)
+        status = plan_policy(meet, options);
     if (status == CT_OK && meet->serves_only && meet->own_store)
         status = ct_fail(CT_ERR_INVALID,
                          "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 has worker 0 host the store at "
                          "--rdzv-endpoint, but with --nproc-per-node=0 no worker is there");
     if (status == CT_OK && meet->is_elastic)
         status = listen_at_endpoint(meet, options, &stopped);
-    else if (status == CT_OK && meet->is_coordinator)
+    else if (status == CT_OK && meet->is_coordinator && meet->listener < 0)
         status = listen_as_node_0(meet, options);
     if (status == CT_OK && meet->is_coordinator) {
         meet->port = socket_port(meet->listener);

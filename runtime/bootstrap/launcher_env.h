@@ -5,7 +5,7 @@
 
 #include "runtime/util/error.h"
 
-struct meeting; /* launcher_exchange.h */
+struct launcher_meeting; /* launcher_exchange.h */
 
 struct identity {
     const char
@@ -17,7 +17,8 @@ struct identity {
     char socket[108]; /* if there is no address and all ranks are on this node: an abstract unix
                          socket */
     int by_launcher;  /* there is neither: the launcher's own exchange says where rank 0 is */
-    struct meeting *meeting; /* what it said; else NULL.  init_process_group.c fills it in */
+    struct launcher_meeting
+        *meeting;        /* what it said; else NULL.  init_process_group.c fills it in */
     int agent_store;     /* the launcher serves the store (TORCHELASTIC_USE_AGENT_STORE and MASTER_*
                             are those of the environment): every rank is a client */
     char generation[64]; /* CT_GENERATION: equal on all nodes, new each round; "" without ctrun */

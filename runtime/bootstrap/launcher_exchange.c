@@ -66,7 +66,7 @@ static ct_status carry(int rank, char text[TEXT], int64_t deadline)
 /* ---- Rank 0 ------------------------------------------------------------------ */
 
 /* "port,secret,address,address"; secret "-": that of the user, which all ranks have. */
-static ct_status offer(struct meeting *m, char text[TEXT])
+static ct_status offer(struct launcher_meeting *m, char text[TEXT])
 {
     char addresses[TEXT / 2];
     ct_status status = secret_read(&m->secret, NULL);
@@ -100,7 +100,7 @@ static void exchange_characters(char *text, const char *of, const char *by)
 
 /* The others wait for what rank 0 publishes, so it does that also when it can't serve: "0," and
  * why. */
-static ct_status meet_as_rank_0(struct meeting *m, int64_t deadline)
+static ct_status meet_as_rank_0(struct launcher_meeting *m, int64_t deadline)
 {
     char text[TEXT], sentence[512] = "";
     const ct_status failed = offer(m, text);
@@ -167,7 +167,7 @@ static int first_connected(struct pollfd *sockets, int count, int64_t deadline)
 }
 
 /* The first of the addresses at which the port answers. */
-static ct_status choose_address(struct meeting *m, const char *addresses, int64_t deadline)
+static ct_status choose_address(struct launcher_meeting *m, const char *addresses, int64_t deadline)
 {
     struct pollfd sockets[MOST_ADDRESSES];
     char names[MOST_ADDRESSES][sizeof m->address];
@@ -199,7 +199,7 @@ static ct_status choose_address(struct meeting *m, const char *addresses, int64_
                    m->port, addresses, (long long)(clock_ms() - start), strerror(error));
 }
 
-static ct_status meet_rank_0(struct meeting *m, int rank, int64_t deadline)
+static ct_status meet_rank_0(struct launcher_meeting *m, int rank, int64_t deadline)
 {
     char text[TEXT] = "", secret[sizeof m->secret.bytes + 1] = "";
     int addresses = 0;
@@ -222,9 +222,9 @@ static ct_status meet_rank_0(struct meeting *m, int rank, int64_t deadline)
     return status == CT_OK ? choose_address(m, text + addresses, deadline) : status;
 }
 
-ct_status launcher_meet(struct meeting *m, int rank, int64_t deadline)
+ct_status launcher_meet(struct launcher_meeting *m, int rank, int64_t deadline)
 {
-    struct meeting new = { .listener = -1 };
+    struct launcher_meeting new = { .listener = -1 };
     ct_status status;
 
     if (m->port > 0)

@@ -172,7 +172,7 @@ static ct_status host_unix(struct rendezvous *r, const struct identity *who)
 }
 
 /* Of the first init the port is bound already. */
-static ct_status host_meeting(struct rendezvous *r, struct meeting *m)
+static ct_status host_meeting(struct rendezvous *r, struct launcher_meeting *m)
 {
     int fd = m->listener;
     const ct_status status = fd >= 0 ? CT_OK : socket_listen(NULL, m->port, &fd);
@@ -184,7 +184,7 @@ static ct_status host_meeting(struct rendezvous *r, struct meeting *m)
 static ct_status connect_meeting(struct rendezvous *r, const struct identity *who, int64_t deadline,
                                  int timeout_ms)
 {
-    struct meeting *m = who->meeting;
+    struct launcher_meeting *m = who->meeting;
     ct_status status = who->rank == 0 ? host_meeting(r, m) : CT_OK;
 
     if (status == CT_OK)

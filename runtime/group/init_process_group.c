@@ -24,9 +24,9 @@ static struct {
     struct rendezvous rendezvous;
     struct control control; /* the page of ctrun; empty without ctrun */
     int local_rank;
-    struct meeting meeting; /* where the ranks of mpirun on several hosts meet */
-    int number;             /* how many inits there were */
-    _Atomic pid_t process;  /* of the last init */
+    struct launcher_meeting meeting; /* where the ranks of mpirun on several hosts meet */
+    int number;                      /* how many inits there were */
+    _Atomic pid_t process;           /* of the last init */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void default_group_forget(void)

@@ -363,7 +363,9 @@ static void mpi_launchers_and_flux_number_the_nodes_but_name_no_host(void **stat
     (void)state;
     for (int i = 0; i < 3; i++) {
         gives(two[i], "--master-addr=a", i < 2 ? "2/1/a:0/none/1" : "2/1/a:0/f2Bg7/1");
-        refuses(two[i], "", "its variables do not say where node 0 is: add --master-addr=HOST");
+        gives(two[i], "", i < 2 ? "2/1/-:0/none/1" : "2/1/-:0/f2Bg7/1");
+        assert_non_null(options.surroundings.exchange_of); /* PMIx or PMI says where */
+        refuses(two[i], "--master-port=4000", "do not say where node 0 is: add --master-addr=HOST");
         gives(two[i], "--nnodes=1", "1/0/-:0/none/1");
     }
 }

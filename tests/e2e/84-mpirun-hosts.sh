@@ -55,6 +55,10 @@ for mpi in $mpis; do
     mpihosts_of "$mpi" 2 "$CT_BUILD/bin/hello"
     expect "$mpi: the ranks of two hosts find each other" is "$(two)" "rank 0 of 2: the sum is 3;rank 1 of 2: the sum is 3;"
 
+    OMP_NUM_THREADS=1 mpihosts_of "$mpi" 2 "$CTRUN" --prefix=none --nproc-per-node=2 "$CT_BUILD/bin/hello"
+    expect "$mpi: so do the ctruns that it starts, one on each" is "$(two)" "$(for r in 0 1 2 3; do printf 'rank %d of 4: the sum is 10;' $r; done)"
+    expect "$mpi: their store has a secret" lacks "$err" "no job secret"
+
     CT_ENCRYPT=1 mpihosts_of "$mpi" 2 "$CT_BUILD/bin/hello"
     expect "$mpi: there is a secret to encrypt with" is "$(two)" "rank 0 of 2: the sum is 3;rank 1 of 2: the sum is 3;"
 
