@@ -137,7 +137,8 @@ static int tasks_if_asked(const char *value, char *text, size_t size)
     return variable("SLURM_NTASKS") ? tasks_here(value, text, size) : -1;
 }
 
-/* A word of CT_HOSTS_NODE: "nodes node head port workers id". */
+/* A word of CT_HOSTS_NODE, which start_ctrun() of launcher/remote/relay.c writes: "nodes node head
+ * port workers id port-descriptor terminals".  One that begins with "-" is not said. */
 static int word(const char *value, int index, char *text, size_t size)
 {
     for (; index > 0 && *value; index--)
@@ -269,7 +270,7 @@ static int blaunch(const char *value, char *text, size_t size)
 static int qrsh(const char *value, char *text, size_t size)
 {
     (void)value;
-    return as_it_is("qrsh -inherit -nostdin", text, size);
+    return as_it_is("qrsh -inherit", text, size);
 }
 
 static int pbs_tmrsh(const char *value, char *text, size_t size)
@@ -644,10 +645,13 @@ static enum outcome started_once(struct options *options, const struct row *row,
     }
     if (asked.max > nodes)
         asked.max = nodes;
-    if (asked.max > 1)
+    if (asked.max > 1) {
         options->surroundings.srun_nodes = asked.max;
-    else
-        give_workers(options, row);
+        return OPTIONS_RUN;
+    }
+    give_workers(options, row);
+    if (is_elastic(options)) /* no other node will come */
+        give(options, row, OPTION_RDZV_ENDPOINT, "127.0.0.1:0", row->told[NODES].variable);
     return OPTIONS_RUN;
 }
 

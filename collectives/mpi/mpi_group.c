@@ -91,7 +91,7 @@ static ct_status check_thread(const ct_group *group)
 {
     const struct mpi_plugin *plugin;
     const struct mpi_world *world;
-    const ct_status status = mpi_library_start(&plugin, &world);
+    const ct_status status = mpi_load(&plugin, &world);
 
     if (status != CT_OK || world->any_thread || plugin->is_main_thread())
         return status;
@@ -181,7 +181,7 @@ ct_status mpi_group_start(int *rank, int *size)
 {
     const struct mpi_plugin *plugin;
     const struct mpi_world *world;
-    const ct_status status = mpi_library_start(&plugin, &world);
+    const ct_status status = mpi_load(&plugin, &world);
 
     *rank = world->rank;
     *size = world->size;
@@ -203,7 +203,7 @@ ct_status mpi_group_open(ct_group *group, const char *overrides)
     ct_status status = choices_open(group, overrides);
 
     if (status == CT_OK)
-        status = mpi_library_start(&plugin, &world);
+        status = mpi_load(&plugin, &world);
     if (status != CT_OK || !is_of_mpi_world(group, world))
         return status;
     m = calloc(1, sizeof *m);

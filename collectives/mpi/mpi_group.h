@@ -2,7 +2,7 @@
 /* mpi_group.h - the backend "mpi": the collectives of a group go over the MPI that started the
  * program.
  *
- *   mpi_library.c   finds the plug-in and starts MPI
+ *   mpi_load.c   finds the plug-in and starts MPI
  *   mpi_group.c     the communicator of a group; waiting; the messages of libct's algorithms
  *   mpi_rows.c      the row "mpi" of each operation: what MPI has itself
  *
@@ -21,7 +21,7 @@ struct mpi_group {
 
 /* Loads the plug-in, once in a process, and starts MPI.  CT_ERR_UNSUPPORTED: there is none, or it
  * can't be loaded. */
-ct_status mpi_library_start(const struct mpi_plugin **plugin, const struct mpi_world **world);
+ct_status mpi_load(const struct mpi_plugin **plugin, const struct mpi_world **world);
 /* Of a failure of MPI. */
 ct_status mpi_says(const struct mpi_plugin *plugin, int error, const char *what);
 

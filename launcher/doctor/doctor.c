@@ -29,6 +29,7 @@
 #include "launcher/doctor/measure.h"
 #include "launcher/remote/branch.h"
 #include "launcher/remote/remote.h"
+#include "launcher/workers/program.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/text.h"
@@ -672,13 +673,12 @@ static int plan(struct doctor *d)
 {
     static char path[4096], folder[4096], count[16];
     static char *words[8];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     const int code = find_hosts(d);
     int hosts = d->start.hosts.count;
 
     if (code != 0)
         return code;
-    path[length > 0 ? length : 0] = 0;
+    program_own(path, sizeof path);
     if (!getcwd(folder, sizeof folder))
         snprintf(folder, sizeof folder, "/");
     snprintf(count, sizeof count, "%d", hosts);
@@ -704,7 +704,6 @@ static int plan(struct doctor *d)
     words[3] = (char *)(d->options.iface ? d->options.iface : "");
     words[4] = d->report.names[0];
     words[5] = count;
-    d->start.version = CT_VERSION;
     d->start.nodes = hosts;
     d->start.at_once = 1;
     d->start.head = d->report.names[0];

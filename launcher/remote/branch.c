@@ -30,8 +30,9 @@
 
 /* ---- The command ------------------------------------------------------------------- */
 
-/* For ssh: no question that nobody answers, an end to the wait for a host that is down, and a
- * cable that was cut is noticed.  What stands in --ssh comes first, and ssh takes the first. */
+/* For ssh: no question, since no user could answer it, an end to the wait for a host that is down,
+ * and a cable that was cut is noticed.  What stands in --ssh comes first, and ssh takes the first.
+ */
 static const char *const ssh_words[] = { "-T", "-x",
                                          "-o", "BatchMode=yes",
                                          "-o", "ConnectTimeout=30",

@@ -26,6 +26,7 @@
 #include "launcher/stdio/console.h"
 #include "launcher/stdio/output.h"
 #include "launcher/util/shell_words.h"
+#include "launcher/workers/program.h"
 #include "launcher/workers/signals.h"
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/log.h"
@@ -490,15 +491,6 @@ static char **variables_for_hosts(const struct options *options, const struct se
     return all;
 }
 
-static char *own_path(void)
-{
-    static char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-
-    path[length > 0 ? length : 0] = 0;
-    return path;
-}
-
 /* What contradicts --hosts, which says all that about the nodes. */
 static int check_options(const struct options *options, const struct host_list *hosts)
 {
@@ -529,7 +521,7 @@ static int check_options(const struct options *options, const struct host_list *
 /* 0, or an exit code and the error is logged. */
 static int plan(struct hosts *h, const struct options *options)
 {
-    static char folder[4096], run_id[32];
+    static char path[4096], folder[4096], run_id[32];
     const char *at;
     struct secret secret;
     struct why why;
@@ -559,13 +551,13 @@ static int plan(struct hosts *h, const struct options *options)
         log_line(LOG_INFO, "no random number for the job's name: it is made of the pid");
     snprintf(run_id, sizeof run_id, "hosts-%08x", random);
     at = strchr(h->start.hosts.hosts[0].name, '@');
-    h->start.version = CT_VERSION;
     h->start.nodes = h->start.hosts.count;
     h->start.terminals = (isatty(STDOUT_FILENO) ? 1 : 0) | (isatty(STDERR_FILENO) ? 2 : 0);
     h->start.head = (char *)(at ? at + 1 : h->start.hosts.hosts[0].name);
     h->start.run_id = run_id;
     h->start.folder = folder;
-    h->start.path = own_path();
+    program_own(path, sizeof path);
+    h->start.path = path;
     h->start.shell = (char *)options->ssh;
     h->start.words = words_for_hosts(options);
     h->start.variables = variables_for_hosts(options, &secret);

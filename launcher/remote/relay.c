@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "launcher/remote/branch.h"
+#include "launcher/workers/program.h"
 #include "launcher/workers/signals.h"
 #include "launcher/workers/spawn.h"
 #include "runtime/util/log.h"
@@ -260,10 +261,9 @@ static void start_ctrun(struct relay *relay)
     const int is_node_0 = start->first == 0 && !start->at_once, slots = start->hosts.hosts[0].slots;
     char own[1024], workers[16], **variables, **words, path[4096];
     int theirs[4] = { -1, -1, -1, -1 }, execed, count = 0;
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     sigset_t ignored;
 
-    path[length > 0 ? length : 0] = 0;
+    program_own(path, sizeof path);
     if (chdir(start->folder) < 0) {
         cannot_start(relay, start->folder);
         return;
@@ -349,7 +349,7 @@ static void take_input(struct relay *relay, const struct frame *frame)
         relay->untold += frame->size;
         bufferevent_write(relay->input, frame->data, frame->size);
     } else {
-        up_send(relay, FRAME_TAKEN, (int)frame->size, NULL, 0); /* nobody reads it any more */
+        up_send(relay, FRAME_TAKEN, (int)frame->size, NULL, 0); /* no process reads it any more */
     }
 }
 
@@ -374,7 +374,7 @@ static void take_start(struct relay *relay, const struct frame *frame)
     relay->start.first = frame->node;
     up_send(relay, FRAME_STARTED, 0, CT_VERSION, strlen(CT_VERSION));
     if (start_read(&relay->start, frame->data, frame->size) < 0) {
-        relay->ended = 1; /* all else is said by who compares the versions */
+        relay->ended = 1; /* the ctrun that compares the versions prints the error */
         relay_end_if_done(relay);
         return;
     }

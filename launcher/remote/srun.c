@@ -24,6 +24,7 @@
 
 #include "launcher/nodes/job_rendezvous.h"
 #include "launcher/util/shell_words.h"
+#include "launcher/workers/program.h"
 #include "runtime/util/log.h"
 
 #define SRUN_WORDS 24
@@ -34,16 +35,15 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     static char own_path[4096], variables[128], patience[32], gpus[48];
     const int is_range = options->nnodes.min < options->nnodes.max;
     const char *per_task = getenv("SLURM_CPUS_PER_TASK"); /* which programs read */
-    const ssize_t length = readlink("/proc/self/exe", own_path, sizeof own_path - 1);
     const char *input = "--input=0";
     char **words, *nodes = counts, *tasks = counts + size / 2;
     int count = 0, rest = 0;
 
     while (argv[0] && argv[rest + 1])
         rest++;
-    if (length < 0 || !(words = calloc((size_t)(SRUN_WORDS + rest), sizeof *words)))
+    if (!(words = calloc((size_t)(SRUN_WORDS + rest), sizeof *words)))
         return NULL;
-    own_path[length] = 0;
+    program_own(own_path, sizeof own_path);
     snprintf(nodes, size / 2, "--nodes=%d", options->surroundings.srun_nodes);
     snprintf(tasks, size / 2, "--ntasks=%d", options->surroundings.srun_nodes);
     snprintf(variables, sizeof variables, "--export=ALL%s%.20s",

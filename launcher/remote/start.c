@@ -36,7 +36,6 @@ char *start_write(const struct start *start, int first, int count, size_t *size)
 {
     struct text text = { 0 };
 
-    put(&text, start->version);
     put_number(&text, start->nodes);
     put_number(&text, first);
     put_number(&text, start->terminals);
@@ -123,7 +122,6 @@ int start_read(struct start *start, const char *data, size_t size)
     start->block[size] = 0;
     in.at = start->block;
     in.end = start->block + size;
-    start->version = get(&in);
     start->nodes = get_number(&in, 1 << 22);
     start->first = get_number(&in, 1 << 22);
     start->terminals = get_number(&in, 3);

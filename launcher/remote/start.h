@@ -6,7 +6,6 @@
 #include "config/values/host_list.h"
 
 struct start {
-    char *version; /* of the ctrun that sends it */
     int nodes;     /* of the job */
     int first;     /* the node that gets it */
     int terminals; /* bits 1 and 2: the user's standard output and error are terminals */

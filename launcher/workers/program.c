@@ -72,12 +72,9 @@ int program_search(const char *name, char *found, size_t size)
 static const char *own_python(char *path, size_t size)
 {
     char config[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", path, size - 1);
     char *slash;
 
-    if (length < 0)
-        return NULL;
-    path[length] = 0;
+    program_own(path, size);
     slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) + sizeof "/../pyvenv.cfg" > sizeof config
         || (size_t)(slash - path) + sizeof "/python" > size)
@@ -132,6 +129,13 @@ static const char *cure_of(const char *path)
     return statvfs(path, &about) == 0 && about.f_flag & ST_NOEXEC
                ? "its file system is mounted noexec"
                : "chmod +x";
+}
+
+void program_own(char *path, size_t size)
+{
+    const ssize_t length = readlink("/proc/self/exe", path, size - 1);
+
+    path[length > 0 ? length : 0] = 0;
 }
 
 int program_refuse(const char *name, int cause)

@@ -32,6 +32,9 @@ size_t program_rewrite(const char *text, const char *local_rank, char *to);
  * returns the errno that says why there is none. */
 int program_search(const char *name, char *found, size_t size);
 
+/* The file that this process executes; "": /proc does not say. */
+void program_own(char *path, size_t size);
+
 /* Says why name can't be run; the exit code, 126 or 127. */
 int program_refuse(const char *name, int cause);
 

@@ -341,7 +341,7 @@ static void node_files_are_host_files(void **state)
     assert_string_equal(options.ssh, "blaunch");
     gives("PE_HOSTFILE=/var/spool/gridengine/h/active_jobs/7.1/pe_hostfile JOB_ID=7", "",
           "1/0/-:0/none/1");
-    assert_string_equal(options.ssh, "qrsh -inherit -nostdin");
+    assert_string_equal(options.ssh, "qrsh -inherit");
     gives("PBS_NODEFILE=/n", "--nnodes=2 --node-rank=1 --master-addr=a", "2/1/a:0/none/1");
     assert_null(options.hostfile);
     gives("PBS_NODEFILE=/n", "--standalone", "1/0/-:0/none/1");

@@ -11,8 +11,7 @@
 static struct host_slots three[] = { { "a", 4 }, { "root@b", 0 }, { "fd00::1", 1 } };
 static char *words[] = { "--tee=3", "--", "./app", "", NULL };
 static char *variables[] = { "A=1", "B=", NULL };
-static struct start sample = { .version = "0.1",
-                               .nodes = 7,
+static struct start sample = { .nodes = 7,
                                .first = 2,
                                .terminals = 3,
                                .at_once = 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_library.c - the plug-in libct-mpi.so: CT_LIBMPI, else beside libct.so, else by the loader's
+/* mpi_load.c - the plug-in libct-mpi.so: CT_LIBMPI, else beside libct.so, else by the loader's
  * rules.
  *
  * It brings its MPI with it, unless the program has one loaded: then that must be of the same
@@ -29,7 +29,7 @@ static void beside_us(char *path, size_t size)
     const char *slash;
 
     *path = 0;
-    if (dladdr((void *)(uintptr_t)mpi_library_start, &us) && us.dli_fname
+    if (dladdr((void *)(uintptr_t)mpi_load, &us) && us.dli_fname
         && (slash = strrchr(us.dli_fname, '/')))
         snprintf(path, size, "%.*s/" PLUGIN, (int)(slash - us.dli_fname), us.dli_fname);
 }
@@ -85,7 +85,7 @@ static ct_status start(void)
     return CT_OK;
 }
 
-ct_status mpi_library_start(const struct mpi_plugin **plugin, const struct mpi_world **world)
+ct_status mpi_load(const struct mpi_plugin **plugin, const struct mpi_world **world)
 {
     ct_status status = CT_OK;
 
