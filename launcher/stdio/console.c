@@ -57,12 +57,13 @@ static void choose_way(struct console *console)
 static void writable(evutil_socket_t fd, short what, void *arg)
 {
     struct console *console = arg;
-    const int full = console_full(console);
 
     (void)fd;
     (void)what;
     console_flush(console);
-    if (full && !console_full(console))
+    /* Also if it was not full any more when this began: a flush between two turns of the loop may
+     * have made the room, and the streams that wait for it are woken here only. */
+    if (!console_full(console))
         console->relieved(console->arg);
 }
 

@@ -23,7 +23,7 @@ struct console {
     struct text queue;
     size_t from; /* what of it is written already */
     struct event writable;
-    void (*relieved)(void *arg); /* it was full and is no longer */
+    void (*relieved)(void *arg); /* there is room, and may not have been */
     void *arg;
 };
 
