@@ -273,12 +273,6 @@ static int qrsh(const char *value, char *text, size_t size)
     return as_it_is("qrsh -inherit", text, size);
 }
 
-static int pbs_tmrsh(const char *value, char *text, size_t size)
-{
-    (void)value;
-    return as_it_is("pbs_tmrsh", text, size);
-}
-
 /* ---- Rows ------------------------------------------------------------------------ */
 
 /* The shell of `srun --pty`, and of salloc where it is a step, has the step's variables, but a
@@ -309,6 +303,8 @@ static int is_pytorchjob(void)
            && !variable("PET_NNODES");
 }
 
+/* What started this very process stands before the batch job that it is in; mpiexec behind srun,
+ * which may offer PMI, too. */
 static const struct row rows[] = {
     { .name = "ctrun --hosts",
       .present = "CT_HOSTS_NODE",
@@ -319,6 +315,25 @@ static const struct row rows[] = {
                 [WORKERS] = { "CT_HOSTS_NODE", word_workers },
                 [RUN_ID] = { "CT_HOSTS_NODE", word_run_id } },
       .shows_all = 1 },
+    { .name = "mpirun",
+      .present = "OMPI_COMM_WORLD_RANK",
+      .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", a_count },
+                [NODE] = { "OMPI_COMM_WORLD_RANK", an_index } },
+      .number = "OMPI_COMM_WORLD_LOCAL_RANK",
+      .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
+      .once = "mpirun -N 1",
+      .shows_all = 1,
+      .exchanges = 1 },
+    { .name = "flux run",
+      .present = "FLUX_TASK_RANK",
+      .told = { [NODES] = { "FLUX_JOB_NNODES", a_count },
+                [NODE] = { "FLUX_TASK_RANK", an_index },
+                [RUN_ID] = { "FLUX_JOB_ID", as_it_is } },
+      .number = "FLUX_TASK_RANK",
+      .tasks = "FLUX_JOB_SIZE",
+      .all_nodes = "FLUX_JOB_NNODES",
+      .once = "flux run --tasks-per-node=1",
+      .exchanges = 1 },
     { .name = "srun",
       .present = "SLURM_STEP_ID",
       .is_here = in_a_step,
@@ -335,6 +350,14 @@ static const struct row rows[] = {
       .once = "srun --ntasks=%d --ntasks-per-node=1", /* the second is ignored without the first
                                                          where sbatch said --ntasks */
       .shows_all = 1 },
+    { .name = "mpiexec",
+      .present = "PMI_RANK",
+      .told = { [NODES] = { "PMI_SIZE", a_count }, [NODE] = { "PMI_RANK", an_index } },
+      .number = "MPI_LOCALRANKID",
+      .tasks = "MPI_LOCALNRANKS",
+      .once = "mpiexec -ppn 1",
+      .shows_all = 1,
+      .exchanges = 1 },
     { .name = "sbatch or salloc",
       .present = "SLURM_JOB_ID",
       .is_here = is_batch_script,
@@ -380,8 +403,7 @@ static const struct row rows[] = {
       .needs_nnodes = 1 }, /* the pods of many Jobs have nothing to do with each other */
     { .name = "PBS",
       .present = "PBS_NODEFILE",
-      .told = { [HOST_FILE] = { "PBS_NODEFILE", as_it_is },
-                [REMOTE_SHELL] = { "PBS_NODEFILE", pbs_tmrsh } } },
+      .told = { [HOST_FILE] = { "PBS_NODEFILE", as_it_is } } },
     { .name = "LSF",
       .present = "LSB_DJOB_HOSTFILE",
       .told = { [HOST_FILE] = { "LSB_DJOB_HOSTFILE", as_it_is },
@@ -390,33 +412,6 @@ static const struct row rows[] = {
       .present = "PE_HOSTFILE",
       .told = { [HOST_FILE] = { "PE_HOSTFILE", as_it_is },
                 [REMOTE_SHELL] = { "PE_HOSTFILE", qrsh } } },
-    { .name = "flux run",
-      .present = "FLUX_TASK_RANK",
-      .told = { [NODES] = { "FLUX_JOB_NNODES", a_count },
-                [NODE] = { "FLUX_TASK_RANK", an_index },
-                [RUN_ID] = { "FLUX_JOB_ID", as_it_is } },
-      .number = "FLUX_TASK_RANK",
-      .tasks = "FLUX_JOB_SIZE",
-      .all_nodes = "FLUX_JOB_NNODES",
-      .once = "flux run --tasks-per-node=1",
-      .exchanges = 1 },
-    { .name = "mpirun",
-      .present = "OMPI_COMM_WORLD_RANK",
-      .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", a_count },
-                [NODE] = { "OMPI_COMM_WORLD_RANK", an_index } },
-      .number = "OMPI_COMM_WORLD_LOCAL_RANK",
-      .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
-      .once = "mpirun -N 1",
-      .shows_all = 1,
-      .exchanges = 1 },
-    { .name = "mpiexec",
-      .present = "PMI_RANK",
-      .told = { [NODES] = { "PMI_SIZE", a_count }, [NODE] = { "PMI_RANK", an_index } },
-      .number = "MPI_LOCALRANKID",
-      .tasks = "MPI_LOCALNRANKS",
-      .once = "mpiexec -ppn 1",
-      .shows_all = 1,
-      .exchanges = 1 },
 };
 
 static const struct row *find_row(void)
@@ -663,7 +658,8 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
     int nodes;
 
     options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
-    if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID"))
+    if (!row || is_given(options, OPTION_STANDALONE)
+        || (variable("TORCHELASTIC_RUN_ID") && !variable("CT_HOSTS_NODE")))
         return OPTIONS_RUN;
     if (variable("CT_HOSTS_NODE"))
         read_host_of_job(&options->surroundings);

@@ -55,9 +55,9 @@ static int start_elsewhere(const struct options *options, char **words)
     if (!shows)
         return by_hosts ? remote_hosts(options) : remote_srun(options, words);
     if (by_hosts)
-        remote_hosts_print(stdout, options);
-    else
-        remote_srun_print(stdout, options, words);
+        return standard_output_close("ctrun", remote_hosts_print(stdout, options));
+    remote_srun_print(stdout, options, words);
+    putchar('\n');
     return standard_output_close("ctrun", 0);
 }
 

@@ -325,6 +325,8 @@ static int read_line(struct host_list *list, char *line, struct why *why)
     if (!*host)
         return 0;
     rest = host + item_length(host);
+    if (*rest == ',')
+        return value_wrong(why, "'%.100s': one host a line", host);
     if (*rest)
         *rest++ = 0;
     if (read_slots(rest, &slots, why) < 0 || host_list_parse(&one, host, why) < 0)

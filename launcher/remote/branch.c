@@ -47,7 +47,7 @@ static const char script[] =
 /* Batch systems' own commands give the words to execve(); ssh and its like to a shell. */
 static int takes_words(const char *command)
 {
-    static const char *const known[] = { "blaunch", "pbs_tmrsh", "qrsh", "srun" };
+    static const char *const known[] = { "blaunch", "qrsh", "srun" };
     const char *slash = strrchr(command, '/');
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -14,6 +14,7 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +32,13 @@
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/log.h"
 
-#define START_SECONDS 60       /* in which each host must have answered */
-#define ALONE_SECONDS 5        /* between the end of the first node and that of the last */
+#define START_SECONDS 60 /* in which each host must have answered */
+#define ALONE_SECONDS 5  /* between the end of the first node and that of the last */
+#define END_SECONDS 20   /* and twice --shutdown-timeout, in which nodes that stop have ended */
 #define INPUT_WINDOW (1 << 20) /* bytes that are under way and that no node's pipe took yet */
-#define LINE_WAITS_MS 200      /* a line without an end is shown after that */
+#define READER_SECONDS 600     /* more, where the reader of our output does not read */
+#define NO_NODE (-2)
+#define LINE_WAITS_MS 200 /* a line without an end is shown after that */
 
 struct node {
     enum {
@@ -54,12 +58,14 @@ struct hosts {
     struct branches branches;
     struct node *nodes;
     struct console consoles[2], *to[3];
-    struct event signals, input, lines, patience, alone, beat;
+    struct event signals, input, lines, patience, alone, beat, foreground;
     int signal_fd, port, code, ended;
     int stopped; /* the job was told to stop from here, for `code` */
     int ending;  /* a node has ended, or all were told to stop: the others are about to end */
     int answered;
+    int waited_for_reader;
     int early, early_code; /* the first node that ended with a failure, and how */
+    int input_node;        /* whose ranks get standard input; FRAME_ALL: all nodes; NO_NODE */
     int input_over;
 };
 
@@ -76,12 +82,31 @@ static void send_all(struct hosts *h, enum frame_type type, int node, int number
 /* All end within the time that workers have to stop. */
 static void begin_patience(struct hosts *h)
 {
-    const struct timeval time = { 2 * h->options->shutdown_timeout + 20, 0 };
+    const struct timeval time = { END_SECONDS + 2 * (time_t)h->options->shutdown_timeout, 0 };
 
     if (h->ending)
         return;
     h->ending = 1;
     event_add(&h->patience, &time);
+}
+
+static void node_ended(struct hosts *h, int node)
+{
+    if (h->nodes[node].state == NODE_ENDED)
+        return;
+    h->nodes[node].state = NODE_ENDED;
+    if (++h->ended == h->start.nodes)
+        event_base_loopbreak(h->base);
+    else
+        begin_patience(h);
+}
+
+/* Nothing was started there yet, and a relay that begins late gets the signal behind its start. */
+static void give_up_unreached(struct hosts *h)
+{
+    for (int node = 0; node < h->start.nodes; node++)
+        if (h->nodes[node].state == NODE_CALLED)
+            node_ended(h, node);
 }
 
 /* What is wrong can be seen here only, so no ctrun there would stop the others. */
@@ -92,18 +117,11 @@ static void stop_job(struct hosts *h, int code)
     h->stopped = 1;
     h->code = code;
     send_all(h, FRAME_SIGNAL, FRAME_ALL, SIGTERM);
+    give_up_unreached(h);
     begin_patience(h);
 }
 
 /* ---- Output ------------------------------------------------------------------------ */
-
-static void show(struct hosts *h, int to, const char *data, size_t size)
-{
-    console_add(h->to[to], data, size);
-    console_flush(h->to[to]);
-    if (console_full(h->to[to]))
-        branches_read(&h->branches, 0);
-}
 
 static void output_relieved(void *arg)
 {
@@ -111,6 +129,14 @@ static void output_relieved(void *arg)
 
     if (!console_full(h->to[1]) && !console_full(h->to[2]))
         branches_read(&h->branches, 1);
+}
+
+static void show(struct hosts *h, int to, const char *data, size_t size)
+{
+    console_add(h->to[to], data, size);
+    console_flush(h->to[to]);
+    if (console_full(h->to[to]))
+        branches_read(&h->branches, 0);
 }
 
 /* Lines of several hosts are not mixed. */
@@ -152,13 +178,9 @@ static void lines_waited(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Input ------------------------------------------------------------------------- */
 
-/* --stdin=0, as it is without the option, is node 0's; a rank whose node is not known here, or
- * all, is every node's. */
 static int gets_input(const struct hosts *h, int node)
 {
-    const struct stdin_to *to = &h->options->stdin_to;
-
-    return to->kind != STDIN_NONE && (node == 0 || to->kind == STDIN_ALL || to->rank > 0);
+    return h->input_node == FRAME_ALL || h->input_node == node;
 }
 
 static int64_t input_window(const struct hosts *h)
@@ -173,22 +195,26 @@ static int64_t input_window(const struct hosts *h)
 
 static void send_input(struct hosts *h, const char *data, size_t size)
 {
+    branches_send(&h->branches, &(struct frame){ FRAME_INPUT, h->input_node, 0, data, size });
     for (int node = 0; node < h->start.nodes; node++)
-        if (gets_input(h, node)) {
-            branches_send(&h->branches, &(struct frame){ FRAME_INPUT, node, 0, data, size });
+        if (gets_input(h, node))
             h->nodes[node].untaken += (int64_t)size;
-        }
 }
 
 /* In the background of a terminal reading would stop us. */
+static int is_in_background(void)
+{
+    return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != getpgrp();
+}
+
 static int may_read_input(void)
 {
-    return (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp())
-           && poll(&(struct pollfd){ STDIN_FILENO, POLLIN, 0 }, 1, 0) == 1;
+    return !is_in_background() && poll(&(struct pollfd){ STDIN_FILENO, POLLIN, 0 }, 1, 0) == 1;
 }
 
 static void pump_input(struct hosts *h)
 {
+    const struct timeval later = { 1, 0 };
     char data[1 << 16];
 
     while (!h->input_over && h->port && input_window(h) > 0 && may_read_input()) {
@@ -199,7 +225,11 @@ static void pump_input(struct hosts *h)
         h->input_over = got <= 0;
         send_input(h, data, got > 0 ? (size_t)got : 0);
     }
-    if (!h->input_over && h->port && input_window(h) > 0)
+    if (h->input_over || !h->port || input_window(h) <= 0)
+        return;
+    if (is_in_background())
+        event_add(&h->foreground, &later);
+    else
         event_add(&h->input, NULL); /* a file can't be watched, but was read at once */
 }
 
@@ -211,17 +241,6 @@ static void input_readable(evutil_socket_t fd, short what, void *arg)
 }
 
 /* ---- Nodes ------------------------------------------------------------------------- */
-
-static void node_ended(struct hosts *h, int node)
-{
-    if (h->nodes[node].state == NODE_ENDED)
-        return;
-    h->nodes[node].state = NODE_ENDED;
-    if (++h->ended == h->start.nodes)
-        event_base_loopbreak(h->base);
-    else
-        begin_patience(h);
-}
 
 /* began: its ctrun may have joined, so node 0 will notice. */
 static void node_lost(struct hosts *h, int node, int began, const char *why)
@@ -235,6 +254,13 @@ static void node_lost(struct hosts *h, int node, int began, const char *why)
         stop_job(h, 1);
 }
 
+/* All hosts answer, and node 0's port is known. */
+static void check_started(struct hosts *h)
+{
+    if (h->answered == h->start.nodes && h->port && !h->ending)
+        event_del(&h->patience);
+}
+
 static void node_started(struct hosts *h, int node, const char *version, size_t size)
 {
     char why[160];
@@ -242,8 +268,8 @@ static void node_started(struct hosts *h, int node, const char *version, size_t 
     if (h->nodes[node].state != NODE_CALLED)
         return;
     h->nodes[node].state = h->port ? NODE_LISTENED : NODE_STARTED;
-    if (++h->answered == h->start.nodes && !h->ending)
-        event_del(&h->patience);
+    h->answered++;
+    check_started(h);
     if (size == strlen(CT_VERSION) && !memcmp(version, CT_VERSION, size))
         return;
     snprintf(why, sizeof why,
@@ -264,8 +290,8 @@ static void node_0_listens(struct hosts *h, int port)
         if (!gets_input(h, node))
             send_all(h, FRAME_INPUT, node, 0);
     }
-    if (h->options->stdin_to.kind == STDIN_NONE)
-        h->input_over = 1;
+    h->input_over = h->input_node == NO_NODE;
+    check_started(h);
     pump_input(h);
 }
 
@@ -291,8 +317,12 @@ static void take_end(struct hosts *h, int node, int code)
 
     if (node == 0 && !h->stopped)
         h->code = code;
-    if (node == 0 && !h->port) /* it never bound its port, and said why */
-        stop_job(h, code);
+    if (node == 0 && !h->port) { /* it never bound its port */
+        if (code == 0)
+            log_line(LOG_ERROR, "host %s (node 0): its ctrun ended and was no node of this job",
+                     host_of(h, 0));
+        stop_job(h, code ? code : 1);
+    }
     if (code != 0 && !h->ending) {
         h->early = node;
         h->early_code = code;
@@ -321,7 +351,8 @@ static void from_branch(void *arg, struct branch *branch, const struct frame *fr
         take_output(h, node, frame->number == 2 ? 2 : 1, frame->data, frame->size);
         break;
     case FRAME_TAKEN:
-        h->nodes[node].untaken -= frame->number;
+        if (frame->number >= 0 && frame->number <= h->nodes[node].untaken)
+            h->nodes[node].untaken -= frame->number;
         pump_input(h);
         break;
     case FRAME_LOST:
@@ -360,9 +391,17 @@ static void signals_readable(evutil_socket_t fd, short what, void *arg)
     struct hosts *h = arg;
 
     (void)what;
-    while (read(fd, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD)
-            send_all(h, FRAME_SIGNAL, FRAME_ALL, (int)info.ssi_signo);
+    while (read(fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        send_all(h, FRAME_SIGNAL, FRAME_ALL, (int)info.ssi_signo);
+        if (!sigismember(&h->options->signals.set, (int)info.ssi_signo))
+            continue;
+        if (!h->stopped && h->answered < h->start.nodes)
+            h->code = 128 + (int)info.ssi_signo; /* node 0 may not have begun */
+        give_up_unreached(h);
+        begin_patience(h);
+    }
 }
 
 static void beat(evutil_socket_t fd, short what, void *arg)
@@ -376,10 +415,19 @@ static void beat(evutil_socket_t fd, short what, void *arg)
 static void patience_over(evutil_socket_t fd, short what, void *arg)
 {
     struct hosts *h = arg;
+    const struct timeval more = { READER_SECONDS, 0 };
     const int ends = h->ending;
 
     (void)fd;
     (void)what;
+    if (ends && !h->stopped && (console_full(h->to[1]) || console_full(h->to[2]))
+        && !h->waited_for_reader++) { /* its end may be behind output that is not read */
+        event_add(&h->patience, &more);
+        return;
+    }
+    if (!ends && h->answered == h->start.nodes)
+        log_line(LOG_ERROR, "host %s (node 0): its ctrun has not said its port within %d s",
+                 host_of(h, 0), START_SECONDS);
     for (int node = 0; node < h->start.nodes; node++) {
         if (h->nodes[node].state == NODE_ENDED || (!ends && h->nodes[node].state > NODE_CALLED))
             continue;
@@ -491,6 +539,19 @@ static char **variables_for_hosts(const struct options *options, const struct se
     return all;
 }
 
+/* Without "user@". */
+static const char *host_alone(const struct host_list *hosts, int node)
+{
+    const char *name = hosts->hosts[node].name, *at = strchr(name, '@');
+
+    return at ? at + 1 : name;
+}
+
+static int is_loopback(const char *host)
+{
+    return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+}
+
 /* What contradicts --hosts, which says all that about the nodes. */
 static int check_options(const struct options *options, const struct host_list *hosts)
 {
@@ -510,11 +571,44 @@ static int check_options(const struct options *options, const struct host_list *
         log_line(LOG_ERROR, "%s, but --hosts names %d", words, hosts->count);
         return -1;
     }
-    if (hosts->count > 1 && !options->master_addr && !strcmp(hosts->hosts[0].name, "localhost")) {
-        log_line(LOG_ERROR, "--hosts: the first host is localhost, where the others do not find "
-                            "it: give its name, or --master-addr");
+    if (hosts->count > 1 && !options->master_addr && is_loopback(host_alone(hosts, 0))) {
+        log_line(LOG_ERROR,
+                 "--hosts: the first host is %s, where the others do not find it: give its name, "
+                 "or --master-addr",
+                 host_alone(hosts, 0));
         return -1;
     }
+    return 0;
+}
+
+/* Of --stdin=RANK: the node on which it is.  -1: that can't be known here, and the error is logged.
+ */
+static int find_input_node(struct hosts *h)
+{
+    const struct options *options = h->options;
+    const struct stdin_to *to = &options->stdin_to;
+    const int is_given = options->settings[OPTION_NPROC_PER_NODE].from != FROM_DEFAULT;
+    int rank = to->rank;
+
+    h->input_node = to->kind == STDIN_ALL ? FRAME_ALL : to->kind == STDIN_NONE ? NO_NODE : 0;
+    if (to->kind != STDIN_RANK || rank == 0)
+        return 0;
+    if (is_given && options->nproc.kind != NPROC_NUMBER) {
+        log_line(LOG_ERROR,
+                 "--stdin=%d: how many workers each host has is known there only "
+                 "(--nproc-per-node=%s): rank 0, all or none can have it",
+                 rank, options->settings[OPTION_NPROC_PER_NODE].text);
+        return -1;
+    }
+    for (h->input_node = 0; h->input_node < h->start.nodes; h->input_node++) {
+        const int slots = h->start.hosts.hosts[h->input_node].slots;
+        const int workers = is_given ? options->nproc.number : slots ? slots : 1;
+
+        if (rank < workers)
+            return 0;
+        rank -= workers;
+    }
+    h->input_node = NO_NODE; /* ctrun says there that the job has no such rank */
     return 0;
 }
 
@@ -522,7 +616,6 @@ static int check_options(const struct options *options, const struct host_list *
 static int plan(struct hosts *h, const struct options *options)
 {
     static char path[4096], folder[4096], run_id[32];
-    const char *at;
     struct secret secret;
     struct why why;
     unsigned random = (unsigned)getpid();
@@ -550,10 +643,9 @@ static int plan(struct hosts *h, const struct options *options)
     if (getrandom(&random, sizeof random, 0) < 0)
         log_line(LOG_INFO, "no random number for the job's name: it is made of the pid");
     snprintf(run_id, sizeof run_id, "hosts-%08x", random);
-    at = strchr(h->start.hosts.hosts[0].name, '@');
     h->start.nodes = h->start.hosts.count;
     h->start.terminals = (isatty(STDOUT_FILENO) ? 1 : 0) | (isatty(STDERR_FILENO) ? 2 : 0);
-    h->start.head = (char *)(at ? at + 1 : h->start.hosts.hosts[0].name);
+    h->start.head = (char *)host_alone(&h->start.hosts, 0);
     h->start.run_id = run_id;
     h->start.folder = folder;
     program_own(path, sizeof path);
@@ -562,6 +654,8 @@ static int plan(struct hosts *h, const struct options *options)
     h->start.words = words_for_hosts(options);
     h->start.variables = variables_for_hosts(options, &secret);
     h->nodes = calloc((size_t)h->start.nodes, sizeof *h->nodes);
+    if (find_input_node(h) < 0)
+        return 2;
     if (h->start.words && h->start.variables && h->nodes)
         return 0;
     log_line(LOG_ERROR, "out of memory for %d hosts", h->start.nodes);
@@ -613,6 +707,7 @@ static int open_loop(struct hosts *h)
     evtimer_assign(&h->lines, h->base, lines_waited, h);
     evtimer_assign(&h->patience, h->base, patience_over, h);
     evtimer_assign(&h->alone, h->base, ended_alone, h);
+    evtimer_assign(&h->foreground, h->base, input_readable, h);
     event_add(&h->signals, NULL);
     event_assign(&h->beat, h->base, -1, EV_PERSIST, beat, h);
     event_add(&h->patience, &answer);
@@ -627,7 +722,8 @@ static int open_loop(struct hosts *h)
 int remote_hosts(const struct options *options)
 {
     struct hosts h = { .options = options };
-    const int patience = options->shutdown_timeout * 1000;
+    const int seconds = options->shutdown_timeout, most = INT_MAX / 1000;
+    const int patience = 1000 * (seconds < most ? seconds : most);
     int code = plan(&h, options);
 
     if (code == 0 && open_loop(&h) < 0)
@@ -650,17 +746,24 @@ int remote_hosts(const struct options *options)
     return code;
 }
 
-void remote_hosts_print(FILE *out, const struct options *options)
+int remote_hosts_print(FILE *out, const struct options *options)
 {
     struct hosts h = { .options = options };
+    int code = plan(&h, options);
     struct why why;
 
-    for (int i = 0; plan(&h, options) == 0 && i < h.start.nodes; i++) {
+    for (int i = 0; code == 0 && i < h.start.nodes; i++) {
         char **words = branch_command(&h.start, h.start.hosts.hosts[i].name, &why);
 
-        if (words)
+        if (words) {
             shell_print(out, words);
+            putc('\n', out);
+        } else {
+            log_line(LOG_ERROR, "%s", why.text);
+            code = 2;
+        }
         free(words);
     }
     hosts_close(&h);
+    return code;
 }

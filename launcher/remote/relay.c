@@ -121,10 +121,15 @@ static void output_event(struct bufferevent *stream, short what, void *arg)
 
 static void stop_waiting(evutil_socket_t fd, short what, void *arg)
 {
+    const struct timeval again = { LAST_OUTPUT_MS / 1000, LAST_OUTPUT_MS % 1000 * 1000 };
     struct relay *relay = arg;
 
     (void)fd;
     (void)what;
+    if (relay->up && evbuffer_get_length(bufferevent_get_output(relay->up)) > UP_LOW) {
+        event_add(&relay->give_up, &again); /* its pipes were not read for a while */
+        return;
+    }
     close_stream(&relay->output[1]);
     close_stream(&relay->output[2]);
     say_end(relay);
@@ -164,9 +169,11 @@ static void input_written(struct bufferevent *input, void *arg)
 /* The worker closed it, or there is none that reads. */
 static void input_event(struct bufferevent *input, short what, void *arg)
 {
-    (void)input;
+    struct relay *relay = arg;
+
     (void)what;
-    close_stream(&((struct relay *)arg)->input);
+    relay->input_ends = 1;
+    input_written(input, relay); /* what is left of it is dropped, so more may come */
 }
 
 static void port_readable(struct bufferevent *listens, void *arg)
@@ -425,6 +432,7 @@ static void connection_lost(struct relay *relay)
     event_del(&relay->silence);
     close_stream(&relay->down);
     close_stream(&relay->up);
+    relay_read(relay, 1);
     branches_close(&relay->branches);
     if (relay->pid > 0 && !relay->told_to_stop) {
         kill(relay->pid, SIGTERM);

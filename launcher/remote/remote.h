@@ -19,7 +19,7 @@ void remote_srun_print(FILE *out, const struct options *options, char **argv);
 /* --hosts or --hostfile: starts ctrun on these hosts, shows what they write, and returns the job's
  * exit code. */
 int remote_hosts(const struct options *options);
-void remote_hosts_print(FILE *out, const struct options *options);
+int remote_hosts_print(FILE *out, const struct options *options);
 
 /* This environment without what belongs to this host or login, NULL-ended, with room for so many
  * more; strings and list are for free().  NULL: out of memory. */

@@ -28,9 +28,10 @@ static int should_ask(const struct options *options)
 {
     const char *node = variable("SLURM_NODEID"), *job = variable("SLURM_JOB_ID");
 
-    return job && strspn(job, "0123456789") == strlen(job) && !variable("SLURM_JOB_END_TIME")
-           && !variable("TORCHELASTIC_RUN_ID") && !options->standalone && !options->explain
-           && !options->dry_run && (!node || !strcmp(node, "0")) && tool_is_there("squeue");
+    return !options->surroundings.is_host_of_job && job && strspn(job, "0123456789") == strlen(job)
+           && !variable("SLURM_JOB_END_TIME") && !variable("TORCHELASTIC_RUN_ID")
+           && !options->standalone && !options->explain && !options->dry_run
+           && (!node || !strcmp(node, "0")) && tool_is_there("squeue");
 }
 
 int remote_slurm_ask(const struct options *options)

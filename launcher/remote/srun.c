@@ -25,6 +25,7 @@
 #include "launcher/nodes/job_rendezvous.h"
 #include "launcher/util/shell_words.h"
 #include "launcher/workers/program.h"
+#include "launcher/workers/signals.h"
 #include "runtime/util/log.h"
 
 #define SRUN_WORDS 24
@@ -204,6 +205,9 @@ int remote_srun(const struct options *options, char **argv)
     sigemptyset(&watched);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(&watched, signals[i]);
+    if (signals_hangup_is_ignored()) /* nohup means it */
+        sigdelset(&watched, SIGHUP);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would not come */
     if (words && prepare_environment(options) == 0) {
         sigprocmask(SIG_BLOCK, &watched, &before);
         if ((srun = fork()) == 0)

@@ -5,14 +5,19 @@
  * descriptor by the event loop, so no handler exists and none is lost. */
 #include "launcher/workers/signals.h"
 
+int signals_hangup_is_ignored(void)
+{
+    struct sigaction action;
+
+    return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t signals_watched(const struct options *options)
 {
     static const int forwarded[] = { SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
     sigset_t set = options->signals.set;
-    struct sigaction action;
 
-    /* nohup means it. */
-    if (sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+    if (signals_hangup_is_ignored()) /* nohup means it */
         sigdelset(&set, SIGHUP);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaddset(&set, forwarded[i]);

@@ -16,4 +16,6 @@ void signals_block(const struct options *options);
 /* What our parent ignored and workers must not, which is all but nohup's SIGHUP. */
 void signals_ignored(sigset_t *ignored);
 
+int signals_hangup_is_ignored(void); /* ctrun was started by nohup */
+
 #endif

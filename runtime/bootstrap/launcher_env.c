@@ -229,6 +229,19 @@ static int all_on_this_node(const struct launcher *l, const struct identity *who
     return l->one_node && variable(l->one_node) && !strcmp(variable(l->one_node), "1");
 }
 
+/* A long value is cut, and its hash tells it from others: the end of Open MPI's is the pid. */
+static void print_short(char *text, size_t size, const char *value)
+{
+    unsigned hash = 2166136261u; /* FNV-1a */
+
+    for (const char *c = value; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    if (strlen(value) <= 30)
+        snprintf(text, size, "%s", value);
+    else
+        snprintf(text, size, "%.21s-%08x", value, hash);
+}
+
 static void name_socket(const struct launcher *l, struct identity *who)
 {
     char job[80] = "";
@@ -237,8 +250,8 @@ static void name_socket(const struct launcher *l, struct identity *who)
         if (variable(l->jobs[i])) {
             const size_t used = strlen(job);
 
-            snprintf(job + used, sizeof job - used, "%s%.30s", used ? "." : "",
-                     variable(l->jobs[i]));
+            snprintf(job + used, sizeof job - used, "%s", used ? "." : "");
+            print_short(job + strlen(job), sizeof job - strlen(job), variable(l->jobs[i]));
         }
     if (!*job)
         name_parent(job, sizeof job);

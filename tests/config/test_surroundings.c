@@ -334,7 +334,7 @@ static void node_files_are_host_files(void **state)
     gives("PBS_NODEFILE=/var/spool/pbs/aux/71.server PBS_JOBID=71.server", "", "1/0/-:0/none/1");
     assert_string_equal(options.hostfile, "/var/spool/pbs/aux/71.server");
     assert_string_equal(source(OPTION_HOSTFILE), "PBS_NODEFILE");
-    assert_string_equal(options.ssh, "pbs_tmrsh");
+    assert_string_equal(options.ssh, "ssh");
     gives("LSB_DJOB_HOSTFILE=/home/u/.lsbatch/71.hostfile LSB_JOBID=71 LSB_MCPU_HOSTS=a", "",
           "1/0/-:0/none/1");
     assert_string_equal(options.hostfile, "/home/u/.lsbatch/71.hostfile");
@@ -368,6 +368,10 @@ static void mpi_launchers_and_flux_number_the_nodes_but_name_no_host(void **stat
         refuses(two[i], "--master-port=4000", "do not say where node 0 is: add --master-addr=HOST");
         gives(two[i], "--nnodes=1", "1/0/-:0/none/1");
     }
+    gives("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=1 "
+          "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 PBS_NODEFILE=/n",
+          "", "2/1/-:0/none/1"); /* mpirun started it, in a batch job */
+    assert_int_equal(options.surroundings.srun_nodes, 0);
 }
 
 /* ---- Mistakes ---------------------------------------------------------------------- */

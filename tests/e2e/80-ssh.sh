@@ -46,6 +46,11 @@ rest: $(cksum </dev/null)"
 on_h0 --hosts=h1,h2 --stdin=all cksum <numbers
 expect "--stdin=all: each has all of it" is "$code $out" "0 $(cksum <numbers)
 $(cksum <numbers)"
+on_h0 --hosts=h1:2,h2:2 --stdin=2 sh -c 'sum=$(cksum); [ $RANK = 2 ] && echo $sum || echo "rest: $sum"' < <(seq 500000)
+expect "--stdin=2: only the host of that rank gets it" is "$code $(sort -u <<<"$out")" "0 $(seq 500000 | cksum)
+rest: $(cksum </dev/null)"
+on_h0 --hosts=h1,h2 --stdin=1 --nproc-per-node=cpu true </dev/null
+expect "where that is not known here it is refused" is "$code $(grep -c -- '--stdin=1: how many workers each host has is known there only' .err)" "2 1"
 on_h0 --hosts=h1,h2 --stdin=none cksum <numbers
 expect "--stdin=none: none has" is "$code $out" "0 $(cksum </dev/null)
 $(cksum </dev/null)"
@@ -54,6 +59,8 @@ expect "a rank that reads no further ends the job all the same" is "$code" 0
 on_h0 --hosts=h1,h2,h3 seq 1 20000 </dev/null
 expect "lines of several hosts are not mixed, and none is lost" is "$code $(sort -n .out | uniq -c | awk '{print $1}' | sort -u) $(wc -l <.out)" "0 3 60000"
 out=
+timeout 60 ${on[0]} "$CTRUN" --hosts=h1,h2 seq 1 300000 </dev/null 2>.err | (sleep 3; wc -l) >.slow
+expect "a reader that is slow gets all" is "$(cat .slow) $(cat .err)" "600000 "
 on_h0 --hosts=h1,h2 sh -c 'printf "no end"; echo err >&2' </dev/null
 expect "a last line without an end, and standard error" is "$code $out $(sort -u .err)" "0 no endno end err"
 
@@ -79,6 +86,8 @@ for words in --standalone --node-rank=1 --rdzv-backend=c10d --nnodes=3; do
 done
 on_h0 --hosts=localhost,h1 true </dev/null
 expect "localhost is not where others find node 0" has "$code $err" "2 ctrun: --hosts: the first host is localhost"
+on_h0 --hosts=h1,h2:2 --dry-run true </dev/null
+expect "--dry-run prints a command for each host" is "$code $(grep -c 'ssh .* h[12] .*exec sh -c' .out)" "0 2"
 on_h0 --hosts=h1,h2:x true </dev/null
 expect "a slip of the fingers is named" has "$code $err" "2 ctrun: --hosts: 'h2:x': 'x' is no number of workers"
 printf '#!/bin/sh\necho welcome\nexec %s "$@"\n' "$ssh" >noisy.sh

@@ -46,12 +46,19 @@ static void without_variables_a_process_is_alone(void **state)
 static void ranks_of_one_node_meet_on_a_socket_named_by_the_job(void **state)
 {
     struct identity who;
+    char other[sizeof who.socket];
 
     (void)state;
     environment("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 "
                 "OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=77");
     EXPECT_OK(identity_read(NULL, &who));
     EXPECT(!strcmp(who.launcher, "mpirun") && who.rank == 1 && strstr(who.socket, "-77"));
+    setenv("PMIX_NAMESPACE", "prterun-ip-172-31-100-200-4102@1", 1); /* host, pid, number */
+    EXPECT_OK(identity_read(NULL, &who));
+    snprintf(other, sizeof other, "%s", who.socket);
+    setenv("PMIX_NAMESPACE", "prterun-ip-172-31-100-200-4103@1", 1);
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(strcmp(other, who.socket) != 0);
     environment(
         "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=3 SLURM_JOB_ID=9 SLURM_STEP_NUM_NODES=1");
     EXPECT_OK(identity_read(NULL, &who));
