@@ -109,12 +109,9 @@ static int run(const struct options *options)
 int main(int argc, char **argv)
 {
     struct options options;
-    char error[1024], **words = calloc((size_t)argc + 1, sizeof *words);
+    char error[1024], **words;
     int code = 2;
 
-    if (!words)
-        return 1;
-    memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves those of argv */
     fill_standard_descriptors();
     log_setup("ctrun", LOG_WARN);
     if (log_check() != CT_OK) {
@@ -123,6 +120,9 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && !strcmp(argv[1], NODE_WORD))
         return remote_node();
+    if (!(words = calloc((size_t)argc + 1, sizeof *words)))
+        return refuse("out of memory");
+    memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves those of argv */
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:
         if ((code = start_elsewhere(&options, words)) < 0)

@@ -8,8 +8,7 @@ unset CT_DEADLINE CT_DEADLINE_MARGIN
 slurm SchedulerParameters=batch_sched_delay=0,sched_min_interval=0 || { echo "skipped: a Slurm needs slurm-wlm, munge and root"; exit 77; }
 login=${on[0]} two="-N2 --ntasks-per-node=2"
 PATH=$CT_BUILD/bin:$PATH
-cc "$CT_SOURCE/examples/hello.c" -I"$CT_SOURCE/include" -L"$CT_BUILD/lib" -lct -Wl,-rpath,"$CT_BUILD/lib" -o hello || exit 1
-cp "$CT_BUILD/bin/stop" . # as the page has it
+cp "$CT_BUILD/bin/hello" "$CT_BUILD/bin/stop" . # as the page has it
 
 # on_login WORDS...: as run, where users log in.  An srun without -t there has no end.
 on_login() {

@@ -36,14 +36,21 @@ Host *
 EOF
     for ((i = 0; i < $1; i++)); do echo "h$i,10.77.0.$((i + 1)) $(cut -d' ' -f1,2 "$dir/host.pub")"; done >"$dir/known"
     for ((i = 0; i < $1; i++)); do
-        setpriv --pdeathsig KILL ${on[$i]} "$sshd" -D -f "$dir/sshd_config" -E "$dir/log" &
+        setpriv --pdeathsig KILL ${on[$i]} "$sshd" -D -f "$dir/sshd_config" -E "$dir/log" </dev/null >/dev/null 2>&1 &
         sshd_pids+=($!)
     done
     ssh="ssh -F $dir/config"
     for ((i = 0; i < $1; i++)); do within 20 ${on[$i]} $ssh h$i true 2>/dev/null || return; done
 }
 
+# A session whose client's network is gone would wait for it, so whatever is left in the hosts' networks is ended.
 no_sshds() {
+    local i networks=
+    for ((i = 0; i < ${#on[@]}; i++)); do networks+=" $(${on[$i]} readlink /proc/self/ns/net) "; done
+    find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/net' -printf '%p %l\n' 2>/dev/null | while read -r path network; do
+        [[ $networks != *" $network "* ]] || echo "$path" | cut -d/ -f3
+    done >"$work/.inside"
+    kill -KILL $(cat "$work/.inside") 2>/dev/null
     [ ${#sshd_pids[@]} -eq 0 ] || kill -KILL "${sshd_pids[@]}" 2>/dev/null
     wait "${sshd_pids[@]}" 2>/dev/null
     sshd_pids=()
