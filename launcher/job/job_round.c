@@ -17,6 +17,8 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
+#define ALIVE_MS 1000 /* as often as other nodes expect a heartbeat */
+
 /* ---- What failed, and what follows -------------------------------------- */
 
 struct failed_round job_failed_round(struct job *job, struct worker *first_failed)
@@ -197,6 +199,7 @@ static int give_pmi(struct job *job, struct round *round, int local_rank)
 /* 0 also if a signal is pending before all have started: the event loop takes it. */
 static int start_workers(struct job *job)
 {
+    int64_t spoke = clock_ms();
     struct worker_env env;
     struct round round;
     int code = 0;
@@ -232,6 +235,10 @@ static int start_workers(struct job *job)
         control_host_started(&job->control, i, job->workers[i].pid);
         events_worker_started(&job->events, &job->workers[i]);
         job->running++;
+        if (clock_ms() - spoke > ALIVE_MS) { /* a thousand workers on a busy host take many s */
+            job->nodes->ops->alive(job->nodes);
+            spoke = clock_ms();
+        }
     }
     if (job->running == job->size && job->options->report != REPORT_NOT)
         place_report(job->options->report, job->workers, &env);

@@ -345,6 +345,16 @@ static void agent_ended(struct nodes *nodes, const struct round_end *end)
     }
 }
 
+static void agent_alive(struct nodes *nodes)
+{
+    struct agent *a = (struct agent *)nodes;
+
+    if (a->link.fd < 0)
+        return;
+    node_link_print(&a->link, NODE_BEAT, "%s", "");
+    node_link_flush(&a->link);
+}
+
 static void agent_destroy(struct nodes *nodes)
 {
     struct agent *a = (struct agent *)nodes;
@@ -364,6 +374,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .ask_stop = agent_ask_stop,
                                             .fence = agent_fence,
                                             .ended = agent_ended,
+                                            .alive = agent_alive,
                                             .destroy = agent_destroy };
 
 struct nodes *nodes_agent(struct event_base *base, struct job_rendezvous *meet,

@@ -357,6 +357,17 @@ static void on_beat(void *arg)
     }
 }
 
+static void own_alive(struct nodes *nodes)
+{
+    struct coordinator *c = of(nodes);
+
+    for (int i = 0; i < c->count; i++)
+        if (c->members[i]->agent) {
+            store_agent_send(c->members[i]->agent, NODE_BEAT, "", 0);
+            store_agent_flush(c->members[i]->agent);
+        }
+}
+
 /* ---- From begin to end -------------------------------------------------------- */
 
 static void coordinator_start(struct nodes *nodes)
@@ -391,6 +402,7 @@ static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
                                                   .ask_stop = own_ask_stop,
                                                   .fence = own_fence,
                                                   .ended = own_ended,
+                                                  .alive = own_alive,
                                                   .destroy = coordinator_destroy };
 
 /* Without workers it takes part in each round from the outside: it has ended from the start. */

@@ -82,6 +82,8 @@ struct nodes_ops {
     /* All ranks of this node are in PMI's barrier, and this is what they have put. */
     void (*fence)(struct nodes *nodes, const char *puts, size_t bytes);
     void (*ended)(struct nodes *nodes, const struct round_end *end); /* its last worker has */
+    /* The event loop does not run for a while: the others get the heartbeat that is due. */
+    void (*alive)(struct nodes *nodes);
     void (*destroy)(struct nodes *nodes);
 };
 

@@ -17,7 +17,7 @@ static void *notes[2];
 static const struct store_agent_hooks *coordinator_hooks;
 static struct nodes *nodes;
 static struct plan last_plan;
-static int rounds, stops, ends, last_code, told_over, closed, least;
+static int rounds, stops, ends, last_code, told_over, closed, least, beats;
 static char refused[NODE_TEXT], waiting[NODE_TEXT];
 
 static struct store_agent *agent(int i)
@@ -39,6 +39,7 @@ void store_agent_send(struct store_agent *to, int type, const void *data, size_t
 {
     (void)to;
     told_over += type == NODE_OVER;
+    beats += type == NODE_BEAT;
     if (type == NODE_REFUSED || type == NODE_WAITING)
         node_text(type == NODE_REFUSED ? refused : waiting, NODE_TEXT, data, bytes);
 }
@@ -279,6 +280,20 @@ static void a_node_whose_words_can_not_be_read_is_closed(void **state)
     event_base_free(base);
 }
 
+/* While it starts a thousand workers its event loop stands still. */
+static void agents_get_a_heartbeat_from_one_that_is_busy(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    begin_round(base, 2);
+    beats = 0;
+    nodes->ops->alive(nodes);
+    assert_int_equal(beats, 1);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
 static void a_node_of_another_version_is_told_both(void **state)
 {
     struct event_base *base = event_base_new();
@@ -386,6 +401,7 @@ static void a_coordinator_without_workers_survives_the_node_of_rank_0(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agents_get_a_heartbeat_from_one_that_is_busy),
         cmocka_unit_test(a_node_of_another_version_is_told_both),
         cmocka_unit_test(a_node_that_was_lost_has_no_place_in_a_fixed_job),
         cmocka_unit_test(the_nodes_that_wait_are_told_for_what),
