@@ -122,7 +122,7 @@ static void check(const struct options *o)
     char source[300], name[64];
 
     holds(o->program && o->program[0]);
-    holds(o->nproc.kind != NPROC_NUMBER || o->nproc.number > 0);
+    holds(o->nproc.kind != NPROC_NUMBER || o->nproc.number >= 0); /* 0: it serves a job */
     holds(o->nnodes.min >= 1 && o->nnodes.max >= o->nnodes.min);
     holds(o->master_port >= 0 && o->master_port <= 65535 && o->node_rank >= 0);
     holds(o->max_restarts.most >= 0 && o->shutdown_timeout >= 0 && o->monitor_interval > 0);
