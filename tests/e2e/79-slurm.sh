@@ -118,9 +118,12 @@ chmod +x stop
 id=$($login sbatch --parsable -o job.out -e job.err page.2)
 within 30 says "from step" && sleep 1 # all ranks have called ct_should_stop()
 $login scancel --signal=TERM "$id"
-hurry() { # else it begins two minutes later; as long as the first run is not quite over, Slurm forgets what it is told
-    says "run 1" || { $login scontrol update jobid="$id" StartTime=now 2>/dev/null; sleep 0.5; false; }
-}
+# It begins two minutes later unless it is hurried: not before the first run is quite over, which would be forgotten, nor
+# within the same second or two, when Slurm takes the second run for the one that it has just ended.
+requeued() { $login scontrol show job "$id" | tr '\n' ' ' | grep -q 'JobState=PENDING.* Restarts=1'; }
+hurry() { says "run 1" || { $login scontrol update jobid="$id" StartTime=now 2>/dev/null; sleep 0.5; false; }; }
+within 30 requeued
+sleep 3
 within 60 hurry
 within 60 says "done at"
 result
