@@ -250,6 +250,9 @@ static void branch_readable(struct bufferevent *link, void *arg)
 static void branch_event(struct bufferevent *link, short what, void *arg)
 {
     (void)link;
+    /* What it has sent is read before its end is seen; only that it takes no more is known here. */
+    if (what & BEV_EVENT_WRITING)
+        return;
     if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
         branch_end(arg, NULL);
 }
