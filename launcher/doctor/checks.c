@@ -7,18 +7,14 @@
  * those of a login shell. */
 #include "launcher/doctor/checks.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <sys/utsname.h>
@@ -31,6 +27,7 @@
 #include "launcher/workers/limits.h"
 #include "launcher/workers/program.h"
 #include "runtime/net/fd_passing.h"
+#include "runtime/net/interface.h"
 #include "runtime/net/libssl.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/shared_secret.h"
@@ -426,14 +423,8 @@ static int wrong_secret(const struct asked *asked, char *text, size_t size)
 
 static int wrong_loopback(const struct asked *asked, char *text, size_t size)
 {
-    struct ifreq request = { .ifr_name = "lo" };
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const int known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
-
     (void)asked;
-    if (fd >= 0)
-        close(fd);
-    if (known && request.ifr_flags & IFF_UP)
+    if (!interface_loopback_is_down())
         return FINE;
     snprintf(text, size, "the loopback interface is down; ctrun starts no worker then");
     return WRONG;

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <resolv.h>
 #include <signal.h>
@@ -18,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/bootstrap/launcher_exchange.h"
+#include "runtime/exchange/launcher_exchange.h"
+#include "runtime/net/interface.h"
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
@@ -271,18 +270,6 @@ static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct op
     return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }
 
-/* bind() and listen() succeed all the same, and the ranks would try to connect for 30 minutes. */
-static int loopback_is_down(void)
-{
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq loopback = { .ifr_name = "lo" };
-    const int known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &loopback) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return known && !(loopback.ifr_flags & IFF_UP);
-}
-
 /* Where name servers are silent, glibc tries each for 5 s twice, and so with each domain of a pod's
  * four.  ctrun takes no signal meanwhile, and looks the name up again anyway. */
 static void look_up_quickly(void)
@@ -324,7 +311,8 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     plan(meet, options, meeting);
     if (meeting->kind != MEET_ALONE)
         look_up_quickly();
-    if (is_this_host_only(meet->address) && loopback_is_down()) {
+    /* Else all would seem well, and the ranks would try to connect for 30 minutes. */
+    if (is_this_host_only(meet->address) && interface_loopback_is_down()) {
         log_line(LOG_ERROR, "%s: the loopback interface is down (ip link set lo up)",
                  meet->address);
         return 1;

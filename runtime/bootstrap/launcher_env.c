@@ -15,7 +15,7 @@
 
 #include "config/values/host_list.h"
 #include "config/values/slurm.h"
-#include "runtime/bootstrap/launcher_exchange.h"
+#include "runtime/exchange/launcher_exchange.h"
 
 struct launcher {
     const char *name;

@@ -11,17 +11,6 @@
 #include "runtime/net/socket.h"
 #include "runtime/store/tcp_store.h"
 
-/* The variable that names the interface; NULL: none is set. */
-static const char *interface_variable(void)
-{
-    static const char *const variables[] = { "CT_INTERFACE", "GLOO_SOCKET_IFNAME" };
-
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        if (getenv(variables[i]) && *getenv(variables[i]))
-            return variables[i];
-    return NULL;
-}
-
 static int is_loopback(const char *address)
 {
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1");
@@ -62,12 +51,4 @@ ct_status own_address(ct_store *store, int one_host, char *address, size_t size)
         return interface_outward(address, size);
     snprintf(address, size, "127.0.0.1");
     return CT_OK;
-}
-
-ct_status own_addresses(char *list, size_t size)
-{
-    const char *variable = interface_variable();
-
-    return variable ? interface_address(variable, getenv(variable), list, size)
-                    : interface_all_outward(list, size);
 }

@@ -13,8 +13,4 @@
  * CT_INTERFACE (or GLOO_SOCKET_IFNAME) names another interface. */
 ct_status own_address(ct_store *store, int one_host, char *address, size_t size);
 
-/* Those of all interfaces that lead out of this host, "10.0.0.1,192.168.1.1", the default route's
- * first; with CT_INTERFACE that one alone. */
-ct_status own_addresses(char *list, size_t size);
-
 #endif

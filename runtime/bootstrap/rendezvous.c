@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/bootstrap/launcher_exchange.h"
+#include "runtime/exchange/launcher_exchange.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/server_thread.h"
 #include "runtime/store/tcp_store.h"

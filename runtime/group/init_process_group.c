@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/bootstrap/launcher_exchange.h"
+#include "runtime/exchange/launcher_exchange.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/bootstrap/variables.h"
 #include "runtime/group/group_extension.h"

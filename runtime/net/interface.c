@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -149,6 +150,16 @@ static ct_status chosen_interface(const struct ifaddrs *all, const char *variabl
         value, names);
 }
 
+const char *interface_variable(void)
+{
+    static const char *const variables[] = { "CT_INTERFACE", "GLOO_SOCKET_IFNAME" };
+
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (getenv(variables[i]) && *getenv(variables[i]))
+            return variables[i];
+    return NULL;
+}
+
 ct_status interface_address(const char *what, const char *value, char *text, size_t size)
 {
     struct ifaddrs *all;
@@ -173,10 +184,13 @@ ct_status interface_outward(char *text, size_t size)
     return status;
 }
 
-ct_status interface_all_outward(char *list, size_t size)
+ct_status interface_addresses(char *list, size_t size)
 {
+    const char *variable = interface_variable();
     struct ifaddrs *all;
 
+    if (variable)
+        return interface_address(variable, getenv(variable), list, size);
     if (getifaddrs(&all) < 0)
         return ct_fail(CT_ERR_SYSTEM, "getifaddrs: %s", strerror(errno));
     *list = 0;
@@ -184,6 +198,17 @@ ct_status interface_all_outward(char *list, size_t size)
         add_addresses(all, preferred, list, size);
     freeifaddrs(all);
     return *list ? CT_OK : ct_fail(CT_ERR_SYSTEM, "%s", no_outward);
+}
+
+int interface_loopback_is_down(void)
+{
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq loopback = { .ifr_name = "lo" };
+    const int known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &loopback) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return known && !(loopback.ifr_flags & IFF_UP);
 }
 
 /* ---- Speed ---------------------------------------------------------------------- */

@@ -24,9 +24,16 @@ uint32_t interface_speed(const char *address);
 /* The same as interface_address(), of the default route's interface, or of the first one that leads
  * out of this host. */
 ct_status interface_outward(char *text, size_t size);
-/* Of all that lead out of this host, with commas between them, in the order in which
- * interface_outward() prefers them; without those to containers and the like, if there are others.
- */
-ct_status interface_all_outward(char *list, size_t size);
+/* Those of all interfaces that lead out of this host, with commas between them, in the order in
+ * which interface_outward() prefers them; without those to containers and the like, if there are
+ * others.  With interface_variable() the one that it names. */
+ct_status interface_addresses(char *list, size_t size);
+
+/* CT_INTERFACE or GLOO_SOCKET_IFNAME, which name the interface that the user wants; NULL: neither
+ * is set. */
+const char *interface_variable(void);
+
+/* 1: bind() and connect() to 127.0.0.1 fail, or succeed and nothing passes. */
+int interface_loopback_is_down(void);
 
 #endif

@@ -21,7 +21,7 @@
  * the user's (CT_STORE_SECRET) is used instead, if there is one.
  *
  * The exchange can be made once in a process (PMI-1), so a later init meets at the same port. */
-#include "runtime/bootstrap/launcher_exchange.h"
+#include "runtime/exchange/launcher_exchange.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -31,10 +31,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/bootstrap/mpi_exchange.h"
-#include "runtime/bootstrap/own_address.h"
-#include "runtime/bootstrap/pmi_exchange.h"
-#include "runtime/bootstrap/pmix_exchange.h"
+#include "runtime/exchange/mpi_exchange.h"
+#include "runtime/exchange/pmi_exchange.h"
+#include "runtime/exchange/pmix_exchange.h"
+#include "runtime/net/interface.h"
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 
@@ -75,7 +75,7 @@ static ct_status offer(struct launcher_meeting *m, char text[TEXT])
     if (status == CT_OK && !has_own)
         status = secret_make(&m->secret);
     if (status == CT_OK)
-        status = own_addresses(addresses, sizeof addresses);
+        status = interface_addresses(addresses, sizeof addresses);
     if (status == CT_OK)
         status = socket_listen(NULL, 0, &m->listener);
     if (status != CT_OK)

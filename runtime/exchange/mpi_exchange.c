@@ -5,7 +5,7 @@
  * MPIs that hydra starts (MPICH, Intel MPI, MVAPICH) have the binary interface of MPICH, whose
  * handles and types are numbers that stand here; so no MPI is needed to build libct.  The
  * broadcast is one that does not block, for the deadline's sake. */
-#include "runtime/bootstrap/mpi_exchange.h"
+#include "runtime/exchange/mpi_exchange.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -50,7 +50,7 @@ static void *find_function(const char *name)
 
     if (!function && dl_iterate_phdr(find_library, &library)) {
         function = dlsym(library, name);
-        dlclose(library); /* it stays as long as whoever loaded it wants */
+        dlclose(library); /* its own user keeps it loaded */
     }
     return function;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pmi_exchange.h - a text from rank 0 to all ranks of a launcher that speaks PMI-1 (hydra: MPICH,
  * Intel MPI, MVAPICH). */
-#ifndef RUNTIME_BOOTSTRAP_PMI_EXCHANGE_H
-#define RUNTIME_BOOTSTRAP_PMI_EXCHANGE_H
+#ifndef RUNTIME_EXCHANGE_PMI_EXCHANGE_H
+#define RUNTIME_EXCHANGE_PMI_EXCHANGE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launcher_exchange.h - how the ranks of mpirun or mpiexec on several hosts find rank 0's store,
  * where no MASTER_ADDR is set. */
-#ifndef RUNTIME_BOOTSTRAP_LAUNCHER_EXCHANGE_H
-#define RUNTIME_BOOTSTRAP_LAUNCHER_EXCHANGE_H
+#ifndef RUNTIME_EXCHANGE_LAUNCHER_EXCHANGE_H
+#define RUNTIME_EXCHANGE_LAUNCHER_EXCHANGE_H
 
 #include "runtime/store/server/shared_secret.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpi_exchange.h - a text from rank 0 to all ranks through the MPI that the program itself uses. */
-#ifndef RUNTIME_BOOTSTRAP_MPI_EXCHANGE_H
-#define RUNTIME_BOOTSTRAP_MPI_EXCHANGE_H
+#ifndef RUNTIME_EXCHANGE_MPI_EXCHANGE_H
+#define RUNTIME_EXCHANGE_MPI_EXCHANGE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
  * The library must be the one that an MPI of this process has or will load under the same name, and
  * it should be the launcher's: it is looked up among what this process has loaded, then in what its
  * ancestors have, then by the loader's rules. */
-#include "runtime/bootstrap/pmix_exchange.h"
+#include "runtime/exchange/pmix_exchange.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

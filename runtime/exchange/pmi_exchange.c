@@ -7,7 +7,7 @@
  * matter, and the survivors may go on.  So an MPI in this process, which needs the connection for
  * itself, must not be there (launcher_exchange.c).  The descriptor stays open, so that an
  * MPI_Init() that comes too late does not write to what else would get its number. */
-#include "runtime/bootstrap/pmi_exchange.h"
+#include "runtime/exchange/pmi_exchange.h"
 
 #include <stdio.h>
 #include <stdlib.h>

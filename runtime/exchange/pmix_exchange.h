@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pmix_exchange.h - a text from rank 0 to all ranks of a launcher that offers PMIx (Open MPI's
  * mpirun, srun --mpi=pmix). */
-#ifndef RUNTIME_BOOTSTRAP_PMIX_EXCHANGE_H
-#define RUNTIME_BOOTSTRAP_PMIX_EXCHANGE_H
+#ifndef RUNTIME_EXCHANGE_PMIX_EXCHANGE_H
+#define RUNTIME_EXCHANGE_PMIX_EXCHANGE_H
 
 #include <stddef.h>
 #include <stdint.h>
