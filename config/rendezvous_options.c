@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STATIC_PORT 29500 /* torchrun's */
-#define C10D_PORT 29400
-
 static enum outcome bad_endpoint(char *error, size_t size, const struct why *why)
 {
     snprintf(error, size, "--rdzv-endpoint: %s", why->text);

@@ -5,6 +5,9 @@
 
 #include "config/options.h"
 
+#define STATIC_PORT 29500 /* torchrun's, of a fixed job */
+#define C10D_PORT 29400   /* and of an elastic one */
+
 struct meeting {
     enum {
         MEET_ALONE,  /* one node, any free port, a name of its own */

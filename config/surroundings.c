@@ -10,7 +10,8 @@
  * In Slurm each node has as many workers as the job has tasks there.  Where that is one, or was not
  * said, it has as many as it has GPUs.
  *
- * A ctrun that a worker started (TORCHELASTIC_RUN_ID) is a job of its own: nothing is read. */
+ * A ctrun that `ctrun --hosts` started on a host knows all that from CT_HOSTS_NODE.  One that a
+ * worker started (TORCHELASTIC_RUN_ID) is a job of its own: nothing is read. */
 #include "config/surroundings.h"
 
 #include <arpa/inet.h>
@@ -23,19 +24,27 @@
 #include <unistd.h>
 
 #include "config/values/host_list.h"
+#include "config/values/hosts_node.h"
 #include "config/values/slurm.h"
 
 /* From a variable's value to an option's.  -1: it says nothing that can be used.  Of nodes, this
  * node and node 0's host that is an error, of the others the option keeps its default. */
 typedef int reader(const char *value, char *text, size_t size);
 
-/* What a row may tell, and the option that gets it. */
-enum told { NODES, NODE, HEAD, PORT, RUN_ID, WORKERS, HOST_FILE, REMOTE_SHELL, TOLD };
+/* What a row may say. */
+enum fact { NODES, NODE, HEAD, PORT, RUN_ID, WORKERS, HOST_FILE, REMOTE_SHELL, FACTS };
 
-static const enum option option_of[TOLD] = { OPTION_NNODES,      OPTION_NODE_RANK,
-                                             OPTION_MASTER_ADDR, OPTION_MASTER_PORT,
-                                             OPTION_RDZV_ID,     OPTION_NPROC_PER_NODE,
-                                             OPTION_HOSTFILE,    OPTION_SSH };
+static const struct {
+    enum option option;  /* that gets it */
+    const char *meaning; /* for the error where it is missing; NULL: the option has its default */
+} facts[FACTS] = { [NODES] = { OPTION_NNODES, "the number of nodes" },
+                   [NODE] = { OPTION_NODE_RANK, "this node's number" },
+                   [HEAD] = { OPTION_MASTER_ADDR, NULL },
+                   [PORT] = { OPTION_MASTER_PORT, NULL },
+                   [RUN_ID] = { OPTION_RDZV_ID, NULL },
+                   [WORKERS] = { OPTION_NPROC_PER_NODE, NULL },
+                   [HOST_FILE] = { OPTION_HOSTFILE, NULL },
+                   [REMOTE_SHELL] = { OPTION_SSH, NULL } };
 
 struct row {
     const char *name;     /* for messages: what started this process */
@@ -44,7 +53,7 @@ struct row {
     struct {
         const char *variable;
         reader *read;
-    } told[TOLD];
+    } says[FACTS];
     const char *gpus;   /* the variable that says how many workers, where WORKERS does not */
     const char *number; /* the variable that numbers the ctruns it started */
     const char *tasks,
@@ -54,10 +63,6 @@ struct row {
     int shows_all;    /* its output is that of all nodes */
     int exchanges;    /* by PMIx or PMI the nodes find node 0 */
     int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
-};
-
-static const char *const meaning[TOLD] = {
-    [NODES] = "the number of nodes", [NODE] = "this node's number"
 };
 
 static const char *variable(const char *name)
@@ -132,62 +137,9 @@ static int tasks_here(const char *value, char *text, size_t size)
 }
 
 /* In a job that did not say how many tasks it has, Slurm counts processors. */
-static int tasks_if_asked(const char *value, char *text, size_t size)
+static int tasks_if_said(const char *value, char *text, size_t size)
 {
     return variable("SLURM_NTASKS") ? tasks_here(value, text, size) : -1;
-}
-
-/* A word of CT_HOSTS_NODE, which start_ctrun() of launcher/remote/relay.c writes: "nodes node head
- * port workers id port-descriptor terminals".  One that begins with "-" is not said. */
-static int word(const char *value, int index, char *text, size_t size)
-{
-    for (; index > 0 && *value; index--)
-        value += strcspn(value, " "), value += *value == ' ';
-    return snprintf(text, size, "%.*s", (int)strcspn(value, " "), value) > 0 && *text != '-' ? 0
-                                                                                             : -1;
-}
-
-static int word_nodes(const char *value, char *text, size_t size)
-{
-    return word(value, 0, text, size);
-}
-
-static int word_node(const char *value, char *text, size_t size)
-{
-    return word(value, 1, text, size);
-}
-
-static int word_head(const char *value, char *text, size_t size)
-{
-    return word(value, 2, text, size);
-}
-
-static int word_port(const char *value, char *text, size_t size)
-{
-    return word(value, 3, text, size);
-}
-
-static int word_workers(const char *value, char *text, size_t size)
-{
-    return word(value, 4, text, size);
-}
-
-static int word_run_id(const char *value, char *text, size_t size)
-{
-    return word(value, 5, text, size);
-}
-
-/* Beside the options: where node 0 says its port, and what the user's terminal is. */
-static void read_host_of_job(struct surroundings *s)
-{
-    const char *value = variable("CT_HOSTS_NODE");
-    char text[16];
-
-    s->is_host_of_job = 1;
-    if (word(value, 6, text, sizeof text) == 0)
-        s->port_fd = atoi(text);
-    if (word(value, 7, text, sizeof text) == 0)
-        s->terminals = atoi(text);
 }
 
 /* AWS Batch numbers nodes from 0, but the main one, which the others know, may be another. */
@@ -202,7 +154,7 @@ static int aws_node(const char *value, char *text, size_t size)
     return 0;
 }
 
-/* The main node is not told its own address: it is that of its first interface. */
+/* The main node has no variable with its own address: it is that of its first interface. */
 static int aws_own_address(const char *value, char *text, size_t size)
 {
     struct ifaddrs *all = NULL;
@@ -306,18 +258,9 @@ static int is_pytorchjob(void)
 /* What started this very process stands before the batch job that it is in; mpiexec behind srun,
  * which may offer PMI, too. */
 static const struct row rows[] = {
-    { .name = "ctrun --hosts",
-      .present = "CT_HOSTS_NODE",
-      .told = { [NODES] = { "CT_HOSTS_NODE", word_nodes },
-                [NODE] = { "CT_HOSTS_NODE", word_node },
-                [HEAD] = { "CT_HOSTS_NODE", word_head },
-                [PORT] = { "CT_HOSTS_NODE", word_port },
-                [WORKERS] = { "CT_HOSTS_NODE", word_workers },
-                [RUN_ID] = { "CT_HOSTS_NODE", word_run_id } },
-      .shows_all = 1 },
     { .name = "mpirun",
       .present = "OMPI_COMM_WORLD_RANK",
-      .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", a_count },
+      .says = { [NODES] = { "OMPI_COMM_WORLD_SIZE", a_count },
                 [NODE] = { "OMPI_COMM_WORLD_RANK", an_index } },
       .number = "OMPI_COMM_WORLD_LOCAL_RANK",
       .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -326,7 +269,7 @@ static const struct row rows[] = {
       .exchanges = 1 },
     { .name = "flux run",
       .present = "FLUX_TASK_RANK",
-      .told = { [NODES] = { "FLUX_JOB_NNODES", a_count },
+      .says = { [NODES] = { "FLUX_JOB_NNODES", a_count },
                 [NODE] = { "FLUX_TASK_RANK", an_index },
                 [RUN_ID] = { "FLUX_JOB_ID", as_it_is } },
       .number = "FLUX_TASK_RANK",
@@ -337,7 +280,7 @@ static const struct row rows[] = {
     { .name = "srun",
       .present = "SLURM_STEP_ID",
       .is_here = in_a_step,
-      .told = { [NODES] = { "SLURM_STEP_NUM_NODES", a_count },
+      .says = { [NODES] = { "SLURM_STEP_NUM_NODES", a_count },
                 [NODE] = { "SLURM_NODEID", an_index },
                 [HEAD] = { "SLURM_STEP_NODELIST", first_host },
                 [PORT] = { "SLURM_JOB_ID", slurm_port },
@@ -352,7 +295,7 @@ static const struct row rows[] = {
       .shows_all = 1 },
     { .name = "mpiexec",
       .present = "PMI_RANK",
-      .told = { [NODES] = { "PMI_SIZE", a_count }, [NODE] = { "PMI_RANK", an_index } },
+      .says = { [NODES] = { "PMI_SIZE", a_count }, [NODE] = { "PMI_RANK", an_index } },
       .number = "MPI_LOCALRANKID",
       .tasks = "MPI_LOCALNRANKS",
       .once = "mpiexec -ppn 1",
@@ -361,56 +304,56 @@ static const struct row rows[] = {
     { .name = "sbatch or salloc",
       .present = "SLURM_JOB_ID",
       .is_here = is_batch_script,
-      .told = { [NODES] = { "SLURM_JOB_NUM_NODES", a_count },
-                [WORKERS] = { "SLURM_TASKS_PER_NODE", tasks_if_asked } },
+      .says = { [NODES] = { "SLURM_JOB_NUM_NODES", a_count },
+                [WORKERS] = { "SLURM_TASKS_PER_NODE", tasks_if_said } },
       .gpus = "SLURM_GPUS_ON_NODE",
       .is_srun = 1 },
     { .name = "LeaderWorkerSet",
       .present = "LWS_LEADER_ADDRESS",
-      .told = { [NODES] = { "LWS_GROUP_SIZE", a_count },
+      .says = { [NODES] = { "LWS_GROUP_SIZE", a_count },
                 [NODE] = { "LWS_WORKER_INDEX", an_index },
                 [HEAD] = { "LWS_LEADER_ADDRESS", as_it_is } } },
     { .name = "SkyPilot",
       .present = "SKYPILOT_NODE_RANK",
-      .told = { [NODES] = { "SKYPILOT_NUM_NODES", a_count },
+      .says = { [NODES] = { "SKYPILOT_NUM_NODES", a_count },
                 [NODE] = { "SKYPILOT_NODE_RANK", an_index },
                 [HEAD] = { "SKYPILOT_NODE_IPS", first_host },
                 [WORKERS] = { "SKYPILOT_NUM_GPUS_PER_NODE", unless_zero },
                 [RUN_ID] = { "SKYPILOT_TASK_ID", as_it_is } } },
     { .name = "AWS Batch",
       .present = "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS",
-      .told = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", a_count },
+      .says = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", a_count },
                 [NODE] = { "AWS_BATCH_JOB_NODE_INDEX", aws_node },
                 [HEAD] = { "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS", as_it_is },
                 [RUN_ID] = { "AWS_BATCH_JOB_ID", aws_job } } },
     { .name = "AWS Batch",
       .present = "AWS_BATCH_JOB_NODE_INDEX",
-      .told = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", a_count },
+      .says = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", a_count },
                 [NODE] = { "AWS_BATCH_JOB_NODE_INDEX", aws_node },
                 [HEAD] = { "AWS_BATCH_JOB_MAIN_NODE_INDEX", aws_own_address },
                 [RUN_ID] = { "AWS_BATCH_JOB_ID", aws_job } } },
     { .name = "PyTorchJob",
       .present = "WORLD_SIZE",
       .is_here = is_pytorchjob,
-      .told = { [NODES] = { "WORLD_SIZE", a_count },
+      .says = { [NODES] = { "WORLD_SIZE", a_count },
                 [NODE] = { "RANK", an_index },
                 [HEAD] = { "MASTER_ADDR", pytorchjob_master },
                 [PORT] = { "MASTER_PORT", as_it_is } } },
     { .name = "a Kubernetes Job",
       .present = "JOB_COMPLETION_INDEX",
-      .told = { [NODE] = { "JOB_COMPLETION_INDEX", an_index },
+      .says = { [NODE] = { "JOB_COMPLETION_INDEX", an_index },
                 [HEAD] = { "JOB_COMPLETION_INDEX", index_0_of_this_pod } },
       .needs_nnodes = 1 }, /* the pods of many Jobs have nothing to do with each other */
     { .name = "PBS",
       .present = "PBS_NODEFILE",
-      .told = { [HOST_FILE] = { "PBS_NODEFILE", as_it_is } } },
+      .says = { [HOST_FILE] = { "PBS_NODEFILE", as_it_is } } },
     { .name = "LSF",
       .present = "LSB_DJOB_HOSTFILE",
-      .told = { [HOST_FILE] = { "LSB_DJOB_HOSTFILE", as_it_is },
+      .says = { [HOST_FILE] = { "LSB_DJOB_HOSTFILE", as_it_is },
                 [REMOTE_SHELL] = { "LSB_DJOB_HOSTFILE", blaunch } } },
     { .name = "Grid Engine",
       .present = "PE_HOSTFILE",
-      .told = { [HOST_FILE] = { "PE_HOSTFILE", as_it_is },
+      .says = { [HOST_FILE] = { "PE_HOSTFILE", as_it_is },
                 [REMOTE_SHELL] = { "PE_HOSTFILE", qrsh } } },
 };
 
@@ -446,34 +389,35 @@ static void give(struct options *options, const struct row *row, enum option opt
         (struct setting){ FROM_ENVIRONMENT, s->texts[s->used++], from, 0, row->name };
 }
 
-/* What the row says of `told`, if it is needed.  1: text has it; 0: nothing; -1: error is said. */
-static int ask(const struct row *row, enum told told, char *text, size_t size, char *error,
-               size_t error_size)
+/* What the row says of a fact, if it is needed.  1: text has it; 0: nothing;
+ * -1: error has the sentence. */
+static int read_fact(const struct row *row, enum fact fact, char *text, size_t size, char *error,
+                     size_t error_size)
 {
-    const char *name = row->told[told].variable, *value = variable(name);
+    const char *name = row->says[fact].variable, *value = variable(name);
 
-    if (!row->told[told].read)
+    if (!row->says[fact].read)
         return 0;
-    if (value && row->told[told].read(value, text, size) == 0)
+    if (value && row->says[fact].read(value, text, size) == 0)
         return 1;
     *text = 0;
-    if (!meaning[told])
+    if (!facts[fact].meaning)
         return 0;
     snprintf(error, error_size,
              "%s%s%.100s: %s should give %s there; --%s=N gives it, --standalone is a job of this "
              "node alone",
-             name, value ? "=" : " is not set", value ? value : "", row->name, meaning[told],
-             option_row(option_of[told])->name);
+             name, value ? "=" : " is not set", value ? value : "", row->name, facts[fact].meaning,
+             option_row(facts[fact].option)->name);
     return -1;
 }
 
 static void give_workers(struct options *options, const struct row *row)
 {
-    const char *value = variable(row->told[WORKERS].variable);
+    const char *value = variable(row->says[WORKERS].variable);
     char text[32];
 
-    if (value && row->told[WORKERS].read(value, text, sizeof text) == 0)
-        give(options, row, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+    if (value && row->says[WORKERS].read(value, text, sizeof text) == 0)
+        give(options, row, OPTION_NPROC_PER_NODE, text, row->says[WORKERS].variable);
     else if (number_of(row->gpus) > 0)
         give(options, row, OPTION_NPROC_PER_NODE, variable(row->gpus), row->gpus);
 }
@@ -483,12 +427,12 @@ static void give_endpoint(struct options *options, const struct row *row)
 {
     char host[HOST_NAME], port[16], endpoint[HOST_NAME + 24], none[1];
 
-    if (ask(row, HEAD, host, sizeof host, none, sizeof none) <= 0)
+    if (read_fact(row, HEAD, host, sizeof host, none, sizeof none) <= 0)
         return;
-    if (ask(row, PORT, port, sizeof port, none, sizeof none) <= 0)
+    if (read_fact(row, PORT, port, sizeof port, none, sizeof none) <= 0)
         strcpy(port, "29400");
     snprintf(endpoint, sizeof endpoint, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-    give(options, row, OPTION_RDZV_ENDPOINT, endpoint, row->told[HEAD].variable);
+    give(options, row, OPTION_RDZV_ENDPOINT, endpoint, row->says[HEAD].variable);
 }
 
 static enum outcome give_all(struct options *options, const struct row *row, char *error,
@@ -499,23 +443,23 @@ static enum outcome give_all(struct options *options, const struct row *row, cha
     char text[sizeof options->surroundings.texts[0]];
 
     give_workers(options, row);
-    for (enum told i = 0; i < TOLD; i++) {
+    for (enum fact i = 0; i < FACTS; i++) {
         int got;
 
-        if (is_given(options, option_of[i]) || i == WORKERS
+        if (is_given(options, facts[i].option) || i == WORKERS
             || (endpoint && (i == HEAD || i == PORT)) || (elastic && i == NODE))
             continue;
-        if ((got = ask(row, i, text, sizeof text, error, size)) < 0)
+        if ((got = read_fact(row, i, text, sizeof text, error, size)) < 0)
             return OPTIONS_WRONG;
         if (got > 0)
-            give(options, row, option_of[i], text, row->told[i].variable);
+            give(options, row, facts[i].option, text, row->says[i].variable);
     }
     if (elastic)
         give_endpoint(options, row);
     return OPTIONS_RUN;
 }
 
-/* Each would be a job of its own, and each would succeed.  The first says it for all. */
+/* Each would be a job of its own, and each would succeed.  The first prints the error for all. */
 static enum outcome refuse_tasks(const struct row *row, char *error, size_t size)
 {
     const int tasks = number_of(row->tasks);
@@ -532,7 +476,7 @@ static enum outcome refuse_tasks(const struct row *row, char *error, size_t size
     return OPTIONS_WRONG;
 }
 
-/* The user tells each node which one it is. */
+/* The options say which node this is, or where the others are. */
 static int is_by_hand(const struct options *options)
 {
     static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
@@ -545,13 +489,13 @@ static int is_by_hand(const struct options *options)
 }
 
 /* --nnodes, which is not parsed yet; nodes if it is not given.  -1: it is refused later. */
-static int nodes_asked(const struct options *options, int nodes, struct nodes_range *asked)
+static int nodes_wanted(const struct options *options, int nodes, struct nodes_range *wanted)
 {
     struct why why;
 
-    *asked = (struct nodes_range){ nodes, nodes };
+    *wanted = (struct nodes_range){ nodes, nodes };
     return is_given(options, OPTION_NNODES)
-               ? parse_nnodes(options->settings[OPTION_NNODES].text, asked, &why)
+               ? parse_nnodes(options->settings[OPTION_NNODES].text, wanted, &why)
                : 0;
 }
 
@@ -564,14 +508,14 @@ static enum outcome refuse_nnodes(const struct options *options, const struct ro
     snprintf(error, size,
              "%s, but %s started ctrun on %d nodes (%s=%.20s): without --nnodes the job has them "
              "all; --nnodes=1 or --standalone is a job of each node alone",
-             words, row->name, nodes, row->told[NODES].variable,
-             variable(row->told[NODES].variable));
+             words, row->name, nodes, row->says[NODES].variable,
+             variable(row->says[NODES].variable));
     return OPTIONS_WRONG;
 }
 
 static enum outcome refuse_head(const struct row *row, int nodes, char *error, size_t size)
 {
-    const char *name = row->told[HEAD].variable;
+    const char *name = row->says[HEAD].variable;
     char host[HOST_NAME] = "", says[HOST_NAME + 200] = "its variables do not say";
 
     gethostname(host, sizeof host - 1);
@@ -589,20 +533,20 @@ static enum outcome refuse_head(const struct row *row, int nodes, char *error, s
 static enum outcome started_on_each(struct options *options, const struct row *row, int nodes,
                                     char *error, size_t size)
 {
-    struct nodes_range asked;
+    struct nodes_range wanted;
 
     if (row->tasks && number_of(row->tasks) > (row->all_nodes ? nodes : 1)) {
         if (is_given(options, OPTION_NNODES))
             return OPTIONS_RUN; /* the user's own arrangement */
         return refuse_tasks(row, error, size);
     }
-    if (nodes_asked(options, nodes, &asked) < 0)
+    if (nodes_wanted(options, nodes, &wanted) < 0)
         return OPTIONS_RUN;
-    if (asked.max == 1 || nodes == 1) {
+    if (wanted.max == 1 || nodes == 1) {
         give_workers(options, row);
         return OPTIONS_RUN;
     }
-    if (nodes < asked.min || nodes > asked.max)
+    if (nodes < wanted.min || nodes > wanted.max)
         return is_by_hand(options) ? OPTIONS_RUN : refuse_nnodes(options, row, nodes, error, size);
     if (give_all(options, row, error, size) != OPTIONS_RUN)
         return OPTIONS_WRONG;
@@ -620,11 +564,11 @@ static enum outcome started_on_each(struct options *options, const struct row *r
 static enum outcome started_once(struct options *options, const struct row *row, int nodes,
                                  char *error, size_t size)
 {
-    struct nodes_range asked;
+    struct nodes_range wanted;
 
-    if (is_by_hand(options) || nodes_asked(options, nodes, &asked) < 0)
+    if (is_by_hand(options) || nodes_wanted(options, nodes, &wanted) < 0)
         return OPTIONS_RUN;
-    if (asked.min > nodes) {
+    if (wanted.min > nodes) {
         snprintf(error, size, "--nnodes=%s: the Slurm job %s has %d %s",
                  options->settings[OPTION_NNODES].text, variable(row->present), nodes,
                  nodes == 1 ? "node" : "nodes");
@@ -638,45 +582,79 @@ static enum outcome started_once(struct options *options, const struct row *row,
                  number_of("SLURM_HET_SIZE"), number_of("SLURM_HET_SIZE") - 1, nodes);
         return OPTIONS_WRONG;
     }
-    if (asked.max > nodes)
-        asked.max = nodes;
-    if (asked.max > 1) {
-        options->surroundings.srun_nodes = asked.max;
+    if (wanted.max > nodes)
+        wanted.max = nodes;
+    if (wanted.max > 1) {
+        options->surroundings.srun_nodes = wanted.max;
         return OPTIONS_RUN;
     }
     give_workers(options, row);
     if (is_elastic(options)) /* no other node will come */
-        give(options, row, OPTION_RDZV_ENDPOINT, "127.0.0.1:0", row->told[NODES].variable);
+        give(options, row, OPTION_RDZV_ENDPOINT, "127.0.0.1:0", row->says[NODES].variable);
+    return OPTIONS_RUN;
+}
+
+/* `ctrun --hosts` started this one, and its words have the rest. */
+static enum outcome started_by_hosts(struct options *options, const char *value, char *error,
+                                     size_t size)
+{
+    static const struct row row = { .name = "ctrun --hosts" };
+    struct hosts_node node;
+    char text[16];
+
+    if (hosts_node_read(&node, value) < 0) {
+        snprintf(error, size,
+                 HOSTS_NODE_VARIABLE "=%.100s: ctrun --hosts sets it for the ctruns that it starts "
+                                     "on the hosts; unset it",
+                 value);
+        return OPTIONS_WRONG;
+    }
+    options->surroundings.is_host_of_job = 1;
+    options->surroundings.port_fd = node.port_fd > 0 ? node.port_fd : 0;
+    options->surroundings.terminals = node.terminals;
+    snprintf(text, sizeof text, "%d", node.workers);
+    if (node.workers > 0)
+        give(options, &row, OPTION_NPROC_PER_NODE, text, HOSTS_NODE_VARIABLE);
+    if (node.nodes == 1)
+        return OPTIONS_RUN;
+    options->surroundings.one_output = 1;
+    snprintf(text, sizeof text, "%d", node.nodes);
+    give(options, &row, OPTION_NNODES, text, HOSTS_NODE_VARIABLE);
+    snprintf(text, sizeof text, "%d", node.node);
+    give(options, &row, OPTION_NODE_RANK, text, HOSTS_NODE_VARIABLE);
+    snprintf(text, sizeof text, "%d", node.port);
+    if (node.port > 0)
+        give(options, &row, OPTION_MASTER_PORT, text, HOSTS_NODE_VARIABLE);
+    give(options, &row, OPTION_MASTER_ADDR, node.head, HOSTS_NODE_VARIABLE);
+    give(options, &row, OPTION_RDZV_ID, node.run_id, HOSTS_NODE_VARIABLE);
     return OPTIONS_RUN;
 }
 
 enum outcome surroundings_apply(struct options *options, char *error, size_t size)
 {
     const struct row *row = find_row();
-    struct nodes_range asked;
+    struct nodes_range wanted;
     char text[32] = "";
     int nodes;
 
     options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
-    if (!row || is_given(options, OPTION_STANDALONE)
-        || (variable("TORCHELASTIC_RUN_ID") && !variable("CT_HOSTS_NODE")))
+    if (variable(HOSTS_NODE_VARIABLE))
+        return started_by_hosts(options, variable(HOSTS_NODE_VARIABLE), error, size);
+    if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID")
+        || is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
         return OPTIONS_RUN;
-    if (variable("CT_HOSTS_NODE"))
-        read_host_of_job(&options->surroundings);
-    else if (is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
-        return OPTIONS_RUN;
-    if (row->told[HOST_FILE].read)
+    if (row->says[HOST_FILE].read)
         return is_given(options, OPTION_NNODES) || is_given(options, OPTION_NODE_RANK)
                    ? OPTIONS_RUN
                    : give_all(options, row, error, size);
-    if (row->is_srun && !variable(row->told[NODES].variable))
+    if (row->is_srun && !variable(row->says[NODES].variable))
         return OPTIONS_RUN;
-    if (nodes_asked(options, 1, &asked) < 0 || (row->needs_nnodes && asked.max == 1))
+    if (nodes_wanted(options, 1, &wanted) < 0 || (row->needs_nnodes && wanted.max == 1))
         return OPTIONS_RUN;
-    if (!row->needs_nnodes && ask(row, NODES, text, sizeof text, error, size) < 0
+    if (!row->needs_nnodes && read_fact(row, NODES, text, sizeof text, error, size) < 0
         && !is_given(options, OPTION_NNODES))
         return OPTIONS_WRONG;
-    nodes = *text ? atoi(text) : asked.max;
+    nodes = *text ? atoi(text) : wanted.max;
     return row->is_srun ? started_once(options, row, nodes, error, size)
                         : started_on_each(options, row, nodes, error, size);
 }

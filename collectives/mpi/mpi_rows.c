@@ -52,16 +52,17 @@ static int fits_reduce_scatter(const struct call *c)
 
 /* Where a side's blocks lie one behind the other: in its own buffer, or for a list in memory of
  * this row.  After a failure that memory is MPI's, and lost. */
-struct packed {
+struct packed_blocks {
     char *data;
     char *made; /* NULL: it is the buffer itself */
 };
 
-static ct_status pack(const struct call *c, const struct blocks *b, int fill, struct packed *p)
+static ct_status pack(const struct call *c, const struct blocks *b, int fill,
+                      struct packed_blocks *p)
 {
     const size_t block = call_bytes(c);
 
-    *p = (struct packed){ .data = b->base };
+    *p = (struct packed_blocks){ .data = b->base };
     if (!b->list)
         return CT_OK;
     p->data = p->made = call_scratch(c, (size_t)b->blocks * block + 1);
@@ -72,7 +73,7 @@ static ct_status pack(const struct call *c, const struct blocks *b, int fill, st
     return CT_OK;
 }
 
-static void unpack(const struct call *c, const struct blocks *b, const struct packed *p)
+static void unpack(const struct call *c, const struct blocks *b, const struct packed_blocks *p)
 {
     const size_t block = call_bytes(c);
 
@@ -85,7 +86,7 @@ static void unpack(const struct call *c, const struct blocks *b, const struct pa
 static ct_status move(struct call *c, enum mpi_kind kind)
 {
     const int own = c->group->rank;
-    struct packed send, recv;
+    struct packed_blocks send, recv;
     struct mpi_call operation = { .kind = kind,
                                   .count = call_bytes(c),
                                   .other = c->signature.root };
@@ -185,7 +186,7 @@ static ct_status all_reduce_mpi_run(struct call *c)
 static ct_status reduce_scatter_mpi_run(struct call *c)
 {
     const struct span own = block_at(c, &c->recv, 0);
-    struct packed send;
+    struct packed_blocks send;
     char *result = call_scratch(c, own.bytes + 1);
     ct_status status = result
                            ? pack(c, &c->send, 1, &send)

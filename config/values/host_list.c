@@ -262,11 +262,17 @@ static void keep_first_of_ranges(char *item)
     *to = 0;
 }
 
+const char *host_without_user(const char *name)
+{
+    const char *at = strchr(name, '@');
+
+    return at ? at + 1 : name;
+}
+
 int host_list_first(const char *text, char *name, size_t size)
 {
     struct host_list list;
     struct why why;
-    const char *at;
     int result;
     char *first;
 
@@ -278,8 +284,7 @@ int host_list_first(const char *text, char *name, size_t size)
         free(first);
         return -1;
     }
-    at = strchr(list.hosts[0].name, '@');
-    result = snprintf(name, size, "%s", at ? at + 1 : list.hosts[0].name) < (int)size ? 0 : -1;
+    result = snprintf(name, size, "%s", host_without_user(list.hosts[0].name)) < (int)size ? 0 : -1;
     host_list_free(&list);
     free(first);
     return result;

@@ -36,6 +36,9 @@ value_parser parse_hosts; /* const char *: a text that host_list_parse() takes *
 
 void host_list_free(struct host_list *list);
 
+/* Behind "user@". */
+const char *host_without_user(const char *name);
+
 /* The first host of such a list, without "user@"; -1: there is none. */
 int host_list_first(const char *text, char *name, size_t size);
 

@@ -5,11 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FIRST_PORT                                                                 \
-    20480 /* up to 28671: Linux begins its own at 32768, and few services are here \
-           */
-#define PORTS 8192
-
 int slurm_step_port(void)
 {
     const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
@@ -21,7 +16,7 @@ int slurm_step_port(void)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
     for (const char *c = step; *c; c++)
         hash = (hash ^ (unsigned char)(*c + 1)) * 16777619u;
-    return FIRST_PORT + (int)((hash ^ hash >> 16) % PORTS);
+    return SLURM_FIRST_PORT + (int)((hash ^ hash >> 16) % (SLURM_LAST_PORT - SLURM_FIRST_PORT + 1));
 }
 
 int slurm_tasks_of_node(const char *text, int node)

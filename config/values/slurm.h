@@ -3,6 +3,9 @@
 #ifndef CONFIG_VALUES_SLURM_H
 #define CONFIG_VALUES_SLURM_H
 
+#define SLURM_FIRST_PORT 20480 /* Linux begins its own at 32768, and few services are here */
+#define SLURM_LAST_PORT 28671
+
 /* The port of a step's store, derived from job and step so that all nodes know it; 0: this process
  * is in no step.  Linux gives connections other ports by itself. */
 int slurm_step_port(void);

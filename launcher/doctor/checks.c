@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/rendezvous_options.h"
+#include "config/values/slurm.h"
 #include "include/ct.h"
 #include "launcher/doctor/answer.h"
 #include "launcher/placement/gpus.h"
@@ -70,47 +72,18 @@ static long long read_number(const char *path)
                                                                                    : -1;
 }
 
-/* What is left of `most` (pids.max) beside `now` (pids.current) in the narrowest of the control
- * groups of this process; -1: no limit. */
-static long long cgroup_left(const char *most, const char *now)
-{
-    char line[512], folder[600], path[700];
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    long long least = -1;
-
-    *folder = 0;
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, "0::/", 4))
-            snprintf(folder, sizeof folder, "/sys/fs/cgroup%.*s", (int)strcspn(line + 3, "\n"),
-                     line + 3);
-    if (file)
-        fclose(file);
-    while (strlen(folder) >= strlen("/sys/fs/cgroup")) {
-        long long limit, used;
-
-        snprintf(path, sizeof path, "%s/%s", folder, most);
-        limit = read_number(path);
-        snprintf(path, sizeof path, "%s/%s", folder, now);
-        used = read_number(path);
-        if (limit >= 0 && used >= 0 && (least < 0 || limit - used < least))
-            least = limit > used ? limit - used : 0;
-        *strrchr(folder, '/') = 0;
-    }
-    return least;
-}
-
 static long long available_memory(void)
 {
     FILE *file = fopen("/proc/meminfo", "re");
     char line[128];
-    long long kib = -1, left = cgroup_left("memory.max", "memory.current");
+    long long kib = -1, left = cgroup_memory_left("");
 
     while (file && fgets(line, sizeof line, file))
         if (sscanf(line, "MemAvailable: %lld", &kib) == 1)
             break;
     if (file)
         fclose(file);
-    return left >= 0 && (kib < 0 || left < kib << 10) ? left : kib < 0 ? -1 : kib << 10;
+    return left > 0 && (kib < 0 || left < kib << 10) ? left : kib < 0 ? -1 : kib << 10;
 }
 
 int host_cores(void)
@@ -156,13 +129,13 @@ static void print_version(const void *path)
 }
 
 /* As branch.c does for ctctl: the same path, or else along PATH. */
-static int wrong_ctrun(const struct asked *asked, char *text, size_t size)
+static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
 {
-    const char *slash = strrchr(asked->ctctl, '/');
+    const char *slash = strrchr(input->ctctl, '/');
     char path[4096], said[200];
 
-    snprintf(path, sizeof path, "%.*s/ctrun", slash ? (int)(slash - asked->ctctl) : 1,
-             slash ? asked->ctctl : ".");
+    snprintf(path, sizeof path, "%.*s/ctrun", slash ? (int)(slash - input->ctctl) : 1,
+             slash ? input->ctctl : ".");
     if (access(path, X_OK) < 0 && program_search("ctrun", path, sizeof path) != 0) {
         snprintf(text, size, "there is no %s, and no ctrun along PATH", path);
         return WRONG;
@@ -179,31 +152,31 @@ static int wrong_ctrun(const struct asked *asked, char *text, size_t size)
 }
 
 /* ctrun --hosts changes to it on each host. */
-static int wrong_folder(const struct asked *asked, char *text, size_t size)
+static int wrong_folder(const struct check_input *input, char *text, size_t size)
 {
-    if (asked->hosts == 1)
+    if (input->hosts == 1)
         return UNKNOWN;
-    if (access(asked->folder, X_OK) == 0)
+    if (access(input->folder, X_OK) == 0)
         return FINE;
     snprintf(text, size, "%.200s: %s; ctrun --hosts runs in the folder in which it was typed",
-             asked->folder, strerror(errno));
+             input->folder, strerror(errno));
     return WRONG;
 }
 
 /* ---- Limits -------------------------------------------------------------------------- */
 
 /* With a worker for each core, here and on the other hosts. */
-static long files_needed(const struct asked *asked)
+static long files_needed(const struct check_input *input)
 {
-    const long launcher = limits_descriptors(asked->cores, 2) + asked->hosts;
-    const long rank = RANK_FILES + (long)asked->cores * asked->hosts;
+    const long launcher = limits_descriptors(input->cores, 2) + input->hosts;
+    const long rank = RANK_FILES + (long)input->cores * input->hosts;
 
     return launcher > rank ? launcher : rank;
 }
 
-static int wrong_nofile(const struct asked *asked, char *text, size_t size)
+static int wrong_nofile(const struct check_input *input, char *text, size_t size)
 {
-    const long needed = files_needed(asked);
+    const long needed = files_needed(input);
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -215,12 +188,12 @@ static int wrong_nofile(const struct asked *asked, char *text, size_t size)
 }
 
 /* ctrun raises its own up to the hard limit; workers get the soft one. */
-static int wrong_soft_nofile(const struct asked *asked, char *text, size_t size)
+static int wrong_soft_nofile(const struct check_input *input, char *text, size_t size)
 {
-    const long needed = RANK_FILES + (long)asked->cores * asked->hosts;
+    const long needed = RANK_FILES + (long)input->cores * input->hosts;
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max < (rlim_t)files_needed(asked))
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max < (rlim_t)files_needed(input))
         return UNKNOWN;
     snprintf(text, size,
              "a worker may open %ld files (soft limit), and one for each core on all hosts needs "
@@ -230,14 +203,14 @@ static int wrong_soft_nofile(const struct asked *asked, char *text, size_t size)
 }
 
 /* Only InfiniBand's libraries lock memory. */
-static int wrong_memlock(const struct asked *asked, char *text, size_t size)
+static int wrong_memlock(const struct check_input *input, char *text, size_t size)
 {
     DIR *folder = opendir("/sys/class/infiniband");
     const struct dirent *entry;
     struct rlimit limit;
     int adapters = 0;
 
-    (void)asked;
+    (void)input;
     while (folder && (entry = readdir(folder)))
         adapters += *entry->d_name != '.';
     if (folder)
@@ -249,48 +222,48 @@ static int wrong_memlock(const struct asked *asked, char *text, size_t size)
     return limit.rlim_cur < (rlim_t)1 << 30 ? WRONG : FINE;
 }
 
-static int wrong_pids(const struct asked *asked, char *text, size_t size)
+static int wrong_pids(const struct check_input *input, char *text, size_t size)
 {
-    const long needed = (long)asked->cores * WORKER_THREADS + 16;
-    long long left = cgroup_left("pids.max", "pids.current");
+    const long needed = (long)input->cores * WORKER_THREADS + 16;
+    long long left = cgroup_pids_left("");
     const long long kernel = read_number("/proc/sys/kernel/pid_max");
     const char *by = "pids.max of its control group";
     struct rlimit users;
 
-    if (kernel > 0 && (left < 0 || kernel < left)) {
+    if (kernel > 0 && (left == 0 || kernel < left)) {
         left = kernel;
         by = "kernel.pid_max";
     }
     if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &users) == 0 && users.rlim_cur != RLIM_INFINITY
-        && (left < 0 || (long long)users.rlim_cur < left)) {
+        && (left == 0 || (long long)users.rlim_cur < left)) {
         left = (long long)users.rlim_cur;
         by = "ulimit -u";
     }
-    if (left < 0)
+    if (left == 0)
         return UNKNOWN;
     snprintf(text, size,
              "%lld processes and threads are allowed (%s), and a worker for each of %d cores "
              "needs %ld",
-             left, by, asked->cores, needed);
+             left, by, input->cores, needed);
     return left < needed ? WRONG : FINE;
 }
 
-static int wrong_cpus(const struct asked *asked, char *text, size_t size)
+static int wrong_cpus(const struct check_input *input, char *text, size_t size)
 {
     const long long milli = cgroup_milli_cpus("");
 
     if (milli == 0)
         return UNKNOWN;
     snprintf(text, size, "%lld.%lld CPUs may be used (cpu.max of its control group) of %d",
-             milli / 1000, milli % 1000 / 100, asked->cores);
-    return milli < 1000LL * asked->cores ? WRONG : FINE;
+             milli / 1000, milli % 1000 / 100, input->cores);
+    return milli < 1000LL * input->cores ? WRONG : FINE;
 }
 
-static int wrong_memory(const struct asked *asked, char *text, size_t size)
+static int wrong_memory(const struct check_input *input, char *text, size_t size)
 {
     const long long bytes = available_memory();
 
-    (void)asked;
+    (void)input;
     if (bytes < 0)
         return UNKNOWN;
     snprintf(text, size, "%lld MiB of memory are available", bytes >> 20);
@@ -317,7 +290,7 @@ static int follow(const char *name)
 }
 
 /* What the ranks of a host do to share memory: a memfd, sent over an abstract unix socket. */
-static int wrong_shared_memory(const struct asked *asked, char *text, size_t size)
+static int wrong_shared_memory(const struct check_input *input, char *text, size_t size)
 {
     const int64_t deadline = deadline_after(3000);
     int fd = -1, listener = -1, socket = -1, result = WRONG;
@@ -325,7 +298,7 @@ static int wrong_shared_memory(const struct asked *asked, char *text, size_t siz
     void *base = NULL;
     pid_t pid = 0;
 
-    (void)asked;
+    (void)input;
     if (memory_file("ct-doctor", 1 << 20, &fd) != CT_OK)
         snprintf(text, size, "no shared memory: %s", ct_last_error());
     else if (!(base = memory_map(fd, 0, 1 << 20)))
@@ -359,11 +332,11 @@ static int wrong_shared_memory(const struct asked *asked, char *text, size_t siz
     return result;
 }
 
-static int wrong_dev_shm(const struct asked *asked, char *text, size_t size)
+static int wrong_dev_shm(const struct check_input *input, char *text, size_t size)
 {
     struct statvfs info;
 
-    (void)asked;
+    (void)input;
     if (statvfs("/dev/shm", &info) < 0) {
         snprintf(text, size, "/dev/shm: %s; PyTorch's data loaders need it", strerror(errno));
         return WRONG;
@@ -375,12 +348,12 @@ static int wrong_dev_shm(const struct asked *asked, char *text, size_t size)
 
 /* ---- Files ----------------------------------------------------------------------------- */
 
-static int wrong_tmp(const struct asked *asked, char *text, size_t size)
+static int wrong_tmp(const struct check_input *input, char *text, size_t size)
 {
     char path[4096];
     int fd;
 
-    (void)asked;
+    (void)input;
     snprintf(path, sizeof path, "%s/ct-doctor-XXXXXX", temporary_folder());
     fd = mkstemp(path);
     if (fd >= 0) {
@@ -393,12 +366,12 @@ static int wrong_tmp(const struct asked *asked, char *text, size_t size)
     return WRONG;
 }
 
-static int wrong_room(const struct asked *asked, char *text, size_t size)
+static int wrong_room(const struct check_input *input, char *text, size_t size)
 {
     struct statvfs info;
     long long room;
 
-    (void)asked;
+    (void)input;
     if (statvfs(temporary_folder(), &info) < 0 || info.f_flag & ST_RDONLY)
         return UNKNOWN; /* wrong_tmp() says it */
     room = (long long)info.f_frsize * (long long)info.f_bavail;
@@ -406,11 +379,11 @@ static int wrong_room(const struct asked *asked, char *text, size_t size)
     return room < LEAST_ROOM ? WRONG : FINE;
 }
 
-static int wrong_secret(const struct asked *asked, char *text, size_t size)
+static int wrong_secret(const struct check_input *input, char *text, size_t size)
 {
     struct secret secret;
 
-    (void)asked;
+    (void)input;
     if (!getenv("CT_STORE_SECRET_FILE") || !*getenv("CT_STORE_SECRET_FILE"))
         return UNKNOWN;
     if (secret_read(&secret, NULL) == CT_OK)
@@ -421,21 +394,21 @@ static int wrong_secret(const struct asked *asked, char *text, size_t size)
 
 /* ---- The network of this host ------------------------------------------------------------ */
 
-static int wrong_loopback(const struct asked *asked, char *text, size_t size)
+static int wrong_loopback(const struct check_input *input, char *text, size_t size)
 {
-    (void)asked;
+    (void)input;
     if (!interface_loopback_is_down())
         return FINE;
     snprintf(text, size, "the loopback interface is down; ctrun starts no worker then");
     return WRONG;
 }
 
-static int wrong_name(const struct asked *asked, char *text, size_t size)
+static int wrong_name(const struct check_input *input, char *text, size_t size)
 {
     struct addresses found;
     char name[256] = "";
 
-    if (asked->hosts == 1)
+    if (input->hosts == 1)
         return UNKNOWN;
     gethostname(name, sizeof name - 1);
     addresses_find(&found, name);
@@ -454,13 +427,15 @@ static int wrong_name(const struct asked *asked, char *text, size_t size)
     return WRONG;
 }
 
-static int wrong_port_range(const struct asked *asked, char *text, size_t size)
+static int wrong_port_range(const struct check_input *input, char *text, size_t size)
 {
-    static const int ours[][2] = { { 29500, 29500 }, { 29400, 29400 }, { 20480, 28671 } };
+    static const int ours[][2] = { { STATIC_PORT, STATIC_PORT },
+                                   { C10D_PORT, C10D_PORT },
+                                   { SLURM_FIRST_PORT, SLURM_LAST_PORT } };
     char line[64];
     int first, last;
 
-    (void)asked;
+    (void)input;
     if (read_line("/proc/sys/net/ipv4/ip_local_port_range", line, sizeof line) < 0
         || sscanf(line, "%d %d", &first, &last) != 2)
         return UNKNOWN;
@@ -476,12 +451,12 @@ static int wrong_port_range(const struct asked *asked, char *text, size_t size)
     return FINE;
 }
 
-static int wrong_port(const struct asked *asked, char *text, size_t size)
+static int wrong_port(const struct check_input *input, char *text, size_t size)
 {
-    static const int ports[] = { 29500, 29400 };
+    static const int ports[] = { STATIC_PORT, C10D_PORT };
     int fd;
 
-    if (asked->hosts == 1)
+    if (input->hosts == 1)
         return UNKNOWN;
     for (size_t i = 0; i < sizeof ports / sizeof *ports; i++) {
         if (socket_listen(NULL, ports[i], &fd) != CT_OK) {
@@ -494,10 +469,10 @@ static int wrong_port(const struct asked *asked, char *text, size_t size)
     return FINE;
 }
 
-static int wrong_somaxconn(const struct asked *asked, char *text, size_t size)
+static int wrong_somaxconn(const struct check_input *input, char *text, size_t size)
 {
     const long long most = read_number("/proc/sys/net/core/somaxconn");
-    const long long ranks = (long long)asked->cores * asked->hosts;
+    const long long ranks = (long long)input->cores * input->hosts;
 
     if (most < 0)
         return UNKNOWN;
@@ -506,11 +481,11 @@ static int wrong_somaxconn(const struct asked *asked, char *text, size_t size)
     return most < 128 || most < ranks / 8 ? WRONG : FINE;
 }
 
-static int wrong_clock(const struct asked *asked, char *text, size_t size)
+static int wrong_clock(const struct check_input *input, char *text, size_t size)
 {
     struct timex time = { 0 };
 
-    if (asked->hosts == 1 || adjtimex(&time) < 0)
+    if (input->hosts == 1 || adjtimex(&time) < 0)
         return UNKNOWN;
     if (!(time.status & STA_UNSYNC))
         return FINE;
@@ -520,32 +495,32 @@ static int wrong_clock(const struct asked *asked, char *text, size_t size)
 
 /* ---- GPUs -------------------------------------------------------------------------------- */
 
-static int wrong_driver(const struct asked *asked, char *text, size_t size)
+static int wrong_driver(const struct check_input *input, char *text, size_t size)
 {
     const int gpus = gpu_count();
 
-    (void)asked;
+    (void)input;
     if (gpus == 0)
         return UNKNOWN;
     snprintf(text, size, "%d GPU%s, but libcuda.so.1 is not found", gpus, gpus == 1 ? "" : "s");
     return has_library("libcuda.so.1") ? FINE : WRONG;
 }
 
-static int wrong_nvml(const struct asked *asked, char *text, size_t size)
+static int wrong_nvml(const struct check_input *input, char *text, size_t size)
 {
-    (void)asked;
+    (void)input;
     if (gpu_count() < 2)
         return UNKNOWN;
     snprintf(text, size, "libnvidia-ml.so.1 is not found: ctrun --report does not show NVLinks");
     return has_library("libnvidia-ml.so.1") ? FINE : WRONG;
 }
 
-static int wrong_nccl(const struct asked *asked, char *text, size_t size)
+static int wrong_nccl(const struct check_input *input, char *text, size_t size)
 {
     const char *chosen = getenv("CT_LIBNCCL");
     const char *name = chosen && *chosen ? chosen : "libnccl.so.2";
 
-    if (gpu_count() == 0 || gpu_count() * asked->hosts < 2)
+    if (gpu_count() == 0 || gpu_count() * input->hosts < 2)
         return UNKNOWN;
     snprintf(text, size,
              "%.200s is not found: libct carries GPU memory between GPUs by itself, which may be "
@@ -560,7 +535,7 @@ static int wrong_nccl(const struct asked *asked, char *text, size_t size)
 
 static const struct check {
     const char *name;
-    int (*wrong)(const struct asked *asked, char *text, size_t size);
+    int (*wrong)(const struct check_input *input, char *text, size_t size);
     enum level level;
     const char *remedy;
 } checks[] = {
@@ -602,7 +577,7 @@ static const struct check {
     { "NCCL", wrong_nccl, LEVEL_WARN, "install libnccl2, or name it: CT_LIBNCCL=/path/to/it" },
 };
 
-void checks_run(const struct asked *asked, finding_hook *hook, void *arg)
+void checks_run(const struct check_input *input, finding_hook *hook, void *arg)
 {
     char text[512];
 
@@ -611,7 +586,7 @@ void checks_run(const struct asked *asked, finding_hook *hook, void *arg)
         int what;
 
         *text = 0;
-        what = check->wrong(asked, text, sizeof text);
+        what = check->wrong(input, text, sizeof text);
         if (what == UNKNOWN)
             continue;
         hook(arg, &(struct finding){ what == WRONG ? check->level : LEVEL_OK, check->name, text,
@@ -621,7 +596,7 @@ void checks_run(const struct asked *asked, finding_hook *hook, void *arg)
 
 /* ---- What should be the same ---------------------------------------------------------------- */
 
-void facts_say(const struct asked *asked,
+void facts_say(const struct check_input *input,
                void (*say)(void *arg, const char *name, const char *value), void *arg)
 {
     struct utsname kernel;
@@ -629,7 +604,7 @@ void facts_say(const struct asked *asked,
 
     if (uname(&kernel) == 0)
         say(arg, "kernel", kernel.release);
-    snprintf(text, sizeof text, "%d", asked->cores);
+    snprintf(text, sizeof text, "%d", input->cores);
     say(arg, "cores", text);
     snprintf(text, sizeof text, "%d", gpu_count());
     say(arg, "GPUs", text);

@@ -46,12 +46,12 @@
     "srun --overlap --nodes=1 --ntasks=1 --unbuffered --export=ALL --mpi=none --cpu-bind=none " \
     "--kill-on-bad-exit=0 --nodelist"
 
-struct patient {
+struct examined {
     enum {
-        PATIENT_CALLED,
-        PATIENT_CHECKED,
-        PATIENT_READY, /* it has the list of all, and answers the others */
-        PATIENT_LOST   /* or it has ended, at the end */
+        EXAMINED_CALLED,
+        EXAMINED_CHECKED,
+        EXAMINED_READY, /* it has the list of all, and answers the others */
+        EXAMINED_LOST   /* or it has ended, at the end */
     } state;
     struct text line[3]; /* of its output: what has no end yet */
     char *address;
@@ -69,7 +69,7 @@ struct doctor {
     struct options options; /* of ctrun, as it would run here */
     struct start start;
     struct branches branches;
-    struct patient *patients;
+    struct examined *hosts;
     struct report report;
     char token[TOKEN + 1];
     int measuring, ending, step, pending;
@@ -81,7 +81,7 @@ static const char *name_of(const struct doctor *d, int host)
     return d->report.names[host];
 }
 
-static const char *patient_fact(const struct patient *p, const char *name)
+static const char *fact_of(const struct examined *p, const char *name)
 {
     for (int i = 0; i < p->facts; i++)
         if (!strcmp(p->fact[i].name, name))
@@ -97,21 +97,21 @@ static void add(struct doctor *d, int host, enum level level, const char *check,
 
 /* ---- Steps ----------------------------------------------------------------------------- */
 
-static void tell(struct doctor *d, int host, const char *line, size_t size)
+static void send_line(struct doctor *d, int host, const char *line, size_t size)
 {
-    branches_send(&d->branches, &(struct frame){ FRAME_INPUT, host, 0, line, size });
+    branches_send(&d->branches, &(struct relay_frame){ FRAME_INPUT, host, 0, line, size });
 }
 
 static void measure(struct doctor *d, int from, int to)
 {
     char line[32];
 
-    if (d->patients[from].state != PATIENT_READY || d->patients[to].state != PATIENT_READY
-        || !d->patients[from].port || !d->patients[to].port)
+    if (d->hosts[from].state != EXAMINED_READY || d->hosts[to].state != EXAMINED_READY
+        || !d->hosts[from].port || !d->hosts[to].port)
         return;
     snprintf(line, sizeof line, "measure\t%d\n", to);
-    tell(d, from, line, strlen(line));
-    d->patients[from].towards = to;
+    send_line(d, from, line, strlen(line));
+    d->hosts[from].towards = to;
     d->pending++;
 }
 
@@ -124,7 +124,7 @@ static void plan_again(struct doctor *d)
 
     for (int from = 0; from < matrix->hosts && count < AGAIN_PAIRS; from++)
         for (int to = 0; to < matrix->hosts && count < AGAIN_PAIRS; to++) {
-            const struct pair *pair = matrix_pair(matrix, from, to);
+            const struct host_pair *pair = matrix_pair(matrix, from, to);
 
             if (!pair_is_slow(pair, bandwidth) && !pair_is_far(pair, trip))
                 continue;
@@ -159,7 +159,7 @@ static int begin_step(struct doctor *d, int step)
 static void end_if_all_ended(struct doctor *d)
 {
     for (int host = 0; host < d->report.hosts; host++)
-        if (d->patients[host].state != PATIENT_LOST)
+        if (d->hosts[host].state != EXAMINED_LOST)
             return;
     event_base_loopbreak(d->base);
 }
@@ -170,7 +170,7 @@ static void begin_end(struct doctor *d)
     const struct timeval limit = { END_SECONDS, 0 };
 
     d->ending = 1;
-    tell(d, FRAME_ALL, NULL, 0);
+    send_line(d, FRAME_ALL, NULL, 0);
     event_add(&d->timer, &limit);
     end_if_all_ended(d);
 }
@@ -196,14 +196,14 @@ static void begin_measuring(struct doctor *d)
     d->measuring = 1;
     text_print(&lines, "token\t%s\n", d->token);
     for (int host = 0; host < d->report.hosts; host++) {
-        const struct patient *p = &d->patients[host];
+        const struct examined *p = &d->hosts[host];
 
-        d->pending += p->state == PATIENT_CHECKED;
+        d->pending += p->state == EXAMINED_CHECKED;
         text_print(&lines, "host\t%s\t%s\t%d\n", name_of(d, host), p->address ? p->address : "-",
                    p->port);
     }
     text_print(&lines, "ready\n");
-    tell(d, FRAME_ALL, lines.data, lines.used);
+    send_line(d, FRAME_ALL, lines.data, lines.used);
     free(lines.data);
     next_step(d);
 }
@@ -211,14 +211,14 @@ static void begin_measuring(struct doctor *d)
 static void begin_if_all_checked(struct doctor *d)
 {
     for (int host = 0; host < d->report.hosts; host++)
-        if (d->patients[host].state == PATIENT_CALLED)
+        if (d->hosts[host].state == EXAMINED_CALLED)
             return;
     begin_measuring(d);
 }
 
 /* ---- What hosts say ---------------------------------------------------------------------- */
 
-static void set_error(struct pair *pair, const char *text, const char *remedy)
+static void set_error(struct host_pair *pair, const char *text, const char *remedy)
 {
     free(pair->error);
     free(pair->remedy);
@@ -229,7 +229,7 @@ static void set_error(struct pair *pair, const char *text, const char *remedy)
 /* What the others wait for. */
 static void done(struct doctor *d, int host)
 {
-    d->patients[host].towards = -1;
+    d->hosts[host].towards = -1;
     if (--d->pending == 0)
         next_step(d);
 }
@@ -237,17 +237,17 @@ static void done(struct doctor *d, int host)
 static int is_waited_for(const struct doctor *d, int host)
 {
     return d->measuring
-           && (d->patients[host].towards >= 0 || d->patients[host].state == PATIENT_CHECKED);
+           && (d->hosts[host].towards >= 0 || d->hosts[host].state == EXAMINED_CHECKED);
 }
 
 static void lose(struct doctor *d, int host, const char *text, const char *remedy)
 {
-    struct patient *p = &d->patients[host];
+    struct examined *p = &d->hosts[host];
     const int waited_for = is_waited_for(d, host);
 
-    if (p->state == PATIENT_LOST)
+    if (p->state == EXAMINED_LOST)
         return;
-    p->state = PATIENT_LOST;
+    p->state = EXAMINED_LOST;
     if (d->ending) {
         end_if_all_ended(d);
         return;
@@ -263,20 +263,15 @@ static void lose(struct doctor *d, int host, const char *text, const char *remed
         begin_if_all_checked(d);
 }
 
-static enum level level_of(const char *word)
-{
-    return !strcmp(word, "FAIL") ? LEVEL_FAIL : !strcmp(word, "warn") ? LEVEL_WARN : LEVEL_OK;
-}
-
 /* Of two measurements of a pair the better counts, and one that failed counts in any case. */
 static void take_pair(struct doctor *d, int from, char *const *words)
 {
     const int to = atoi(words[1]);
-    struct pair *pair, now = { .trip_ns = atoll(words[2]),
-                               .skew_ns = atoll(words[3]),
-                               .bytes_per_s = atof(words[4]) };
+    struct host_pair *pair, now = { .trip_ns = atoll(words[2]),
+                                    .skew_ns = atoll(words[3]),
+                                    .bytes_per_s = atof(words[4]) };
 
-    if (to != d->patients[from].towards || to < 0) /* it took too long, and is in the report */
+    if (to != d->hosts[from].towards || to < 0) /* it took too long, and is in the report */
         return;
     pair = matrix_pair(&d->report.matrix, from, to);
     if (*words[5] && !pair->lookup)
@@ -298,64 +293,72 @@ static void take_pair(struct doctor *d, int from, char *const *words)
 
 static void take_line(struct doctor *d, int host, char *line)
 {
-    struct patient *p = &d->patients[host];
+    struct examined *p = &d->hosts[host];
     char *words[8] = { "", "", "", "", "", "", "", "" }, *word;
 
     for (int i = 0; i < 8 && (word = strsep(&line, "\t")); i++)
         words[i] = word;
     if (!strcmp(words[0], "row")) {
-        add(d, host, level_of(words[1]), words[2], words[3], words[4]);
+        add(d, host, level_of_word(words[1]), words[2], words[3], words[4]);
     } else if (!strcmp(words[0], "fact") && p->facts < FACTS) {
         p->fact[p->facts].name = strdup(words[1]);
         p->fact[p->facts++].value = strdup(words[2]);
-    } else if (!strcmp(words[0], "listen") && p->state == PATIENT_CALLED) {
+    } else if (!strcmp(words[0], "listen") && p->state == EXAMINED_CALLED) {
         p->address = strdup(words[1]);
         p->port = atoi(words[2]);
-        p->state = PATIENT_CHECKED;
+        p->state = EXAMINED_CHECKED;
         begin_if_all_checked(d);
     } else if (!strcmp(words[0], "ready") && is_waited_for(d, host)) {
-        p->state = PATIENT_READY;
+        p->state = EXAMINED_READY;
         done(d, host);
     } else if (!strcmp(words[0], "pair")) {
         take_pair(d, host, words);
     }
 }
 
+struct said {
+    struct doctor *doctor;
+    int host;
+};
+
+static void take_word(void *arg, char *line)
+{
+    const struct said *said = arg;
+
+    take_line(said->doctor, said->host, line);
+}
+
+static void show_error(void *arg, char *line)
+{
+    const struct said *said = arg;
+
+    fprintf(stderr, "ctctl: %s: %s\n", name_of(said->doctor, said->host), line);
+}
+
 static void take_output(struct doctor *d, int host, int to, const char *data, size_t size)
 {
-    struct text *line = &d->patients[host].line[to];
-    char *end;
+    struct text *text = &d->hosts[host].line[to];
+    struct said said = { d, host };
 
-    text_add(line, data, size);
-    while (line->used && (end = memchr(line->data, '\n', line->used))) {
-        const size_t length = (size_t)(end - line->data) + 1;
-
-        *end = 0;
-        if (to == 2)
-            fprintf(stderr, "ctctl: %s: %s\n", name_of(d, host), line->data);
-        else
-            take_line(d, host, line->data);
-        memmove(line->data, end + 1, line->used - length);
-        line->used -= length;
-    }
+    text_add(text, data, size);
+    text_take_lines(text, to == 2 ? show_error : take_word, &said);
 }
 
 static const char reach_remedy[] =
     "make this work there without a question: ssh HOST ctctl --version (a key, known_hosts, the "
     "path; --ssh=COMMAND for another shell)";
 
-static void take_version(struct doctor *d, int host, const char *version, size_t size)
+static void take_version(struct doctor *d, const struct relay_frame *frame)
 {
-    char text[160];
+    char theirs[24], text[160];
 
-    if (size == strlen(CT_VERSION) && !memcmp(version, CT_VERSION, size))
+    if (frame_is_own_version(frame, theirs))
         return;
-    snprintf(text, sizeof text, "its ctctl is version %.*s, and this one is %s",
-             size < 20 ? (int)size : 20, version, CT_VERSION);
-    lose(d, host, text, "install the same build on all hosts");
+    snprintf(text, sizeof text, "its ctctl is version %s, and this one is %s", theirs, CT_VERSION);
+    lose(d, frame->node, text, "install the same build on all hosts");
 }
 
-static void from_branch(void *arg, struct branch *branch, const struct frame *frame)
+static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct doctor *d = arg;
     char text[600];
@@ -363,7 +366,7 @@ static void from_branch(void *arg, struct branch *branch, const struct frame *fr
     if (frame->node < branch->first || frame->node >= branch->first + branch->count)
         return;
     if (frame->type == FRAME_STARTED) {
-        take_version(d, frame->node, frame->data, frame->size);
+        take_version(d, frame);
     } else if (frame->type == FRAME_OUTPUT) {
         take_output(d, frame->node, frame->number == 2 ? 2 : 1, frame->data, frame->size);
     } else if (frame->type == FRAME_LOST) {
@@ -382,7 +385,7 @@ static void branch_gone(void *arg, struct branch *branch, const char *why)
 
     for (int host = branch->first; host < branch->first + branch->count; host++) {
         snprintf(text, sizeof text, "%s%s", why,
-                 d->patients[host].state == PATIENT_CALLED ? " before its checks were done" : "");
+                 d->hosts[host].state == EXAMINED_CALLED ? " before its checks were done" : "");
         lose(d, host, text, reach_remedy);
     }
 }
@@ -404,7 +407,7 @@ static void time_is_over(evutil_socket_t fd, short what, void *arg)
     if (!d->measuring) {
         snprintf(text, sizeof text, "it has not answered within %d s", CHECK_SECONDS);
         for (int host = 0; host < d->report.hosts; host++)
-            if (d->patients[host].state == PATIENT_CALLED)
+            if (d->hosts[host].state == EXAMINED_CALLED)
                 lose(d, host, text, reach_remedy);
         return;
     }
@@ -424,7 +427,7 @@ static int failed(const struct doctor *d, int from, int to)
 
 static int tried(const struct doctor *d, int host)
 {
-    return !d->report.lost[host] && d->patients[host].port;
+    return !d->report.lost[host] && d->hosts[host].port;
 }
 
 /* All other hosts fail to reach it, and they are several: then one line says it. */
@@ -451,7 +454,7 @@ static void diagnose_reach(struct doctor *d)
         int said = 0;
 
         for (int from = 0; from < d->report.hosts; from++) {
-            const struct pair *pair = matrix_pair(&d->report.matrix, from, to);
+            const struct host_pair *pair = matrix_pair(&d->report.matrix, from, to);
 
             if (!failed(d, from, to) || (cut_off && said))
                 continue;
@@ -475,7 +478,7 @@ static void diagnose_names(struct doctor *d)
 
     for (int to = 0; to < d->report.hosts; to++)
         for (int from = 0; from < d->report.hosts; from++) {
-            const struct pair *pair = matrix_pair(&d->report.matrix, from, to);
+            const struct host_pair *pair = matrix_pair(&d->report.matrix, from, to);
 
             if (!pair->lookup)
                 continue;
@@ -492,7 +495,7 @@ static const char speed_remedy[] = "compare the interfaces of both (ethtool eth0
 
 static void diagnose_slow_pair(struct doctor *d, int from, int to, double usual)
 {
-    struct pair *pair = matrix_pair(&d->report.matrix, from, to);
+    struct host_pair *pair = matrix_pair(&d->report.matrix, from, to);
     char text[300];
 
     pair->level = LEVEL_WARN;
@@ -517,7 +520,7 @@ static void diagnose_speed(struct doctor *d)
             add(d, from, LEVEL_WARN, "bandwidth", text, speed_remedy);
         }
         for (int to = 0; to < d->report.hosts; to++) {
-            struct pair *pair = matrix_pair(matrix, from, to);
+            struct host_pair *pair = matrix_pair(matrix, from, to);
 
             if (pair_is_slow(pair, bandwidth))
                 diagnose_slow_pair(d, from, to, bandwidth);
@@ -526,7 +529,7 @@ static void diagnose_speed(struct doctor *d)
                 snprintf(text, sizeof text, "%s is %.0f us away and back; usual here are %.0f us",
                          name_of(d, to), (double)pair->trip_ns / 1e3, trip);
                 add(d, from, LEVEL_WARN, "round trip", text,
-                    "look at the way (traceroute), and at who else uses it (ip -s link)");
+                    "look at the way (traceroute), and at what else uses it (ip -s link)");
             }
         }
     }
@@ -559,11 +562,11 @@ static void compare_fact(struct doctor *d, const char *name)
     int values = 0;
 
     for (int host = 0; host < d->report.hosts; host++) {
-        const char *value = patient_fact(&d->patients[host], name);
+        const char *value = fact_of(&d->hosts[host], name);
         int first = value != NULL, hosts = 0;
 
         for (int before = 0; before < host && first; before++) {
-            const char *other = patient_fact(&d->patients[before], name);
+            const char *other = fact_of(&d->hosts[before], name);
 
             first = !other || strcmp(other, value) != 0;
         }
@@ -571,7 +574,7 @@ static void compare_fact(struct doctor *d, const char *name)
             continue;
         text_print(&text, "%s%s on ", values++ ? "; " : "", value);
         for (int same = host; same < d->report.hosts; same++) {
-            const char *other = patient_fact(&d->patients[same], name);
+            const char *other = fact_of(&d->hosts[same], name);
 
             if (other && !strcmp(other, value))
                 text_print(&text, "%s%s", hosts++ ? ", " : "", name_of(d, same));
@@ -591,13 +594,13 @@ static void diagnose(struct doctor *d)
     diagnose_speed(d);
     diagnose_clocks(d);
     for (int host = 0; host < d->report.hosts && d->report.hosts > 1; host++) {
-        const struct patient *p = &d->patients[host];
+        const struct examined *p = &d->hosts[host];
 
         for (int i = 0; i < p->facts; i++) {
             int seen = 0;
 
             for (int before = 0; before < host && !seen; before++)
-                seen = patient_fact(&d->patients[before], p->fact[i].name) != NULL;
+                seen = fact_of(&d->hosts[before], p->fact[i].name) != NULL;
             if (!seen)
                 compare_fact(d, p->fact[i].name);
         }
@@ -682,21 +685,19 @@ static int plan(struct doctor *d)
     if (!getcwd(folder, sizeof folder))
         snprintf(folder, sizeof folder, "/");
     snprintf(count, sizeof count, "%d", hosts);
-    d->patients = calloc((size_t)hosts, sizeof *d->patients);
+    d->hosts = calloc((size_t)hosts, sizeof *d->hosts);
     d->report.hosts = hosts;
     d->report.names = calloc((size_t)hosts, sizeof *d->report.names);
     d->report.lost = calloc((size_t)hosts, sizeof *d->report.lost);
     d->start.variables = remote_environment(0);
-    if (!d->patients || !d->report.names || !d->report.lost || !d->start.variables
+    if (!d->hosts || !d->report.names || !d->report.lost || !d->start.variables
         || matrix_open(&d->report.matrix, hosts) < 0 || make_token(d->token) < 0) {
         log_line(LOG_ERROR, "out of memory for %d hosts", hosts);
         return 1;
     }
     for (int host = 0; host < hosts; host++) {
-        const char *name = d->start.hosts.hosts[host].name, *at = strchr(name, '@');
-
-        d->report.names[host] = strdup(at ? at + 1 : name);
-        d->patients[host].towards = -1;
+        d->report.names[host] = strdup(host_without_user(d->start.hosts.hosts[host].name));
+        d->hosts[host].towards = -1;
     }
     words[0] = DOCTOR_WORD;
     words[1] = path;
@@ -741,8 +742,8 @@ static int examine(struct doctor *d)
 
 static void doctor_close(struct doctor *d)
 {
-    for (int host = 0; d->patients && host < d->report.hosts; host++) {
-        struct patient *p = &d->patients[host];
+    for (int host = 0; d->hosts && host < d->report.hosts; host++) {
+        struct examined *p = &d->hosts[host];
 
         free(p->line[1].data);
         free(p->line[2].data);
@@ -752,7 +753,7 @@ static void doctor_close(struct doctor *d)
             free(p->fact[i].value);
         }
     }
-    free(d->patients);
+    free(d->hosts);
     report_free(&d->report);
     for (int i = 0; d->start.variables && d->start.variables[i]; i++)
         free(d->start.variables[i]);

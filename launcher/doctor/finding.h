@@ -5,6 +5,9 @@
 
 enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL, LEVELS };
 
+extern const char *const level_words[LEVELS];
+enum level level_of_word(const char *word); /* of another word: LEVEL_OK */
+
 struct finding {
     enum level level;
     const char *check;  /* its name: "nofile" */

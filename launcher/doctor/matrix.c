@@ -27,19 +27,19 @@ void matrix_close(struct matrix *matrix)
     *matrix = (struct matrix){ 0 };
 }
 
-struct pair *matrix_pair(const struct matrix *matrix, int from, int to)
+struct host_pair *matrix_pair(const struct matrix *matrix, int from, int to)
 {
     return &matrix->pairs[from * matrix->hosts + to];
 }
 
 /* ---- What is usual ------------------------------------------------------------------------ */
 
-static double trip_us(const struct pair *pair)
+static double trip_us(const struct host_pair *pair)
 {
     return (double)pair->trip_ns / 1e3;
 }
 
-static double bandwidth(const struct pair *pair)
+static double bandwidth(const struct host_pair *pair)
 {
     return pair->bytes_per_s;
 }
@@ -52,7 +52,8 @@ static int by_size(const void *a, const void *b)
 }
 
 /* So many quarters of the pairs have less. */
-static double quartile(const struct matrix *matrix, int quarters, double (*of)(const struct pair *))
+static double quartile(const struct matrix *matrix, int quarters,
+                       double (*of)(const struct host_pair *))
 {
     const int cells = matrix->hosts * matrix->hosts;
     double *all = calloc((size_t)cells + 1, sizeof *all), result = 0;
@@ -84,12 +85,12 @@ double usual_trip_us(const struct matrix *matrix)
     return quartile(matrix, 1, trip_us);
 }
 
-int pair_is_slow(const struct pair *pair, double usual_bytes_per_s)
+int pair_is_slow(const struct host_pair *pair, double usual_bytes_per_s)
 {
     return pair->measured && pair->bytes_per_s * SLOW < usual_bytes_per_s;
 }
 
-int pair_is_far(const struct pair *pair, double usual_us)
+int pair_is_far(const struct host_pair *pair, double usual_us)
 {
     return pair->measured && trip_us(pair) > FAR * usual_us && trip_us(pair) > FAR_US;
 }
@@ -100,7 +101,7 @@ int host_is_slow(const struct matrix *matrix, int host, double usual_bytes_per_s
 
     for (int i = 0; i < 2 * matrix->hosts; i++) {
         const int other = i / 2;
-        const struct pair *pair =
+        const struct host_pair *pair =
             i % 2 ? matrix_pair(matrix, host, other) : matrix_pair(matrix, other, host);
 
         measured += pair->measured;
@@ -142,7 +143,7 @@ int matrix_skews(const struct matrix *matrix, int64_t *skews)
         better = 0;
         for (int from = 0; from < matrix->hosts; from++)
             for (int to = 0; to < matrix->hosts; to++) {
-                const struct pair *pair = matrix_pair(matrix, from, to);
+                const struct host_pair *pair = matrix_pair(matrix, from, to);
 
                 if (!pair->measured)
                     continue;

@@ -19,7 +19,7 @@ struct ping {
 int64_t skew_of_pings(const struct ping *pings, int count, int64_t *round_trip);
 
 /* From one host to another. */
-struct pair {
+struct host_pair {
     enum level level;
     int measured;    /* the connection worked, and the rest is there */
     int64_t trip_ns; /* the shortest round trip */
@@ -31,13 +31,13 @@ struct pair {
 
 struct matrix {
     int hosts;
-    struct pair *pairs; /* [from * hosts + to] */
+    struct host_pair *pairs; /* [from * hosts + to] */
 };
 
 /* -1: out of memory; matrix_close() is owed in any case. */
 int matrix_open(struct matrix *matrix, int hosts);
 void matrix_close(struct matrix *matrix);
-struct pair *matrix_pair(const struct matrix *matrix, int from, int to);
+struct host_pair *matrix_pair(const struct matrix *matrix, int from, int to);
 
 /* Of the pairs that are measured; 0: none.  The usual figure is that of the best quarter, which is
  * the network's: of three hosts one that is slow makes four of the six pairs slow. */
@@ -46,8 +46,8 @@ double usual_bandwidth(const struct matrix *matrix);
 double usual_trip_us(const struct matrix *matrix);
 
 /* 1: so much worse than that, that the network is the reason. */
-int pair_is_slow(const struct pair *pair, double usual_bytes_per_s);
-int pair_is_far(const struct pair *pair, double usual_us);
+int pair_is_slow(const struct host_pair *pair, double usual_bytes_per_s);
+int pair_is_far(const struct host_pair *pair, double usual_us);
 /* All pairs of the host that are measured are slow, and there are so many that it is the host. */
 int host_is_slow(const struct matrix *matrix, int host, double usual_bytes_per_s);
 

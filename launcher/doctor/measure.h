@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define TOKEN 32           /* characters that both ends know; who does not is no part of this */
+#define TOKEN 32           /* characters that both ends know; a connection without them is closed */
 #define MEASURE_SECONDS 12 /* neither end takes longer; each step has a shorter limit */
 
 struct measurement {

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "config/rendezvous_options.h"
 #include "launcher/doctor/answer.h"
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/doctor.h"
@@ -33,15 +34,15 @@
 #include "runtime/util/log.h"
 #include "runtime/util/text.h"
 
-struct peer {
+struct doctor_peer {
     char *name, *address;
     int port;
 };
 
-struct node {
+struct doctor_node {
     int listener;
     char token[TOKEN + 1];
-    struct peer *peers;
+    struct doctor_peer *peers;
     int count;
 };
 
@@ -76,10 +77,8 @@ static void say(const char *const *words)
 
 static void say_finding(void *arg, const struct finding *finding)
 {
-    static const char *const levels[LEVELS] = { "ok", "warn", "FAIL" };
-
     (void)arg;
-    say((const char *[]){ "row", levels[finding->level], finding->check, finding->text,
+    say((const char *[]){ "row", level_words[finding->level], finding->check, finding->text,
                           finding->remedy, NULL });
 }
 
@@ -102,10 +101,10 @@ static int address_towards(const char *address, char *text, size_t size)
 
     if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
-        v4->sin_port = htons(29500);
+        v4->sin_port = htons(STATIC_PORT);
     } else if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1) {
         v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(29500);
+        v6->sin6_port = htons(STATIC_PORT);
         length = sizeof *v6;
     } else {
         return -1;
@@ -131,13 +130,13 @@ static ct_status find_address(const char *iface, const char *head, char *text, s
     return interface_outward(text, size);
 }
 
-static void listen_there(struct node *node, const char *iface, const char *head)
+static void listen_there(struct doctor_node *node, const char *iface, const char *head)
 {
     char address[128], port[16];
 
     if (find_address(iface, head, address, sizeof address) != CT_OK
         || socket_listen(NULL, 0, &node->listener) != CT_OK) {
-        say((const char *[]){ "row", "FAIL", "address", ct_last_error(),
+        say((const char *[]){ "row", level_words[LEVEL_FAIL], "address", ct_last_error(),
                               "bring the interface up (ip link, ip addr), or name one: --iface",
                               NULL });
         say((const char *[]){ "listen", "-", "0", NULL });
@@ -162,7 +161,7 @@ static pid_t begin(void)
     return pid;
 }
 
-static void serve(struct node *node)
+static void serve(struct doctor_node *node)
 {
     int fd;
 
@@ -188,7 +187,7 @@ static void check_lookup(const char *name, char *text, size_t size)
         snprintf(text, size, "it resolves to %s, which is this host itself", addresses.text[0]);
 }
 
-static void measure(struct node *node, int to)
+static void measure(struct doctor_node *node, int to)
 {
     struct measurement m;
     char number[16], trip[24], skew[24], bandwidth[32], lookup[256];
@@ -207,20 +206,21 @@ static void measure(struct node *node, int to)
 
 /* ---- What it is to do ------------------------------------------------------------------------ */
 
-static void add_peer(struct node *node, const char *name, const char *address, int port)
+static void add_peer(struct doctor_node *node, const char *name, const char *address, int port)
 {
-    struct peer *more = realloc(node->peers, ((size_t)node->count + 1) * sizeof *more);
+    struct doctor_peer *more = realloc(node->peers, ((size_t)node->count + 1) * sizeof *more);
 
     if (!more) {
         log_line(LOG_ERROR, "out of memory for %d hosts", node->count + 1);
         exit(1);
     }
     node->peers = more;
-    more[node->count++] = (struct peer){ strdup(name), strdup(address), port };
+    more[node->count++] = (struct doctor_peer){ strdup(name), strdup(address), port };
 }
 
-static void take_line(struct node *node, char *line)
+static void take_line(void *arg, char *line)
 {
+    struct doctor_node *node = arg;
     char *words[4] = { "", "", "", "" }, *word;
 
     for (int i = 0; i < 4 && (word = strsep(&line, "\t")); i++)
@@ -236,26 +236,19 @@ static void take_line(struct node *node, char *line)
 }
 
 /* 0: the input has ended. */
-static int take_input(struct node *node, struct text *input)
+static int take_input(struct doctor_node *node, struct text *input)
 {
-    char data[4096], *end;
+    char data[4096];
     const ssize_t got = read(STDIN_FILENO, data, sizeof data);
 
     if (got <= 0)
         return got < 0 && (errno == EINTR || errno == EAGAIN);
     text_add(input, data, (size_t)got);
-    while (input->used && (end = memchr(input->data, '\n', input->used))) {
-        const size_t length = (size_t)(end - input->data) + 1;
-
-        *end = 0;
-        take_line(node, input->data);
-        memmove(input->data, end + 1, input->used - length);
-        input->used -= length;
-    }
+    text_take_lines(input, take_line, node);
     return 1;
 }
 
-static void node_close(struct node *node)
+static void node_close(struct doctor_node *node)
 {
     for (int i = 0; i < node->count; i++) {
         free(node->peers[i].name);
@@ -270,22 +263,22 @@ static void node_close(struct node *node)
  * many there are. */
 int doctor_node(char **words)
 {
-    struct node node = { .listener = -1 };
+    struct doctor_node node = { .listener = -1 };
     struct text input = { 0 };
-    struct asked asked;
+    struct check_input checked;
     int count = 0, goes_on = 1;
 
     while (words[count])
         count++;
     if (count != 5)
         return 2;
-    asked = (struct asked){
+    checked = (struct check_input){
         .hosts = atoi(words[4]), .ctctl = words[0], .folder = words[1], .cores = host_cores()
     };
-    facts_say(&asked, say_fact, NULL);
-    checks_run(&asked, say_finding, NULL);
+    facts_say(&checked, say_fact, NULL);
+    checks_run(&checked, say_finding, NULL);
     signal(SIGCHLD, SIG_IGN); /* no process of ours is waited for from here on */
-    if (asked.hosts > 1)
+    if (checked.hosts > 1)
         listen_there(&node, words[2], words[3]);
     else
         say((const char *[]){ "listen", "-", "0", NULL });

@@ -11,8 +11,6 @@
 
 #define WIDE 12 /* hosts, beyond which only the picture fits a terminal */
 
-static const char *const level_words[LEVELS] = { "ok", "warn", "FAIL" };
-
 void report_add(struct report *report, int host, enum level level, const char *check,
                 const char *text, const char *remedy)
 {
@@ -124,23 +122,23 @@ static int name_width(const struct report *report)
     return width;
 }
 
-static const char *mark(const struct pair *pair)
+static const char *mark(const struct host_pair *pair)
 {
     return pair->level == LEVEL_OK ? "" : "!";
 }
 
-static void trip_cell(const struct pair *pair, char *text, size_t size)
+static void trip_cell(const struct host_pair *pair, char *text, size_t size)
 {
     snprintf(text, size, "%.0f%s", (double)pair->trip_ns / 1e3, mark(pair));
 }
 
-static void bandwidth_cell(const struct pair *pair, char *text, size_t size)
+static void bandwidth_cell(const struct host_pair *pair, char *text, size_t size)
 {
     snprintf(text, size, "%.3g%s", pair->bytes_per_s / 1e9, mark(pair));
 }
 
 static void print_table(const struct report *report, const char *title,
-                        void (*cell)(const struct pair *pair, char *text, size_t size))
+                        void (*cell)(const struct host_pair *pair, char *text, size_t size))
 {
     const int width = name_width(report), cells = width > 6 ? width : 6;
     char text[32];
@@ -152,7 +150,7 @@ static void print_table(const struct report *report, const char *title,
     for (int from = 0; from < report->hosts; from++) {
         printf("  %-*s", width, report->names[from]);
         for (int to = 0; to < report->hosts; to++) {
-            const struct pair *pair = matrix_pair(&report->matrix, from, to);
+            const struct host_pair *pair = matrix_pair(&report->matrix, from, to);
 
             snprintf(text, sizeof text, "%s", from == to ? "." : pair->error ? "FAIL" : "-");
             if (pair->measured)
@@ -163,12 +161,12 @@ static void print_table(const struct report *report, const char *title,
     }
 }
 
-static const struct pair *extreme(const struct report *report, int slowest)
+static const struct host_pair *extreme(const struct report *report, int slowest)
 {
-    const struct pair *best = NULL;
+    const struct host_pair *best = NULL;
 
     for (int i = 0; i < report->hosts * report->hosts; i++) {
-        const struct pair *pair = &report->matrix.pairs[i];
+        const struct host_pair *pair = &report->matrix.pairs[i];
 
         if (pair->measured
             && (!best
@@ -182,7 +180,7 @@ static const struct pair *extreme(const struct report *report, int slowest)
 static void print_picture(const struct report *report)
 {
     static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-    const struct pair *fastest = extreme(report, 0), *slowest = extreme(report, 1);
+    const struct host_pair *fastest = extreme(report, 0), *slowest = extreme(report, 1);
     const int width = name_width(report);
     const double median = median_bandwidth(&report->matrix);
 
@@ -194,7 +192,7 @@ static void print_picture(const struct report *report)
     for (int from = 0; from < report->hosts; from++) {
         printf("  %-*s ", width, report->names[from]);
         for (int to = 0; to < report->hosts; to++) {
-            const struct pair *pair = matrix_pair(&report->matrix, from, to);
+            const struct host_pair *pair = matrix_pair(&report->matrix, from, to);
             const char *block = from == to ? "·" : pair->error ? "x" : "-";
 
             if (pair->measured)
@@ -240,7 +238,7 @@ static void print_pairs(struct json_text *json, const struct report *report)
 {
     json_open(json, "pairs", '[');
     for (int i = 0; i < report->hosts * report->hosts; i++) {
-        const struct pair *pair = &report->matrix.pairs[i];
+        const struct host_pair *pair = &report->matrix.pairs[i];
 
         if (!pair->measured && !pair->error)
             continue;

@@ -91,6 +91,18 @@ ct_status job_secret_read(const struct options *options, struct secret *secret)
                : status;
 }
 
+ct_status job_secret_make(const struct options *options, char text[JOB_SECRET_TEXT])
+{
+    struct secret secret;
+    ct_status status = job_secret_read(options, &secret);
+
+    if (status == CT_OK && secret.size == 0)
+        status = secret_make(&secret);
+    if (status == CT_OK)
+        snprintf(text, JOB_SECRET_TEXT, "%.*s", (int)secret.size, (const char *)secret.bytes);
+    return status;
+}
+
 static ct_status plan_policy(struct job_rendezvous *meet, const struct options *options)
 {
     struct store_policy *policy = &meet->policy;

@@ -14,6 +14,8 @@
 /* What a node waits for is said after this time, and again after that. */
 enum { FIRST_WORD_MS = 5000, NEXT_WORD_MS = 30000 };
 
+#define JOB_SECRET_TEXT (sizeof((struct secret *)0)->bytes + 1)
+
 struct job_rendezvous {
     int is_coordinator;  /* this ctrun is */
     int is_elastic;      /* nodes come and go */
@@ -35,6 +37,9 @@ struct job_rendezvous {
 
 /* The secret that the user gave, in an option, in job.ini or in the environment; size 0: none. */
 ct_status job_secret_read(const struct options *options, struct secret *secret);
+
+/* The same, or a new one; as text, which a variable can have. */
+ct_status job_secret_make(const struct options *options, char text[JOB_SECRET_TEXT]);
 
 /* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
  * code and the error is logged.  job_rendezvous_close() is owed in both cases. */

@@ -12,7 +12,7 @@
 
 #define PUT_COST 128 /* of a put beside its bytes */
 
-struct request {
+struct pmi_request_line {
     const char *line;
     size_t size;
     struct pmi_job *job;
@@ -24,7 +24,7 @@ struct request {
 /* ---- Words ------------------------------------------------------------------ */
 
 /* What stands behind "name=" up to the end of the line; data is NULL if it is not there. */
-static struct bytes rest_of(const struct request *r, const char *name)
+static struct bytes rest_of(const struct pmi_request_line *r, const char *name)
 {
     const size_t length = strlen(name);
     const char *at = r->line, *end = r->line + r->size;
@@ -39,7 +39,7 @@ static struct bytes rest_of(const struct request *r, const char *name)
     return (struct bytes){ NULL, 0 };
 }
 
-static struct bytes word_of(const struct request *r, const char *name)
+static struct bytes word_of(const struct pmi_request_line *r, const char *name)
 {
     struct bytes word = rest_of(r, name);
     const char *gap = word.data ? memchr(word.data, ' ', word.size) : NULL;
@@ -50,7 +50,7 @@ static struct bytes word_of(const struct request *r, const char *name)
 }
 
 /* Only where the line begins with it. */
-static struct bytes first_of(const struct request *r, const char *name)
+static struct bytes first_of(const struct pmi_request_line *r, const char *name)
 {
     const struct bytes word = word_of(r, name);
 
@@ -63,7 +63,7 @@ static int is_word(struct bytes word, const char *text)
 }
 
 /* fallback: also what is no number. */
-static int number_of(const struct request *r, const char *name, int fallback)
+static int number_of(const struct pmi_request_line *r, const char *name, int fallback)
 {
     const struct bytes word = word_of(r, name);
     char text[16], *end;
@@ -79,7 +79,7 @@ static int number_of(const struct request *r, const char *name, int fallback)
 
 /* ---- The requests ----------------------------------------------------------- */
 
-static enum pmi_outcome init(struct request *r)
+static enum pmi_outcome init(struct pmi_request_line *r)
 {
     if (number_of(r, "pmi_version", 0) != 1) {
         text_print(r->reply, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
@@ -90,33 +90,34 @@ static enum pmi_outcome init(struct request *r)
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome get_maxes(struct request *r)
+static enum pmi_outcome get_maxes(struct pmi_request_line *r)
 {
     text_print(r->reply, "cmd=maxes kvsname_max=%zu keylen_max=%d vallen_max=%d rc=0\n",
                sizeof r->job->name, PMI_KEY_MOST, PMI_VALUE_MOST);
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome get_appnum(struct request *r)
+static enum pmi_outcome get_appnum(struct pmi_request_line *r)
 {
     text_print(r->reply, "cmd=appnum appnum=0 rc=0\n");
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome get_my_kvsname(struct request *r)
+static enum pmi_outcome get_my_kvsname(struct pmi_request_line *r)
 {
     text_print(r->reply, "cmd=my_kvsname kvsname=%s rc=0\n", r->job->name);
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome get_universe_size(struct request *r)
+static enum pmi_outcome get_universe_size(struct pmi_request_line *r)
 {
     text_print(r->reply, "cmd=universe_size size=%d rc=0\n", r->job->world);
     return PMI_ANSWERED;
 }
 
 /* NULL: it is counted. */
-static const char *why_not_put(const struct request *r, struct bytes key, struct bytes value)
+static const char *why_not_put(const struct pmi_request_line *r, struct bytes key,
+                               struct bytes value)
 {
     const struct bytes name = word_of(r, "kvsname");
 
@@ -130,7 +131,7 @@ static const char *why_not_put(const struct request *r, struct bytes key, struct
     return r->client->put > PMI_RANK_MOST ? "too_many_puts" : NULL;
 }
 
-static enum pmi_outcome put(struct request *r)
+static enum pmi_outcome put(struct pmi_request_line *r)
 {
     const struct bytes key = word_of(r, "key"), value = rest_of(r, "value");
     const char *why;
@@ -145,7 +146,7 @@ static enum pmi_outcome put(struct request *r)
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome get(struct request *r)
+static enum pmi_outcome get(struct pmi_request_line *r)
 {
     const struct bytes key = word_of(r, "key"), name = word_of(r, "kvsname");
     const int is_ours = !name.data || is_word(name, r->job->name);
@@ -167,13 +168,13 @@ static enum pmi_outcome get(struct request *r)
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome barrier_in(struct request *r)
+static enum pmi_outcome barrier_in(struct pmi_request_line *r)
 {
     (void)r;
     return PMI_WAITS;
 }
 
-static enum pmi_outcome finalize(struct request *r)
+static enum pmi_outcome finalize(struct pmi_request_line *r)
 {
     r->client->state = PMI_FINALIZED;
     text_print(r->reply, "cmd=finalize_ack rc=0\n");
@@ -181,7 +182,7 @@ static enum pmi_outcome finalize(struct request *r)
 }
 
 /* The message may hold spaces; nothing that a terminal obeys is taken. */
-static enum pmi_outcome abort_job(struct request *r)
+static enum pmi_outcome abort_job(struct pmi_request_line *r)
 {
     const struct bytes message = rest_of(r, "message");
     const unsigned char *from = message.data;
@@ -198,7 +199,7 @@ static enum pmi_outcome abort_job(struct request *r)
 
 static const char one_node[] = "ctrun_publishes_names_in_jobs_of_one_node_only";
 
-static enum pmi_outcome publish_name(struct request *r)
+static enum pmi_outcome publish_name(struct pmi_request_line *r)
 {
     const struct bytes service = word_of(r, "service"), port = rest_of(r, "port");
     const char *why = r->job->is_alone ? NULL : one_node;
@@ -217,7 +218,7 @@ static enum pmi_outcome publish_name(struct request *r)
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome unpublish_name(struct request *r)
+static enum pmi_outcome unpublish_name(struct pmi_request_line *r)
 {
     const struct bytes service = word_of(r, "service");
     const int is_there = service.data && pmi_space_get(&r->job->names, service).data;
@@ -231,7 +232,7 @@ static enum pmi_outcome unpublish_name(struct request *r)
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome lookup_name(struct request *r)
+static enum pmi_outcome lookup_name(struct pmi_request_line *r)
 {
     const struct bytes service = word_of(r, "service");
     struct bytes port;
@@ -254,7 +255,7 @@ static enum pmi_outcome lookup_name(struct request *r)
 
 /* A line within a block of a spawn, which ends with "endcmd".  The reply comes behind the last
  * block: ctrun starts no more processes than it was asked for. */
-static enum pmi_outcome within_spawn(struct request *r)
+static enum pmi_outcome within_spawn(struct pmi_request_line *r)
 {
     struct pmi_client *client = r->client;
 
@@ -277,7 +278,7 @@ static enum pmi_outcome within_spawn(struct request *r)
 
 static const struct {
     const char *name;
-    enum pmi_outcome (*act)(struct request *r);
+    enum pmi_outcome (*act)(struct pmi_request_line *r);
 } requests[] = {
     { "init", init },
     { "get_maxes", get_maxes },
@@ -297,7 +298,7 @@ static const struct {
 enum pmi_outcome pmi_request(struct pmi_job *job, struct pmi_client *client, const char *line,
                              size_t size, struct text *reply, struct pmi_abort *abort)
 {
-    struct request r = { line, size, job, client, reply, abort };
+    struct pmi_request_line r = { line, size, job, client, reply, abort };
     const struct bytes name = word_of(&r, "cmd");
 
     if (client->in_spawn || is_word(first_of(&r, "mcmd"), "spawn"))

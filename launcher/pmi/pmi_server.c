@@ -5,9 +5,9 @@
  * a reply waits, and what it puts is limited.  What is no request closes its socket and is its
  * fault.
  *
- * Who is missing in the barrier?  A rank that has ended will not come: then the others would wait
- * for ever.  It is not told within the call that noticed, since ctrun may be counting deaths, but
- * by a timer that is due at once.  A rank that called MPI_Abort() ends by itself, as soon as it has
+ * A rank that has ended never enters the barrier: then the others would wait for ever.  That is not
+ * reported within the call that noticed it, since ctrun may be counting deaths, but by a timer that
+ * is due at once.  A rank that called MPI_Abort() ends by itself, as soon as it has
  * written what it has to say: it gets ABORT_MS for that. */
 #include "launcher/pmi/pmi_server.h"
 
@@ -28,7 +28,7 @@ struct pmi_conn {
     struct pmi_server *server;
     int fd;    /* -1: closed */
     int given; /* the worker's end; -1: it is closed here */
-    struct event readable, writable, tell;
+    struct event readable, writable, report;
     struct pmi_client client;
     char in[PMI_LINE];
     size_t have;
@@ -73,10 +73,10 @@ static void set_fault(struct pmi_conn *conn, int code, int after_ms, const char 
     conn->fault.code = code;
     snprintf(conn->fault.what, sizeof conn->fault.what, "%s", what);
     snprintf(conn->fault.detail, sizeof conn->fault.detail, "%s", detail);
-    event_add(&conn->tell, &patience);
+    event_add(&conn->report, &patience);
 }
 
-static void tell_fault(evutil_socket_t fd, short what, void *arg)
+static void report_fault(evutil_socket_t fd, short what, void *arg)
 {
     struct pmi_conn *conn = arg;
 
@@ -117,13 +117,13 @@ static struct pmi_conn *first_ended(struct pmi_server *server)
     return NULL;
 }
 
-static void tell_gone(evutil_socket_t fd, short what, void *arg)
+static void report_gone(evutil_socket_t fd, short what, void *arg)
 {
     struct pmi_server *server = arg;
 
     (void)fd;
     (void)what;
-    server->gone_told = 1;
+    server->gone_reported = 1;
     server->hooks->gone(server->arg, server->gone,
                         "exited with code 0, and ranks of this node wait for it in MPI");
 }
@@ -138,7 +138,7 @@ static void look_for_ended(struct pmi_server *server)
         return;
     if (ended)
         set_fault(ended, 1, 0, "exited with code 0 while others wait for it in MPI", "");
-    else if (server->gone >= 0 && !server->gone_told)
+    else if (server->gone >= 0 && !server->gone_reported)
         event_add(&server->gone_timer, &at_once);
 }
 
@@ -152,9 +152,9 @@ static void look_for_absent(struct pmi_server *server)
             ended = i;
         initialized |= !server->conns[i].ended && server->conns[i].client.state == PMI_INITIALIZED;
     }
-    if (ended < 0 || !initialized || server->absent_told)
+    if (ended < 0 || !initialized || server->absent_reported)
         return;
-    server->absent_told = 1;
+    server->absent_reported = 1;
     log_line(LOG_WARN,
              "rank %d exited with code 0 without MPI_Init, which other ranks have called: they may "
              "wait for it for ever",
@@ -210,7 +210,7 @@ static void enter_barrier(struct pmi_conn *conn)
     const struct timeval limit = { server->stall, 0 }, at_once = { 0, 0 };
 
     if (conn->fault.code) /* MPICH 5 enters it on its way out of MPI_Abort() */
-        event_add(&conn->tell, &at_once);
+        event_add(&conn->report, &at_once);
     if (conn->fault.code || conn->waits)
         return;
     conn->waits = 1;
@@ -338,7 +338,7 @@ void pmi_server_setup(struct pmi_server *server, struct event_base *base,
 static void open_conn(struct pmi_server *server, struct pmi_conn *conn)
 {
     *conn = (struct pmi_conn){ .server = server, .fd = -1, .given = -1 };
-    evtimer_assign(&conn->tell, server->base, tell_fault, conn);
+    evtimer_assign(&conn->report, server->base, report_fault, conn);
 }
 
 int pmi_server_begin(struct pmi_server *server, const struct pmi_round *round)
@@ -348,12 +348,12 @@ int pmi_server_begin(struct pmi_server *server, const struct pmi_round *round)
     pmi_server_end(server);
     server->round = *round;
     server->conns = calloc((size_t)round->size, sizeof *server->conns);
-    server->waiting = server->gone_told = server->absent_told = 0;
+    server->waiting = server->gone_reported = server->absent_reported = 0;
     server->gone = -1;
     *job = (struct pmi_job){ .world = round->world, .is_alone = round->nodes == 1 };
     snprintf(job->name, sizeof job->name, "ct_%s", round->generation);
     snprintf(job->mapping, sizeof job->mapping, "%s", round->mapping);
-    evtimer_assign(&server->gone_timer, server->base, tell_gone, server);
+    evtimer_assign(&server->gone_timer, server->base, report_gone, server);
     evtimer_assign(&server->stall_timer, server->base, say_stall, server);
     server->is_open = 1;
     for (int i = 0; server->conns && i < round->size; i++)
@@ -406,7 +406,7 @@ const struct pmi_fault *pmi_server_ended(struct pmi_server *server, int local_ra
     else if (well)
         look_for_ended(server);
     look_for_absent(server);
-    event_del(&conn->tell); /* its end is being told */
+    event_del(&conn->report); /* its end is being reported */
     return conn->fault.code ? &conn->fault : NULL;
 }
 
@@ -417,7 +417,7 @@ void pmi_server_end(struct pmi_server *server)
     for (int i = 0; server->conns && i < server->round.size; i++) {
         pmi_server_given(server, i);
         close_conn(&server->conns[i]);
-        event_del(&server->conns[i].tell);
+        event_del(&server->conns[i].report);
         free(server->conns[i].out.data);
     }
     event_del(&server->gone_timer);

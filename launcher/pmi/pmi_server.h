@@ -8,7 +8,7 @@
  * A rank whose end MPI can't bear has a fault, whatever its exit code says: it called MPI_Abort(),
  * it exited without MPI_Finalize(), or while others wait for it, or it sent what is no PMI.  The
  * fault of a worker that ends is what pmi_server_ended() returns; of one that runs, or that ended
- * before it was one, the hook tells, from the event loop. */
+ * before it was one, the hook gets, from the event loop. */
 #ifndef LAUNCHER_PMI_PMI_SERVER_H
 #define LAUNCHER_PMI_PMI_SERVER_H
 
@@ -48,7 +48,7 @@ struct pmi_server {
     struct pmi_conn *conns; /* by local rank */
     int waiting;            /* of them in the barrier */
     int gone;               /* a rank of another node that has ended well; -1: none has */
-    int gone_told, absent_told;
+    int gone_reported, absent_reported;
     struct event gone_timer, stall_timer;
 };
 
@@ -64,7 +64,7 @@ void pmi_server_given(struct pmi_server *server, int local_rank); /* the worker 
 const struct pmi_fault *pmi_server_ended(struct pmi_server *server, int local_rank, int well);
 void pmi_server_end(struct pmi_server *server); /* ended already is fine */
 
-/* Of a worker of which the hook told. */
+/* Of a worker for which the hook was called. */
 const struct pmi_fault *pmi_server_fault(const struct pmi_server *server, int local_rank);
 
 /* ---- The other nodes --------------------------------------------------------- */

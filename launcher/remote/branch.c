@@ -223,7 +223,7 @@ static void branch_readable(struct bufferevent *link, void *arg)
 {
     struct branch *branch = arg;
     struct evbuffer *in = bufferevent_get_input(link);
-    struct frame frame;
+    struct relay_frame frame;
     int got;
 
     while ((got = frame_peek(in, &frame)) > 0) {
@@ -356,7 +356,7 @@ int branches_open(struct branches *branches, struct event_base *base, const stru
     return 0;
 }
 
-void branches_send(struct branches *branches, const struct frame *frame)
+void branches_send(struct branches *branches, const struct relay_frame *frame)
 {
     for (int i = 0; i < branches->count; i++) {
         struct branch *branch = &branches->list[i];

@@ -17,7 +17,7 @@
 struct branch;
 
 struct branch_hooks {
-    void (*frame)(void *arg, struct branch *branch, const struct frame *frame);
+    void (*frame)(void *arg, struct branch *branch, const struct relay_frame *frame);
     /* ssh ended, or what came is no frame: `why` says so.  Its link is closed when this returns. */
     void (*gone)(void *arg, struct branch *branch, const char *why);
 };
@@ -42,7 +42,7 @@ struct branches {
  * -1: the error is logged; branches_close() is owed in any case. */
 int branches_open(struct branches *branches, struct event_base *base, const struct start *start,
                   int first, int count, const struct branch_hooks *hooks, void *arg);
-void branches_send(struct branches *branches, const struct frame *frame);
+void branches_send(struct branches *branches, const struct relay_frame *frame);
 void branches_read(struct branches *branches, int reads); /* 0: no more for now, a queue is full */
 int branches_alive(const struct branches *branches);
 void branches_close(struct branches *branches); /* what runs behind them stops */

@@ -5,7 +5,10 @@
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "include/ct.h"
 
 struct header {
     unsigned char mark[3], type;
@@ -29,7 +32,7 @@ int frame_send(struct bufferevent *to, enum frame_type type, int node, int numbe
                : 0;
 }
 
-int frame_peek(struct evbuffer *from, struct frame *frame)
+int frame_peek(struct evbuffer *from, struct relay_frame *frame)
 {
     struct header header;
     const ssize_t got = evbuffer_copyout(from, &header, sizeof header);
@@ -44,16 +47,23 @@ int frame_peek(struct evbuffer *from, struct frame *frame)
         return -1;
     if (evbuffer_get_length(from) < sizeof header + size)
         return 0;
-    *frame = (struct frame){ header.type, (int)ntohl(header.node), (int)ntohl(header.number),
-                             (const char *)evbuffer_pullup(from, (ssize_t)(sizeof header + size)),
-                             size };
+    *frame =
+        (struct relay_frame){ header.type, (int)ntohl(header.node), (int)ntohl(header.number),
+                              (const char *)evbuffer_pullup(from, (ssize_t)(sizeof header + size)),
+                              size };
     if (!frame->data)
         return -1;
     frame->data += sizeof header;
     return 1;
 }
 
-void frame_drop(struct evbuffer *from, const struct frame *frame)
+void frame_drop(struct evbuffer *from, const struct relay_frame *frame)
 {
     evbuffer_drain(from, sizeof(struct header) + frame->size);
+}
+
+int frame_is_own_version(const struct relay_frame *frame, char theirs[24])
+{
+    snprintf(theirs, 24, "%.*s", frame->size < 20 ? (int)frame->size : 20, frame->data);
+    return !strcmp(theirs, CT_VERSION);
 }

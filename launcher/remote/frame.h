@@ -29,7 +29,7 @@ enum frame_type {
 #define SILENCE_SECONDS 60     /* without a frame the user's ctrun is lost: its host, or a cable */
 #define FRAME_ALL (-1)         /* as a node: all of them */
 
-struct frame {
+struct relay_frame {
     enum frame_type type;
     int node, number;
     const char *data; /* inside the buffer, until frame_drop() */
@@ -41,7 +41,10 @@ int frame_send(struct bufferevent *to, enum frame_type type, int node, int numbe
                size_t size);
 
 /* 1: *frame is the first one; 0: it is not there as a whole; -1: this is none. */
-int frame_peek(struct evbuffer *from, struct frame *frame);
-void frame_drop(struct evbuffer *from, const struct frame *frame);
+int frame_peek(struct evbuffer *from, struct relay_frame *frame);
+void frame_drop(struct evbuffer *from, const struct relay_frame *frame);
+
+/* Of FRAME_STARTED: 1 if it is of this version.  0: `theirs` has the other one, as text. */
+int frame_is_own_version(const struct relay_frame *frame, char theirs[24]);
 
 #endif

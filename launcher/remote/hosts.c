@@ -40,7 +40,7 @@
 #define NO_NODE (-2)
 #define LINE_WAITS_MS 200 /* a line without an end is shown after that */
 
-struct node {
+struct host_state {
     enum {
         NODE_CALLED,
         NODE_STARTED,  /* its relay answered */
@@ -56,7 +56,7 @@ struct hosts {
     struct event_base *base;
     struct start start;
     struct branches branches;
-    struct node *nodes;
+    struct host_state *nodes;
     struct console consoles[2], *to[3];
     struct event signals, input, lines, patience, alone, beat, foreground;
     int signal_fd, port, code, ended;
@@ -76,7 +76,7 @@ static const char *host_of(const struct hosts *h, int node)
 
 static void send_all(struct hosts *h, enum frame_type type, int node, int number)
 {
-    branches_send(&h->branches, &(struct frame){ type, node, number, NULL, 0 });
+    branches_send(&h->branches, &(struct relay_frame){ type, node, number, NULL, 0 });
 }
 
 /* All end within the time that workers have to stop. */
@@ -195,7 +195,7 @@ static int64_t input_window(const struct hosts *h)
 
 static void send_input(struct hosts *h, const char *data, size_t size)
 {
-    branches_send(&h->branches, &(struct frame){ FRAME_INPUT, h->input_node, 0, data, size });
+    branches_send(&h->branches, &(struct relay_frame){ FRAME_INPUT, h->input_node, 0, data, size });
     for (int node = 0; node < h->start.nodes; node++)
         if (gets_input(h, node))
             h->nodes[node].untaken += (int64_t)size;
@@ -261,20 +261,20 @@ static void check_started(struct hosts *h)
         event_del(&h->patience);
 }
 
-static void node_started(struct hosts *h, int node, const char *version, size_t size)
+static void node_started(struct hosts *h, const struct relay_frame *frame)
 {
-    char why[160];
+    const int node = frame->node;
+    char theirs[24], why[160];
 
     if (h->nodes[node].state != NODE_CALLED)
         return;
     h->nodes[node].state = h->port ? NODE_LISTENED : NODE_STARTED;
     h->answered++;
     check_started(h);
-    if (size == strlen(CT_VERSION) && !memcmp(version, CT_VERSION, size))
+    if (frame_is_own_version(frame, theirs))
         return;
-    snprintf(why, sizeof why,
-             "its ctrun is version %.*s, and this one is %s: they must be the same",
-             size < 20 ? (int)size : 20, version, CT_VERSION);
+    snprintf(why, sizeof why, "its ctrun is version %s, and this one is %s: they must be the same",
+             theirs, CT_VERSION);
     node_lost(h, node, 0, why);
 }
 
@@ -331,7 +331,7 @@ static void take_end(struct hosts *h, int node, int code)
     node_ended(h, node);
 }
 
-static void from_branch(void *arg, struct branch *branch, const struct frame *frame)
+static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct hosts *h = arg;
     const int node = frame->node;
@@ -341,7 +341,7 @@ static void from_branch(void *arg, struct branch *branch, const struct frame *fr
         return;
     switch (frame->type) {
     case FRAME_STARTED:
-        node_started(h, node, frame->data, frame->size);
+        node_started(h, frame);
         break;
     case FRAME_LISTENS:
         if (node == 0)
@@ -514,7 +514,7 @@ static char **words_for_hosts(const struct options *options)
 }
 
 /* The environment, what job.ini's [env] and [collectives] add to it, and the secret. */
-static char **variables_for_hosts(const struct options *options, const struct secret *secret)
+static char **variables_for_hosts(const struct options *options, const char *secret)
 {
     char **all = remote_environment(options->file.count + 1);
     int count = 0;
@@ -532,19 +532,9 @@ static char **variables_for_hosts(const struct options *options, const struct se
             && asprintf(&all[count], "%s=%s", name, entry->value) > 0)
             count++;
     }
-    if (asprintf(&all[count], "CT_STORE_SECRET=%.*s", (int)secret->size,
-                 (const char *)secret->bytes)
-        < 0)
+    if (asprintf(&all[count], "CT_STORE_SECRET=%s", secret) < 0)
         all[count] = NULL;
     return all;
-}
-
-/* Without "user@". */
-static const char *host_alone(const struct host_list *hosts, int node)
-{
-    const char *name = hosts->hosts[node].name, *at = strchr(name, '@');
-
-    return at ? at + 1 : name;
 }
 
 static int is_loopback(const char *host)
@@ -571,11 +561,12 @@ static int check_options(const struct options *options, const struct host_list *
         log_line(LOG_ERROR, "%s, but --hosts names %d", words, hosts->count);
         return -1;
     }
-    if (hosts->count > 1 && !options->master_addr && is_loopback(host_alone(hosts, 0))) {
+    if (hosts->count > 1 && !options->master_addr
+        && is_loopback(host_without_user(hosts->hosts[0].name))) {
         log_line(LOG_ERROR,
                  "--hosts: the first host is %s, where the others do not find it: give its name, "
                  "or --master-addr",
-                 host_alone(hosts, 0));
+                 host_without_user(hosts->hosts[0].name));
         return -1;
     }
     return 0;
@@ -616,10 +607,9 @@ static int find_input_node(struct hosts *h)
 static int plan(struct hosts *h, const struct options *options)
 {
     static char path[4096], folder[4096], run_id[32];
-    struct secret secret;
+    char secret[JOB_SECRET_TEXT];
     struct why why;
     unsigned random = (unsigned)getpid();
-    ct_status status;
 
     if ((options->hosts ? host_list_parse(&h->start.hosts, options->hosts, &why)
                         : host_list_read(&h->start.hosts, options->hostfile, &why))
@@ -633,10 +623,7 @@ static int plan(struct hosts *h, const struct options *options)
         log_line(LOG_ERROR, "the working directory: %s", strerror(errno));
         return 1;
     }
-    status = job_secret_read(options, &secret);
-    if (status == CT_OK && secret.size == 0)
-        status = secret_make(&secret);
-    if (status != CT_OK) {
+    if (job_secret_make(options, secret) != CT_OK) {
         log_line(LOG_ERROR, "%s", ct_last_error());
         return 1;
     }
@@ -645,14 +632,14 @@ static int plan(struct hosts *h, const struct options *options)
     snprintf(run_id, sizeof run_id, "hosts-%08x", random);
     h->start.nodes = h->start.hosts.count;
     h->start.terminals = (isatty(STDOUT_FILENO) ? 1 : 0) | (isatty(STDERR_FILENO) ? 2 : 0);
-    h->start.head = (char *)host_alone(&h->start.hosts, 0);
+    h->start.head = (char *)host_without_user(h->start.hosts.hosts[0].name);
     h->start.run_id = run_id;
     h->start.folder = folder;
     program_own(path, sizeof path);
     h->start.path = path;
     h->start.shell = (char *)options->ssh;
     h->start.words = words_for_hosts(options);
-    h->start.variables = variables_for_hosts(options, &secret);
+    h->start.variables = variables_for_hosts(options, secret);
     h->nodes = calloc((size_t)h->start.nodes, sizeof *h->nodes);
     if (find_input_node(h) < 0)
         return 2;

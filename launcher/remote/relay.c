@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/values/hosts_node.h"
 #include "launcher/remote/branch.h"
 #include "launcher/workers/program.h"
 #include "launcher/workers/signals.h"
@@ -43,8 +44,9 @@ struct relay {
     struct bufferevent *output[3];
     struct bufferevent *listens; /* where node 0's says its port */
     struct event died, give_up, silence;
-    size_t untold; /* bytes of input that went into the pipe, and FRAME_TAKEN does not say so yet */
-    int input_ends, told_to_stop, ended, code;
+    size_t unacknowledged; /* bytes of input that went into the pipe, and FRAME_TAKEN does not say
+                              so yet */
+    int input_ends, stopping, ended, code;
 };
 
 static void relay_end_if_done(struct relay *relay);
@@ -159,9 +161,9 @@ static void input_written(struct bufferevent *input, void *arg)
     struct relay *relay = arg;
 
     (void)input;
-    if (relay->untold)
-        up_send(relay, FRAME_TAKEN, (int)relay->untold, NULL, 0);
-    relay->untold = 0;
+    if (relay->unacknowledged)
+        up_send(relay, FRAME_TAKEN, (int)relay->unacknowledged, NULL, 0);
+    relay->unacknowledged = 0;
     if (relay->input_ends)
         close_stream(&relay->input);
 }
@@ -258,16 +260,17 @@ static void watch_ctrun(struct relay *relay)
     }
     event_assign(&relay->died, relay->base, fd, EV_READ | EV_PERSIST, ctrun_died, relay);
     event_add(&relay->died, NULL);
-    if (relay->input_ends && relay->untold == 0)
+    if (relay->input_ends && relay->unacknowledged == 0)
         close_stream(&relay->input);
 }
 
 static void start_ctrun(struct relay *relay)
 {
     const struct start *start = &relay->start;
-    const int is_node_0 = start->first == 0 && !start->at_once, slots = start->hosts.hosts[0].slots;
-    char own[1024], workers[16], **variables, **words, path[4096];
+    const int is_node_0 = start->first == 0 && !start->at_once;
+    char own[1024], **variables, **words, path[4096];
     int theirs[4] = { -1, -1, -1, -1 }, execed, count = 0;
+    struct hosts_node node;
     sigset_t ignored;
 
     program_own(path, sizeof path);
@@ -282,10 +285,16 @@ static void start_ctrun(struct relay *relay)
         cannot_start(relay, "pipes for ctrun");
         return;
     }
-    snprintf(workers, sizeof workers, slots ? "%d" : "-", slots);
-    snprintf(own, sizeof own, "CT_HOSTS_NODE=%d %d %s %d %s %s %d %d", start->nodes, start->first,
-             start->head, is_node_0 ? 0 : relay->port, workers, start->run_id, theirs[3],
-             start->terminals);
+    node = (struct hosts_node){ .nodes = start->nodes,
+                                .node = start->first,
+                                .port = is_node_0 ? 0 : relay->port,
+                                .workers = start->hosts.hosts[0].slots,
+                                .port_fd = theirs[3],
+                                .terminals = start->terminals };
+    snprintf(node.head, sizeof node.head, "%s", start->head);
+    snprintf(node.run_id, sizeof node.run_id, "%s", start->run_id);
+    strcpy(own, HOSTS_NODE_VARIABLE "=");
+    hosts_node_print(&node, own + strlen(own), sizeof own - strlen(own));
     while (start->words[count])
         count++;
     variables = environment(start, own);
@@ -319,7 +328,7 @@ static void start_ctrun(struct relay *relay)
 
 /* ---- Frames from the nodes behind this one ------------------------------------------ */
 
-static void from_branch(void *arg, struct branch *branch, const struct frame *frame)
+static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct relay *relay = arg;
 
@@ -346,14 +355,14 @@ static const struct branch_hooks branch_hooks = { from_branch, branch_gone };
 
 /* ---- Frames from the user's ctrun ---------------------------------------------------- */
 
-static void take_input(struct relay *relay, const struct frame *frame)
+static void take_input(struct relay *relay, const struct relay_frame *frame)
 {
     if (frame->size == 0) {
         relay->input_ends = 1;
-        if (relay->input && relay->untold == 0)
+        if (relay->input && relay->unacknowledged == 0)
             close_stream(&relay->input);
     } else if (relay->input) {
-        relay->untold += frame->size;
+        relay->unacknowledged += frame->size;
         bufferevent_write(relay->input, frame->data, frame->size);
     } else {
         up_send(relay, FRAME_TAKEN, (int)frame->size, NULL, 0); /* no process reads it any more */
@@ -366,14 +375,14 @@ static void take_signal(struct relay *relay, int number)
         kill(relay->pid, number);
     else if (!relay->ended
              && (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT)) {
-        relay->told_to_stop = relay->ended = 1;
+        relay->stopping = relay->ended = 1;
         relay->code = 128 + number;
         up_send(relay, FRAME_ENDED, relay->code, NULL, 0);
         relay_end_if_done(relay);
     }
 }
 
-static void take_start(struct relay *relay, const struct frame *frame)
+static void take_start(struct relay *relay, const struct relay_frame *frame)
 {
     if (relay->has_start)
         return;
@@ -399,7 +408,7 @@ static void take_start(struct relay *relay, const struct frame *frame)
         start_ctrun(relay);
 }
 
-static void take(struct relay *relay, const struct frame *frame)
+static void take(struct relay *relay, const struct relay_frame *frame)
 {
     const int is_own =
         relay->has_start && (frame->node == relay->start.first || frame->node == FRAME_ALL);
@@ -434,11 +443,11 @@ static void connection_lost(struct relay *relay)
     close_stream(&relay->up);
     relay_read(relay, 1);
     branches_close(&relay->branches);
-    if (relay->pid > 0 && !relay->told_to_stop) {
+    if (relay->pid > 0 && !relay->stopping) {
         kill(relay->pid, SIGTERM);
         kill(relay->pid, SIGCONT); /* one that is stopped would stay, and we with it */
     }
-    relay->told_to_stop = 1;
+    relay->stopping = 1;
     if (relay->pid == 0)
         relay->ended = 1;
     relay_end_if_done(relay);
@@ -456,7 +465,7 @@ static void down_readable(struct bufferevent *down, void *arg)
     const struct timeval patience = { SILENCE_SECONDS, 0 };
     struct relay *relay = arg;
     struct evbuffer *in = bufferevent_get_input(down);
-    struct frame frame;
+    struct relay_frame frame;
     int got = 0;
 
     event_add(&relay->silence, &patience);

@@ -9,8 +9,8 @@
  *
  * This process stays in front of srun because of signals.  srun answers SIGTERM with SIGKILL to all
  * tasks; but it forwards SIGINT, and that is what it gets from here instead.  So a job that is
- * told to stop can save, as everywhere under ctrun: there SIGINT counts as SIGTERM.  The end of the
- * job and scancel need none of this: Slurm signals the ctruns on the nodes itself. */
+ * asked to stop can save, as everywhere under ctrun: there SIGINT counts as SIGTERM.  The end
+ * of the job and scancel need none of this: Slurm signals the ctruns on the nodes itself. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -92,23 +92,6 @@ void remote_srun_print(FILE *out, const struct options *options, char **argv)
     free(words);
 }
 
-/* -1: the error is logged. */
-static int give_secret(const struct options *options)
-{
-    struct secret secret;
-    char text[sizeof secret.bytes + 1];
-    ct_status status = job_secret_read(options, &secret);
-
-    if (status == CT_OK && secret.size == 0)
-        status = secret_make(&secret);
-    if (status != CT_OK) {
-        log_line(LOG_ERROR, "%s", ct_last_error());
-        return -1;
-    }
-    snprintf(text, sizeof text, "%.*s", (int)secret.size, (const char *)secret.bytes);
-    return setenv("CT_STORE_SECRET", text, 1);
-}
-
 /* Options of sbatch and salloc that srun takes for its own: with one task a node they would give
  * the step a task's share of the processors or GPUs, or contradict the words above. */
 static const char *const per_task[] = {
@@ -123,8 +106,13 @@ static const char *const per_task[] = {
 static int prepare_environment(const struct options *options)
 {
     const char *tasks = getenv("SLURM_NTASKS") ? getenv("SLURM_TASKS_PER_NODE") : NULL;
+    char secret[JOB_SECRET_TEXT];
 
-    if (give_secret(options) < 0 || setenv("CT_SLOTS", tasks ? tasks : "", 1) < 0)
+    if (job_secret_make(options, secret) != CT_OK) {
+        log_line(LOG_ERROR, "%s", ct_last_error());
+        return -1;
+    }
+    if (setenv("CT_STORE_SECRET", secret, 1) < 0 || setenv("CT_SLOTS", tasks ? tasks : "", 1) < 0)
         return -1;
     for (size_t i = 0; i < sizeof per_task / sizeof *per_task; i++)
         unsetenv(per_task[i]);
@@ -174,7 +162,7 @@ static int ends_srun(int signal)
 /* Until srun ends.  A terminal's signals reach it without us. */
 static int wait_for(pid_t srun, const sigset_t *watched)
 {
-    int status, code, told = 0;
+    int status, code, stopped_by = 0;
 
     for (;;) {
         siginfo_t info;
@@ -185,12 +173,12 @@ static int wait_for(pid_t srun, const sigset_t *watched)
         if (signal <= 0 || signal == SIGCHLD)
             continue;
         if (ends_srun(signal))
-            told = signal;
+            stopped_by = signal;
         if (info.si_code <= 0 && !is_from_slurm(info.si_pid))
             kill(srun, ends_srun(signal) ? SIGINT : signal);
     }
     code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    return told && (code == 128 + SIGINT || code == 128 + SIGTERM) ? 128 + told : code;
+    return stopped_by && (code == 128 + SIGINT || code == 128 + SIGTERM) ? 128 + stopped_by : code;
 }
 
 int remote_srun(const struct options *options, char **argv)

@@ -60,12 +60,12 @@ char *start_write(const struct start *start, int first, int count, size_t *size)
 
 /* ---- Reading: each step fails for good when the block is at its end --------------- */
 
-struct reading {
+struct start_reading {
     char *at, *end;
     int broken;
 };
 
-static char *get(struct reading *in)
+static char *get(struct start_reading *in)
 {
     char *string = in->at;
 
@@ -77,7 +77,7 @@ static char *get(struct reading *in)
     return string;
 }
 
-static int get_number(struct reading *in, int most)
+static int get_number(struct start_reading *in, int most)
 {
     char *end, *text = get(in);
     const long number = strtol(text, &end, 10);
@@ -87,7 +87,7 @@ static int get_number(struct reading *in, int most)
     return in->broken ? 0 : (int)number;
 }
 
-static char **get_list(struct reading *in)
+static char **get_list(struct start_reading *in)
 {
     const int count = get_number(in, (int)(in->end - in->at));
     char **list = calloc((size_t)count + 1, sizeof *list);
@@ -98,7 +98,7 @@ static char **get_list(struct reading *in)
     return list;
 }
 
-static void get_hosts(struct reading *in, struct host_list *hosts)
+static void get_hosts(struct start_reading *in, struct host_list *hosts)
 {
     const int count = get_number(in, (int)(in->end - in->at));
 
@@ -113,7 +113,7 @@ static void get_hosts(struct reading *in, struct host_list *hosts)
 
 int start_read(struct start *start, const char *data, size_t size)
 {
-    struct reading in = { .broken = size == 0 || data[size - 1] != 0 };
+    struct start_reading in = { .broken = size == 0 || data[size - 1] != 0 };
 
     *start = (struct start){ .block = malloc(size + 1) };
     if (!start->block)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.c - the CPU limit of control groups.  A container often gets the time of a few CPUs while
+/* cgroup.c - the limits of control groups.  A container often gets the time of a few CPUs while
  * its affinity mask has all CPUs of the host.
  *
  * A limit binds all groups below it, so every group from ours up to the root is read and the least
@@ -39,6 +39,26 @@ static int read_numbers(const char *group, const char *name, long long *first, l
         *text = '\0';
     fclose(file);
     return sscanf(text, "%lld %lld", first, second);
+}
+
+/* 1 at least: 0 would be no limit. */
+static long long left_in(const char *group, const char *most, const char *now)
+{
+    long long limit, used, none;
+
+    if (read_numbers(group, most, &limit, &none) < 1 || read_numbers(group, now, &used, &none) < 1)
+        return 0;
+    return limit > used ? limit - used : 1;
+}
+
+static long long pids_left(const char *group)
+{
+    return left_in(group, "pids.max", "pids.current");
+}
+
+static long long memory_left(const char *group)
+{
+    return left_in(group, "memory.max", "memory.current");
 }
 
 static long long limit_v2(const char *group)
@@ -87,8 +107,13 @@ static int names_cpu(const char *controllers, size_t length)
     return 0;
 }
 
+/* What a limit is called in both versions; v1 NULL: it is not looked for there. */
+struct limit {
+    long long (*v2)(const char *group), (*v1)(const char *group);
+};
+
 /* One line of /proc/self/cgroup: "number:controllers:path". */
-static long long limit_of_line(const char *root, const char *line)
+static long long limit_of_line(const char *root, const char *line, const struct limit *limit)
 {
     static const char *const trees[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
     const char *controllers = strchr(line, ':');
@@ -102,19 +127,19 @@ static long long limit_of_line(const char *root, const char *line)
     if (controllers == path) {
         for (int i = 0; i < 2 && found == 0; i++) {
             snprintf(mount, sizeof mount, "%s%s", root, trees[i]);
-            found = least(mount, path + 1, limit_v2);
+            found = least(mount, path + 1, limit->v2);
         }
-    } else if (names_cpu(controllers, (size_t)(path - controllers))) {
+    } else if (limit->v1 && names_cpu(controllers, (size_t)(path - controllers))) {
         snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%.*s", root, (int)(path - controllers),
                  controllers);
-        found = least(mount, path + 1, limit_v1);
+        found = least(mount, path + 1, limit->v1);
         snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
-        found = found > 0 ? found : least(mount, path + 1, limit_v1);
+        found = found > 0 ? found : least(mount, path + 1, limit->v1);
     }
     return found;
 }
 
-long long cgroup_milli_cpus(const char *root)
+static long long least_of_lines(const char *root, const struct limit *limit)
 {
     char path[300], line[1024];
     long long found = 0;
@@ -126,13 +151,28 @@ long long cgroup_milli_cpus(const char *root)
         long long here;
 
         line[strcspn(line, "\n")] = '\0';
-        here = limit_of_line(root, line);
+        here = limit_of_line(root, line, limit);
         if (here > 0 && (found == 0 || here < found))
             found = here;
     }
     if (file)
         fclose(file);
     return found;
+}
+
+long long cgroup_milli_cpus(const char *root)
+{
+    return least_of_lines(root, &(struct limit){ limit_v2, limit_v1 });
+}
+
+long long cgroup_pids_left(const char *root)
+{
+    return least_of_lines(root, &(struct limit){ pids_left, NULL });
+}
+
+long long cgroup_memory_left(const char *root)
+{
+    return least_of_lines(root, &(struct limit){ memory_left, NULL });
 }
 
 int cgroup_cpus(const char *root)

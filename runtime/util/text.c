@@ -86,3 +86,17 @@ void text_add_utf8(struct text *text, const char *data, size_t size)
     }
     text_add(text, good, (size_t)(end - good));
 }
+
+void text_take_lines(struct text *text, void (*take)(void *arg, char *line), void *arg)
+{
+    char *end;
+
+    while (text->used && (end = memchr(text->data, '\n', text->used))) {
+        const size_t length = (size_t)(end - text->data) + 1;
+
+        *end = 0;
+        take(arg, text->data);
+        memmove(text->data, end + 1, text->used - length);
+        text->used -= length;
+    }
+}

@@ -20,4 +20,7 @@ void text_print(struct text *text, const char *format, ...) __attribute__((forma
 /* The same, with U+FFFD for each invalid byte or broken character of UTF-8. */
 void text_add_utf8(struct text *text, const char *data, size_t size);
 
+/* Calls it with each line that is there as a whole, without its end, and takes it off. */
+void text_take_lines(struct text *text, void (*take)(void *arg, char *line), void *arg);
+
 #endif

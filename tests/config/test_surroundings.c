@@ -352,6 +352,19 @@ static void node_files_are_host_files(void **state)
     assert_string_equal(options.ssh, "ssh");
 }
 
+static void a_host_of_a_job_by_ssh_knows_its_place(void **state)
+{
+    (void)state;
+    gives("CT_HOSTS_NODE=3+1+a.example+4000+2+hosts-1f+-1+2 TORCHELASTIC_RUN_ID=outer",
+          "--hosts=a,b", "3/1/a.example:4000/hosts-1f/2");
+    assert_int_equal(options.surroundings.terminals, 2);
+    assert_int_equal(options.surroundings.port_fd, 0);
+    gives("CT_HOSTS_NODE=3+0+a+0+0+id+7+0", "--nproc-per-node=4", "3/0/a:0/id/4");
+    assert_int_equal(options.surroundings.port_fd, 7);
+    refuses("CT_HOSTS_NODE=3+3+a+0+0+id+7+0", "", "ctrun --hosts sets it");
+    refuses("CT_HOSTS_NODE=3+1+a+0+0+id+7", "", "unset it");
+}
+
 static void mpi_launchers_and_flux_number_the_nodes_but_name_no_host(void **state)
 {
     static const char *const two[] = {
@@ -426,6 +439,7 @@ int main(void)
         cmocka_unit_test(skypilot_lists_the_nodes),
         cmocka_unit_test(aws_batch_counts_from_the_main_node),
         cmocka_unit_test(node_files_are_host_files),
+        cmocka_unit_test(a_host_of_a_job_by_ssh_knows_its_place),
         cmocka_unit_test(mpi_launchers_and_flux_number_the_nodes_but_name_no_host),
         cmocka_unit_test(a_wrong_value_is_named_with_its_variable),
         cmocka_unit_test(with_an_option_the_wrong_value_is_not_asked_for),

@@ -10,7 +10,7 @@
 #include "launcher/remote/start.h"
 #include "tests/fuzz/input.h"
 
-static void read_start(const struct frame *frame)
+static void read_start(const struct relay_frame *frame)
 {
     struct start start, again;
     size_t size;
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct evbuffer *buffer = evbuffer_new();
-    struct frame frame;
+    struct relay_frame frame;
 
     holds(buffer && evbuffer_add(buffer, data, size) == 0);
     while (frame_peek(buffer, &frame) > 0) {

@@ -32,7 +32,7 @@ static void a_clock_that_is_set_meanwhile_is_passed_over(void **state)
 static void set(struct matrix *matrix, int from, int to, int64_t trip, int64_t skew, double bytes)
 {
     *matrix_pair(matrix, from, to) =
-        (struct pair){ .measured = 1, .trip_ns = trip, .skew_ns = skew, .bytes_per_s = bytes };
+        (struct host_pair){ .measured = 1, .trip_ns = trip, .skew_ns = skew, .bytes_per_s = bytes };
 }
 
 /* 0 and 2 do not reach each other, 3 reaches none; from 1 to 2 the way is shorter than from 2 to 1.

@@ -64,7 +64,7 @@ static void a_part_that_is_cut_anywhere_is_refused(void **state)
 static void what_is_no_frame_is_seen_at_its_first_byte(void **state)
 {
     struct evbuffer *buffer = evbuffer_new();
-    struct frame frame;
+    struct relay_frame frame;
 
     (void)state;
     assert_int_equal(frame_peek(buffer, &frame), 0);

@@ -104,6 +104,24 @@ static void a_part_of_a_processor_is_none_but_for_the_first(void **state)
     assert_int_equal(processors_usable(root), at_most(2));
 }
 
+static void of_processes_and_memory_the_narrowest_group_counts(void **state)
+{
+    (void)state;
+    write_file("proc/self/cgroup", "0::/slice/job");
+    assert_int_equal(cgroup_pids_left(root), 0);
+    write_file("sys/fs/cgroup/slice/job/pids.max", "max");
+    write_file("sys/fs/cgroup/slice/job/pids.current", "7");
+    assert_int_equal(cgroup_pids_left(root), 0);
+    write_file("sys/fs/cgroup/slice/pids.max", "100");
+    write_file("sys/fs/cgroup/slice/pids.current", "60");
+    assert_int_equal(cgroup_pids_left(root), 40);
+    write_file("sys/fs/cgroup/slice/job/pids.max", "7");
+    assert_int_equal(cgroup_pids_left(root), 1); /* none, which 0 does not say */
+    write_file("sys/fs/cgroup/slice/memory.max", "1000000");
+    write_file("sys/fs/cgroup/slice/memory.current", "400000");
+    assert_int_equal(cgroup_memory_left(root), 600000);
+}
+
 #define IN_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
 
 int main(void)
@@ -112,6 +130,7 @@ int main(void)
         IN_ROOT(without_a_limit_the_affinity_counts),
         IN_ROOT(the_limit_of_a_group_inside_another_counts),
         IN_ROOT(version_1_counts_too),
+        IN_ROOT(of_processes_and_memory_the_narrowest_group_counts),
         IN_ROOT(a_part_of_a_processor_is_none_but_for_the_first),
     };
 
