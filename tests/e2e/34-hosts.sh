@@ -4,12 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
 . "$(dirname "$0")/hosts.sh"
-export OMP_NUM_THREADS=1
-trap 'kill_agents; no_hosts; cd /; rm -rf "$work"' EXIT
-hosts 3 || { echo "skipped: no right to make hosts of namespaces"; exit 77; }
-head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
-export CT_STORE_SECRET_FILE=$work/secret
-endpoint=h0
+need_hosts 3
 quick="--rdzv-conf=last_call_timeout=1,keep_alive_interval=1"
 
 cat >stay <<'END'

@@ -2,7 +2,7 @@
 # Jobs of a real Slurm with two nodes: the three forms, how they end, and what stands in their way.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/slurm.sh"
-trap 'no_slurm; cd /; rm -rf "$work"' EXIT
+trap 'no_hosts; cd /; rm -rf "$work"' EXIT
 export OMP_NUM_THREADS=1
 unset CT_DEADLINE CT_DEADLINE_MARGIN
 slurm SchedulerParameters=batch_sched_delay=0,sched_min_interval=0 || { echo "skipped: a Slurm needs slurm-wlm, munge and root"; exit 77; }

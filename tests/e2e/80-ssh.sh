@@ -2,12 +2,7 @@
 # ctrun --hosts: one job on several hosts by a real sshd on each.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 . "$CT_SOURCE/tests/e2e/sshd.sh"
-unset "${!SLURM_@}"
-if ! sshds 4; then
-    echo "no sshd here, or no right to make hosts: nothing was tested"
-    exit 0
-fi
-export CT_SSH=$ssh OMP_NUM_THREADS=1 TMPDIR=/tmp
+need_sshds 4
 on_h0() { timeout 60 ${on[0]} "$CTRUN" "$@" >.out 2>.err; code=$?; out=$(cat .out); err=$(cat .err); }
 cat >show.sh <<'EOF'
 echo "rank $RANK of $WORLD_SIZE: $LOCAL_RANK of $LOCAL_WORLD_SIZE on $(hostname) in $PWD, $1, $MINE"
@@ -132,5 +127,4 @@ kill -KILL "$(pgrep -P "$front" -f "ssh .* h2 exec sh" | head -1)"; wait $front;
 expect "an ssh that dies is named, and the job ends" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "143 1"
 expect "on all hosts" within 30 all_stopped
 expect "no process of the job is left" within 30 none_left
-no_sshds
 finish

@@ -2,12 +2,7 @@
 # Beyond 32 hosts ctrun --hosts makes a tree: hosts start others.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 . "$CT_SOURCE/tests/e2e/sshd.sh"
-unset "${!SLURM_@}"
-if ! sshds 40; then
-    echo "no sshd here, or no right to make hosts: nothing was tested"
-    exit 0
-fi
-export CT_SSH=$ssh OMP_NUM_THREADS=1 TMPDIR=/tmp
+need_sshds 40
 cat >stays.sh <<'EOF'
 touch "up.$RANK"
 trap 'touch "term.$RANK"; exit 0' TERM INT
@@ -25,5 +20,4 @@ expect "no more than 32 ssh are ctrun's own" [ "$(children | grep -cx "$front")"
 expect "the others are those of hosts" [ "$(children | grep -vcx "$front")" -ge 7 ]
 kill -KILL $front; wait $front 2>/dev/null
 expect "kill -9 of ctrun: the hosts at the ends of the tree stop, too" within 60 all_stopped
-no_sshds
 finish

@@ -17,11 +17,8 @@ expect "a slip of the fingers is named as ctrun names it" has "$code $err" "2 ct
 doctor h0
 expect "hosts are an option's value" has "$code $err" "2 ctctl: too many arguments: h0"
 
-if ! sshds 3; then
-    echo "no sshd here, or no right to make hosts: nothing more was tested"
-    finish
-fi
-export CT_SSH=$ssh TMPDIR=/tmp
+[ $failed = 0 ] || finish
+need_sshds 3
 for i in 0 1 2; do limit_host $i 200mbit; done # so that the network is slow, and not a processor that others use
 doctor --hosts=h0,h1,h2
 expect "three hosts that are well" is "$code $(found)$err" "0 "
@@ -92,5 +89,4 @@ d = json.load(open(".out"))
 print(d["level"], [(f["host"], f["check"]) for f in d["findings"] if f["level"] == "FAIL"],
       [(p["from"], p["to"], p["level"], p["bytes_per_s"] > 0) for p in d["pairs"]], [h["answered"] for h in d["hosts"]])')" \
     "1 FAIL [('h9', 'host')] [('h0', 'h1', 'ok', True), ('h1', 'h0', 'ok', True)] [True, False, True]"
-no_sshds
 finish

@@ -3,12 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
 . "$(dirname "$0")/hosts.sh"
-export OMP_NUM_THREADS=1
-trap 'kill_agents; no_hosts; cd /; rm -rf "$work"' EXIT
-hosts 3 || { echo "skipped: no right to make hosts of namespaces"; exit 77; }
-head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
-export CT_STORE_SECRET_FILE=$work/secret
-endpoint=h0
+need_hosts 3
 
 # fixed HOST NAME OPTIONS...: of a job of three nodes
 fixed() {

@@ -6,7 +6,8 @@
 #                        COMMAND, so $! and kill are COMMAND's
 #   unplug I; plug I     takes the cable of host I out of the switch, and puts it back
 #   limit_host I RATE    host I sends RATE at most (tc's word: 500mbit), and gets as much
-#   no_hosts             they are gone
+#   need_hosts N         the same in a test of several nodes (nodes.sh), which is skipped without the right; with a secret
+#   no_hosts             they are gone, and all that runs in their networks
 # A host is what a sleeping process holds by its namespaces, and so is the switch:
 # nothing of it is seen outside, two runs at a time can't meet, and however the
 # script ends, its sleepers die with it and the networks with them.
@@ -76,7 +77,24 @@ limit_host() {
         $at_switch tc qdisc replace dev "h$1" root $how
 }
 
+# Whatever is left in the hosts' networks ends with them: a daemon, or a process whose peer went without a word.
 no_hosts() {
+    local host networks= path network inside=()
+    for host in "${on[@]}"; do networks+=" $($host readlink /proc/self/ns/net) "; done
+    while read -r path network; do
+        path=${path#/proc/}
+        [[ $networks != *" $network "* ]] || inside+=("${path%%/*}")
+    done < <(find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/net' -printf '%p %l\n')
+    [ ${#inside[@]} -eq 0 ] || kill -KILL "${inside[@]}"
     [ ${#held[@]} -eq 0 ] || { kill -KILL "${held[@]}"; wait "${held[@]}"; }
     held=() on=()
 } 2>/dev/null
+
+need_hosts() {
+    export OMP_NUM_THREADS=1
+    trap 'kill_agents; no_hosts; cd /; rm -rf "$work"' EXIT
+    hosts "$1" || { echo "skipped: no right to make hosts of namespaces"; exit 77; }
+    head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
+    export CT_STORE_SECRET_FILE=$work/secret
+    endpoint=h0
+}

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # slurm.sh - a real Slurm on hosts h0 (its controller, and where users log in), h1 and h2 (nodes).
 #   slurm [LINE...]    starts it, with these lines in slurm.conf; fails where Slurm is not installed or may not run
-#   no_slurm           it is gone
+#   no_hosts           it is gone
 # Debian's slurm-wlm and munge are enough.  Every file and socket of it is in $work, and its ports are those of the
 # hosts' own networks, so several run side by side.  Signals go to tasks, not to all that these started, as with cgroups.
 . "$CT_SOURCE/tests/e2e/hosts.sh"
-slurm_pids=()
 
 slurm() {
     local s=$work/slurm i
@@ -38,24 +37,14 @@ NodeName=h[1-2] CPUs=4 State=UNKNOWN
 PartitionName=p Nodes=h[1-2] Default=YES OverSubscribe=FORCE State=UP
 EOF
     export SLURM_CONF=$s/slurm.conf
-    setpriv --pdeathsig KILL munged --force --foreground --key-file="$s/munge.key" --socket="$s/munge.socket" --pid-file="$s/munge.pid" \
+    setpriv --pdeathsig KILL ${on[0]} munged --force --foreground --key-file="$s/munge.key" --socket="$s/munge.socket" --pid-file="$s/munge.pid" \
         --log-file="$s/munge.log" --seed-file="$s/munge.seed" >/dev/null 2>&1 &
-    slurm_pids+=($!)
     within 20 test -S "$s/munge.socket" || return
     setpriv --pdeathsig KILL ${on[0]} slurmctld -D >/dev/null 2>&1 &
-    slurm_pids+=($!)
     for i in 1 2; do
         setpriv --pdeathsig KILL ${on[$i]} slurmd -D -N h$i >/dev/null 2>&1 &
-        slurm_pids+=($!)
     done
     within 60 nodes_idle
 }
 
 nodes_idle() { [ "$(${on[0]} sinfo -h -t idle -o %D 2>/dev/null)" = 2 ]; }
-
-no_slurm() {
-    [ ${#slurm_pids[@]} -eq 0 ] || kill "${slurm_pids[@]}" 2>/dev/null
-    wait "${slurm_pids[@]}" 2>/dev/null
-    slurm_pids=()
-    no_hosts
-}
