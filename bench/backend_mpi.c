@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backend_mpi.c - backend "mpi" beside the MPI below it, in one process and by turns.
  *
- *     mpicc -O2 -Iinclude bench/backend_mpi.c -Lbuild/lib -lct -Wl,-rpath,$PWD/build/lib -o
- * backend_mpi CT_LIBMPI=build/lib/libct-mpi.so CT_BACKEND=mpi mpirun -n 2 ./backend_mpi
+ *     mpicc -O2 -Iinclude bench/backend_mpi.c -Lbuild/lib -lct -o backend_mpi
+ *     export LD_LIBRARY_PATH=build/lib CT_LIBMPI=build/lib/libct-mpi.so CT_BACKEND=mpi
+ *     mpirun -n 2 ./backend_mpi
  *
  * Each line is an operation and a size: the median time of a call on rank 0, in us, by MPI's call
  * that blocks, by the one that does not and a wait, and by libct. */

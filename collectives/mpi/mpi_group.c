@@ -29,8 +29,8 @@ struct mpi_wait {
     uint64_t *request;
     enum mpi_kind kind;
     int64_t begun, deadline;
-    const struct signature *probe; /* NULL: it was sent */
-    int other;                     /* to whom */
+    const struct signature *probe; /* of this call; NULL: none, or it was sent */
+    int peer;                      /* the rank in the group that gets the probe */
 };
 
 static ct_status give_up(const struct mpi_wait *w, ct_status status)
@@ -52,7 +52,7 @@ static ct_status look_around(struct mpi_wait *w)
     if (now >= w->deadline)
         return ct_fail(CT_ERR_TIMEOUT, "not all ranks came, or MPI got no further");
     if (w->probe && now - w->begun >= PROBE_AFTER_MS) {
-        call_probe(w->group->mesh, &w->group->channel, w->group->ranks[w->other], w->probe);
+        call_probe(w->group->mesh, &w->group->channel, w->group->ranks[w->peer], w->probe);
         w->probe = NULL;
     }
     if (now - w->begun >= SLEEP_AFTER_MS)
@@ -111,7 +111,7 @@ ct_status mpi_group_run(struct call *c, const struct mpi_call *operation)
                           .kind = operation->kind,
                           .deadline = c->deadline,
                           .probe = c->group->size > 1 ? call_compared(c) : NULL,
-                          .other = (c->group->rank + 1) % c->group->size };
+                          .peer = (c->group->rank + 1) % c->group->size };
     ct_status status = check_thread(c->group);
 
     if (status == CT_OK)
@@ -154,7 +154,7 @@ static ct_status message_wait(ct_group *group, struct request *r, int64_t deadli
                           .kind = r->is_send ? BY_MPI_MESSAGE_OUT : BY_MPI_MESSAGE_IN,
                           .deadline = deadline,
                           .probe = r->peer != group->mesh->rank ? &r->signature : NULL,
-                          .other = ct_group_rank(group, r->peer) };
+                          .peer = ct_group_rank(group, r->peer) };
 
     if (!atomic_load(&r->done)) {
         r->status = wait_for(&w);

@@ -77,6 +77,16 @@ static int number_of(const struct pmi_request_line *r, const char *name, int fal
     return *end || value < INT32_MIN || value > INT32_MAX ? fallback : (int)value;
 }
 
+/* `value` is what a client has put: any bytes but an end of line. */
+static enum pmi_outcome answer_with(struct pmi_request_line *r, const char *head,
+                                    struct bytes value)
+{
+    text_print(r->reply, "%s", head);
+    text_add(r->reply, value.data, value.size);
+    text_add(r->reply, "\n", 1);
+    return PMI_ANSWERED;
+}
+
 /* ---- The requests ----------------------------------------------------------- */
 
 static enum pmi_outcome init(struct pmi_request_line *r)
@@ -162,10 +172,7 @@ static enum pmi_outcome get(struct pmi_request_line *r)
         text_print(r->reply, "cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
         return PMI_ANSWERED;
     }
-    text_print(r->reply, "cmd=get_result rc=0 msg=success value=");
-    text_add(r->reply, value.data, value.size);
-    text_add(r->reply, "\n", 1);
-    return PMI_ANSWERED;
+    return answer_with(r, "cmd=get_result rc=0 msg=success value=", value);
 }
 
 static enum pmi_outcome barrier_in(struct pmi_request_line *r)
@@ -245,10 +252,7 @@ static enum pmi_outcome lookup_name(struct pmi_request_line *r)
                    r->job->is_alone ? "name_is_not_published" : one_node);
         return PMI_ANSWERED;
     }
-    text_print(r->reply, "cmd=lookup_result info=ok rc=0 msg=success port=");
-    text_add(r->reply, port.data, port.size);
-    text_add(r->reply, "\n", 1);
-    return PMI_ANSWERED;
+    return answer_with(r, "cmd=lookup_result info=ok rc=0 msg=success port=", port);
 }
 
 /* ---- Spawn ------------------------------------------------------------------- */

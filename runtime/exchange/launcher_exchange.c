@@ -13,8 +13,8 @@
  * Rank 0 knows its interfaces, but not which of them the others reach, and the launcher does not
  * know either: its daemons may use a network of their own, or stand on another host.  So rank 0
  * publishes the address of each interface that leads out of its host (with CT_INTERFACE, of that
- * one), and each rank tries all at once and takes the first that answers.  A stranger who has such
- * an address on another network has not got the secret.
+ * one), and each rank tries all at once and takes the first that answers.  A foreign
+ * program at such an address of another network has not got the secret.
  *
  * The secret is random and new in each job, so the store is closed to others without any
  * configuration.  It is as private as the launcher's connections, over which it goes.  A secret of

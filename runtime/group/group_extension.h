@@ -11,8 +11,9 @@
 #include "runtime/group/group.h"
 
 struct group_extension {
-    /* Called first by an init: starts what its backend needs, which says who this rank is.  NULL:
-     * nothing. */
+    /* Called first by an init: starts what the backend is built on (MPI) and sets this rank's
+     * number and the number of ranks there, which must be those of the job.  NULL: nothing is
+     * started. */
     ct_status (*start)(int *rank, int *size);
     /* Called when a group is made: determines the algorithms that its calls may take, by the
      * environment and by `overrides` (NULL: nothing). */

@@ -114,7 +114,7 @@ timeout 120 $there "$CTRUN" $both --node-rank=1 sleep 60 2>err1 </dev/null &
 run $both --node-rank=0 sh -c "sleep 0.5; ip link set $net down; sleep 60"
 wait $!
 expect "a network that is cut ends the job on both sides" is "$code $?" "1 1"
-expect "node 0 says whom it lost" matches "$err" "node 1 \([^ ]+\): its ctrun was lost"
+expect "node 0 names the node that it lost" matches "$err" "node 1 \([^ ]+\): its ctrun was lost"
 expect "and so does node 1" has "$(cat err1)" "node 0 at $lan.1 port $port was lost"
 ip link set $net up
 

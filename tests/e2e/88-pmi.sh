@@ -78,7 +78,7 @@ expect "which says so" has "$err" "no line ends within 4096 bytes"
 # A rank that never reads its replies blocks itself: ctrun reads nothing more of it.
 timeout 60 "$CTRUN" --nproc-per-node=2 --mpi=pmi --stall=1s "$pmi" flood 1 >out 2>err </dev/null &
 within 30 grep -q 'has waited 1 s: rank 0 is in it, rank 1 is not' err
-expect "who waits for whom in the barrier is reported after --stall" has "$(cat err)" "rank 0 is in it, rank 1 is not"
+expect "the ranks that wait in the barrier, and those that others wait for, are reported after --stall" has "$(cat err)" "rank 0 is in it, rank 1 is not"
 kill -TERM $!
 wait $!
 expect "and a rank that floods ctrun keeps it from nothing" is "$?" 143

@@ -49,7 +49,7 @@ for node in 1 2 0; do
     ended h$node
     expect "all end well, h$node" is "$code" 0
 done
-expect "who serves says what happened" matches "$err" "node h1 \(pid [0-9]+\): its ctrun was lost: its connection was closed; the workers begin again, 1 in all"
+expect "the serving node says what happened" matches "$err" "node h1 \(pid [0-9]+\): its ctrun was lost: its connection was closed; the workers begin again, 1 in all"
 expect "and has no worker in its events" is "$(grep -c worker_ events)" 0
 expect "but the rounds" is "$(grep -o '"node":-1.*"nodes":[0-9]' events | grep -o '.$' | tr -d '\n')" 212
 
@@ -73,7 +73,7 @@ for node in 1 2 0; do
     ended h$node
     expect "a failure is the code of all, h$node" is "$code" 7
 done
-expect "who serves says whose it was" matches "$err" "node h1 \(pid [0-9]+\): rank 0 \(pid [0-9]+\) exited with code 7$"
+expect "the serving node names the failed rank and its node" matches "$err" "node h1 \(pid [0-9]+\): rank 0 \(pid [0-9]+\) exited with code 7$"
 
 fresh
 serve --nnodes=2
@@ -82,11 +82,11 @@ expect "two nodes once more" within 30 both "0/2 0/2 h0 0" "1/2 1/2 h0 0"
 killed h0
 rm h1.ranks h2.ranks
 serve --nnodes=2
-expect "who serves dies and is started again: the nodes find it" within 30 both "0/2 0/2 h0 0" "1/2 1/2 h0 0"
+expect "the serving node dies and is started again: the nodes find it" within 30 both "0/2 0/2 h0 0" "1/2 1/2 h0 0"
 agent_on 0 second --nproc-per-node=0 --nnodes=2 true
 ended second
 expect "a second one has no place" is "$code" 1
-expect "  and says who has it" matches "$err" "--nproc-per-node=0: the rendezvous can't be served here: port $port on h0 is in use by pid [0-9]+ \(ctrun\)"
+expect "  and names the process that has it" matches "$err" "--nproc-per-node=0: the rendezvous can't be served here: port $port on h0 is in use by pid [0-9]+ \(ctrun\)"
 kill -TERM "${pid[h0]}"
 for node in 1 2 0; do
     ended h$node

@@ -27,7 +27,7 @@ expect "both are there" within 30 said a 'waiting [0-9]+ s: 2/3 nodes are at h0'
 fixed 1 c --node-rank=1 true
 ended c
 expect "a rank that is taken: refused" is "$code" 1
-expect "  on its host, with who has it" matches "$err" "node 0 refused this node: h1 \(pid ${pid[b]}\) has --node-rank=1 already"
+expect "  on its host, which names the node that has it" matches "$err" "node 0 refused this node: h1 \(pid ${pid[b]}\) has --node-rank=1 already"
 expect "  and on node 0, with both" within 30 said a "node 1 \(h1\) was refused: h1 \(pid ${pid[b]}\) has --node-rank=1 already"
 echo 00112233445566778899aabbccddeeff >other && chmod 600 other
 CT_STORE_SECRET_FILE=other fixed 1 c --node-rank=2 true
