@@ -230,7 +230,7 @@ CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 typedef struct ct_group_options {
     size_t size;         /* sizeof(ct_group_options), set by the INIT macro */
     const char *name;    /* for messages; NULL: made up */
-    const char *backend; /* NULL or the parent's */
+    const char *backend; /* the parent's, or NULL for it; another is CT_ERR_UNSUPPORTED */
     int timeout_ms;      /* of each call; -1: the parent's */
     ct_group *parent;    /* NULL: the default group; ranks are ranks in it */
     int local_sync;      /* non-zero: only the members make the call */

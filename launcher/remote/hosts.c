@@ -676,12 +676,9 @@ static void hosts_close(struct hosts *h)
 static int open_loop(struct hosts *h)
 {
     const struct timeval answer = { START_SECONDS, 0 }, often = { BEAT_SECONDS, 0 };
-    struct event_config *config = event_config_new();
     sigset_t set;
 
-    h->base = config ? event_base_new_with_config(config) : NULL;
-    if (config)
-        event_config_free(config);
+    h->base = event_base_new();
     signals_block(h->options);
     set = signals_watched(h->options);
     h->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

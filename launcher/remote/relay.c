@@ -245,10 +245,13 @@ static void cannot_start(struct relay *relay, const char *what)
     relay_end_if_done(relay);
 }
 
-static void watch_ctrun(struct relay *relay)
+/* -1, errno: its end could never be noticed (no descriptor is left). */
+static int watch_ctrun(struct relay *relay)
 {
     const int fd = (int)syscall(SYS_pidfd_open, relay->pid, 0);
 
+    if (fd < 0)
+        return -1;
     bufferevent_setcb(relay->input, NULL, input_written, input_event, relay);
     for (int to = 1; to <= 2; to++) {
         bufferevent_setcb(relay->output[to], output_readable, NULL, output_event, relay);
@@ -262,6 +265,7 @@ static void watch_ctrun(struct relay *relay)
     event_add(&relay->died, NULL);
     if (relay->input_ends && relay->unacknowledged == 0)
         close_stream(&relay->input);
+    return 0;
 }
 
 static void start_ctrun(struct relay *relay)
@@ -318,10 +322,10 @@ static void start_ctrun(struct relay *relay)
             close(theirs[i]);
     free(variables);
     free(words);
-    if (relay->pid > 0) {
-        watch_ctrun(relay);
+    if (relay->pid > 0 && watch_ctrun(relay) == 0)
         return;
-    }
+    if (relay->pid > 0)
+        kill(relay->pid, SIGKILL); /* before it has started a worker */
     relay->pid = 0;
     cannot_start(relay, path);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # sshd.sh - hosts (hosts.sh) with a real sshd on each, that lets in the user of this test by a key made for it.
 #   sshds N       hosts h0 ... h(N-1); fails where there is no sshd, or no right to make hosts
+#                 (SHLVL=1: bash then leaves out the tester's ~/.bashrc, its time and its words)
 #   need_sshds N  the same for a test, which is skipped without them; with what ctrun --hosts needs
 #   ${sshd_pids[I]}  the sshd of host I, for its limits
 #   $ssh          the command that reaches them: ssh with the configuration for it
@@ -27,6 +28,7 @@ PasswordAuthentication no
 UsePAM no
 MaxStartups 200
 LogLevel ERROR
+SetEnv SHLVL=1
 EOF
     cat >"$dir/config" <<EOF
 Host *
