@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "examples/device.h"
+#include "device.h"
 
 enum { WAYS = 3, FLOATS = 1 << 20, REPEATS = 51, SMALLEST = 1 << 8, STEP = 1 << 4 };
 

@@ -73,7 +73,7 @@ extern "C" {
 #define CT_API
 #endif
 
-#define CT_VERSION "0.1.0"
+#define CT_VERSION "0.2.0"
 /* The version of the library, "major.minor.patch"; CT_VERSION is that of this header. */
 CT_API const char *ct_version(void);
 

@@ -11,7 +11,7 @@
 #define COLLECTIVES_MPI_MPI_GROUP_H
 
 #include "collectives/core/call.h"
-#include "collectives/mpi/mpi_plugin.h"
+#include "collectives/mpi/plugin/mpi_plugin.h"
 
 struct mpi_group {
     const struct mpi_plugin *plugin;

@@ -25,4 +25,26 @@ done
 expect "its own program of the name hello is where it was" matches "$(cat build/CMakeFiles/hello.dir/link.txt)" "-o hello "
 expect "its build type is its own" has "$(cat build/CMakeCache.txt)" "CMAKE_BUILD_TYPE:STRING=
 "
+
+# FetchContent adds the folder in the same way; this one is built.
+mkdir fetched && cp "$CT_SOURCE/examples/hello.c" fetched/hello.c && cp fetched/hello.c fetched/hello.cc
+cat >fetched/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.25)
+project(theirs C CXX)
+include(FetchContent)
+set(CT_CUDA off)
+FetchContent_Declare(ctrun SOURCE_DIR $CT_SOURCE)
+FetchContent_MakeAvailable(ctrun)
+add_executable(in_c hello.c)
+target_link_libraries(in_c PRIVATE ct::ct)
+add_executable(in_cxx hello.cc)
+target_link_libraries(in_cxx PRIVATE ct::ct)
+END
+{ cmake -S fetched -B fetched/build && cmake --build fetched/build -j 2; } >fetched.log 2>&1
+expect "a project that fetches ours is built" is "$?" 0
+for program in in_c in_cxx; do
+    run --nproc-per-node=2 fetched/build/$program
+    expect "  and its $program runs" is "$(sort <<<"$out")" "rank 0 of 2: the sum is 3
+rank 1 of 2: the sum is 3"
+done
 finish

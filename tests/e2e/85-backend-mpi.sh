@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     _exit(0); /* MPI is in the middle of something */
 }
 END
-plugin() { mpicc_of "$1" $2 -O2 -shared -fPIC -I"$CT_SOURCE" "$CT_SOURCE/collectives/mpi/plugin/libct_mpi.c" -o "$3"; }
+plugin() { mpicc_of "$1" $2 -O2 -shared -fPIC -I"$CT_SOURCE/include" "$CT_SOURCE/collectives/mpi/plugin/libct_mpi.c" -o "$3"; }
 
 export CT_BACKEND=mpi CT_TIMEOUT_MS=20000
 for mpi in $mpis; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libct_mpi.c - the plug-in libct-mpi.so, the only file that knows an MPI (mpi_plugin.h):
  *
- *     mpicc -O2 -shared -fPIC -I. collectives/mpi/plugin/libct_mpi.c -o libct-mpi.so
+ *     mpicc -O2 -shared -fPIC -Iinclude collectives/mpi/plugin/libct_mpi.c -o libct-mpi.so
  *
  * All operations are those of MPI that do not block, so libct can wait with a deadline, look for
  * deaths meanwhile, and end a wait when the group is aborted.  What is longer than an int can count
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collectives/mpi/mpi_plugin.h"
+#include "mpi_plugin.h"
 
 #ifndef CT_MPI_MOST
 #define CT_MPI_MOST INT_MAX /* tests take less */

@@ -4,13 +4,13 @@
  * The handles and constants of MPIs differ, so the plug-in is compiled by the mpicc of the MPI that
  * will start the program, and libct by none.  Results are MPI's: 0 or an error code.  No function
  * waits for other ranks but start() and comm_create(). */
-#ifndef COLLECTIVES_MPI_PLUGIN_H
-#define COLLECTIVES_MPI_PLUGIN_H
+#ifndef COLLECTIVES_MPI_PLUGIN_MPI_PLUGIN_H
+#define COLLECTIVES_MPI_PLUGIN_MPI_PLUGIN_H
+
+#include <ct.h>
 
 #include <stddef.h>
 #include <stdint.h>
-
-#include "include/ct.h"
 
 #define PLUGIN_VERSION 1
 #define PLUGIN_SYMBOL "ct_mpi_plugin"
