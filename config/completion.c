@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion.c - the option table as completion scripts of bash and zsh.
+/* completion.c - a program's tables as completion scripts of bash, zsh and fish.
  *
  * Names come from the rows, values from the rows' text for --help: the lower-case words of
  * "gpu|numa|core|none|LIST" are offered, FILE and DIR complete as paths, other values do not
- * complete.  A command and its arguments follow the options. */
+ * complete.  What follows the options is a command of ctctl and its files, or the program that
+ * ctrun starts, whose arguments complete as those of that program. */
 #include "config/help.h"
 
 #include <string.h>
@@ -13,12 +14,29 @@
 typedef void name_printer(FILE *out, const struct option_row *row, const char *name);
 
 /* Each name that is written with "--". */
-static void each_name(FILE *out, name_printer *print)
+static void each_name(FILE *out, const struct program_words *program, name_printer *print)
 {
-    for (int i = 0; i < OPTIONS; i++) {
-        print(out, option_row(i), option_row(i)->name);
-        if (option_row(i)->alias)
-            print(out, option_row(i), option_row(i)->alias);
+    const struct option_row *row;
+
+    for (int i = 0; (row = program->option(i)) != NULL; i++) {
+        print(out, row, row->name);
+        if (row->alias)
+            print(out, row, row->alias);
+    }
+}
+
+/* The first words of the commands, each once: rows of one first word stand together. */
+static void each_command(FILE *out, const struct program_words *program,
+                         void (*print)(FILE *out, const struct command_row *command, int length))
+{
+    const struct command_row *command, *before = NULL;
+
+    for (int i = 0; program->command && (command = program->command(i)) != NULL; i++) {
+        const int length = (int)strcspn(command->name, " ");
+
+        if (!before || strncmp(before->name, command->name, (size_t)length + 1) != 0)
+            print(out, command, length);
+        before = command;
     }
 }
 
@@ -78,33 +96,44 @@ static void bash_values(FILE *out, const struct option_row *row, const char *nam
     }
 }
 
-/* bash splits --name=value into three words. */
-static void print_bash(FILE *out)
+static void bash_command(FILE *out, const struct command_row *command, int length)
 {
-    fputs("_ctrun() {\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} option= word i\n"
-          "    COMPREPLY=()\n"
-          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-          "        word=${COMP_WORDS[i]//_/-}\n"
-          "        if [[ $word == = ]]; then\n"
-          "            option=${COMP_WORDS[i - 1]//_/-}\n"
-          "        elif [[ $option ]]; then\n"
-          "            option=\n"
-          "        else\n"
-          "            case $word in\n"
-          "            ''",
-          out);
-    each_name(out, bash_taker);
+    fprintf(out, " %.*s", length, command->name);
+}
+
+/* bash splits --name=value into three words. */
+static void print_bash(FILE *out, const struct program_words *program)
+{
+    const char *name = program->name;
+
+    fprintf(out,
+            "_%s() {\n"
+            "    local cur=${COMP_WORDS[COMP_CWORD]} option= word i\n"
+            "    COMPREPLY=()\n"
+            "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+            "        word=${COMP_WORDS[i]//_/-}\n"
+            "        if [[ $word == = ]]; then\n"
+            "            option=${COMP_WORDS[i - 1]//_/-}\n"
+            "        elif [[ $option ]]; then\n"
+            "            option=\n"
+            "        else\n"
+            "            case $word in\n"
+            "            ''",
+            name);
+    each_name(out, program, bash_taker);
     fputs(") option=$word ;;\n"
           "            -*) ;;\n"
-          "            *)\n"
-          "                if declare -F _command_offset >/dev/null; then\n"
-          "                    _command_offset \"$i\"\n"
-          "                else\n"
-          "                    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-          "                fi\n"
-          "                return\n"
-          "                ;;\n"
+          "            *)\n",
+          out);
+    fputs(program->command ? "                word=\n"
+                           : "                if declare -F _command_offset >/dev/null; then\n"
+                             "                    _command_offset \"$i\"\n"
+                             "                else\n"
+                             "                    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                             "                fi\n"
+                             "                return\n",
+          out);
+    fputs("                ;;\n"
           "            esac\n"
           "        fi\n"
           "    done\n"
@@ -114,21 +143,29 @@ static void print_bash(FILE *out)
           "    case $option in\n"
           "    '') ;;\n",
           out);
-    each_name(out, bash_values);
+    each_name(out, program, bash_values);
     fputs("    esac\n"
           "    if [[ $option ]]; then\n"
           "        return\n"
           "    elif [[ $cur == -* ]]; then\n"
           "        COMPREPLY=($(compgen -W '",
           out);
-    each_name(out, bash_name);
-    fputs("' -- \"$cur\"))\n"
-          "    else\n"
-          "        COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
-          "    fi\n"
-          "}\n"
-          "complete -o filenames -F _ctrun ctrun\n",
-          out);
+    each_name(out, program, bash_name);
+    fputs("' -- \"$cur\"))\n", out);
+    if (program->command) {
+        fputs("    elif ((COMP_CWORD == 1)); then\n"
+              "        COMPREPLY=($(compgen -W '",
+              out);
+        each_command(out, program, bash_command);
+        fputs("' -- \"$cur\"))\n", out);
+    }
+    fprintf(out,
+            "    else\n"
+            "        COMPREPLY=($(compgen %s-f -- \"$cur\"))\n"
+            "    fi\n"
+            "}\n"
+            "complete -o filenames -F _%s %s\n",
+            program->command ? "" : "-c ", name, name);
 }
 
 /* ---- zsh ------------------------------------------------------------------- */
@@ -167,28 +204,132 @@ static void zsh_name(FILE *out, const struct option_row *row, const char *name)
     }
 }
 
-static void print_zsh(FILE *out)
+static void zsh_command(FILE *out, const struct command_row *command, int length)
 {
-    fputs("#compdef ctrun\n"
-          "_ctrun() {\n"
-          "    _arguments -s",
-          out);
-    each_name(out, zsh_name);
-    fputs(" \\\n        '(-):program:_command_names -e' \\\n"
-          "        '*::arguments:_normal'\n"
-          "}\n"
-          "if [ \"$funcstack[1]\" = _ctrun ]; then\n"
-          "    _ctrun \"$@\"\n"
-          "else\n"
-          "    compdef _ctrun ctrun\n"
-          "fi\n",
-          out);
+    fprintf(out, " %.*s", length, command->name);
 }
 
-void completion_print(FILE *out, const char *shell)
+static void print_zsh(FILE *out, const struct program_words *program)
+{
+    const char *name = program->name;
+
+    fprintf(out,
+            "#compdef %s\n"
+            "_%s() {\n"
+            "    _arguments -s",
+            name, name);
+    each_name(out, program, zsh_name);
+    if (program->command) {
+        fputs(" \\\n        '1:command:(", out);
+        each_command(out, program, zsh_command);
+        fputs(")' \\\n        '*::arguments:_files'\n", out);
+    } else {
+        fputs(" \\\n        '(-):program:_command_names -e' \\\n"
+              "        '*::arguments:_normal'\n",
+              out);
+    }
+    fprintf(out,
+            "}\n"
+            "if [ \"$funcstack[1]\" = _%s ]; then\n"
+            "    _%s \"$@\"\n"
+            "else\n"
+            "    compdef _%s %s\n"
+            "fi\n",
+            name, name, name, name);
+}
+
+/* ---- fish ------------------------------------------------------------------ */
+
+static void fish_text(FILE *out, const char *text)
+{
+    fputc('\'', out);
+    for (; *text; text++)
+        fprintf(out, strchr("'\\", *text) ? "\\%c" : "%c", *text);
+    fputc('\'', out);
+}
+
+static void fish_taker(FILE *out, const struct option_row *row, const char *name)
+{
+    if (!row->value || row->bare)
+        return;
+    fprintf(out, " --%s", name);
+    if (row->letter && name == row->name)
+        fprintf(out, " -%c", row->letter);
+}
+
+/* -r: a value follows; -f: it is no file. */
+static void fish_name(FILE *out, const struct option_row *row, const char *name)
+{
+    fprintf(out, "__ct_option -l %s", name);
+    if (row->letter && name == row->name)
+        fprintf(out, " -s %c", row->letter);
+    if (row->value)
+        fputs(row->bare                                     ? " -f"
+              : is_path(row, "FILE") || is_path(row, "DIR") ? " -r -F"
+                                                            : " -r -f",
+              out);
+    if (is_path(row, "DIR"))
+        fputs(" -a '(__fish_complete_directories)'", out);
+    else if (choices(NULL, row)) {
+        fputs(" -a '", out);
+        choices(out, row);
+        fputc('\'', out);
+    }
+    fputs(" -d ", out);
+    fish_text(out, row->help);
+    fputc('\n', out);
+}
+
+static void fish_command(FILE *out, const struct command_row *command, int length)
+{
+    fprintf(out, "complete -c ctctl -n __fish_use_subcommand -f -a %.*s -d ", length,
+            command->name);
+    fish_text(out, command->help);
+    fputc('\n', out);
+}
+
+/* ctrun's options end where the program begins. */
+static void print_fish(FILE *out, const struct program_words *program)
+{
+    const char *name = program->name;
+
+    if (!program->command) {
+        fprintf(out,
+                "function __%s_options\n"
+                "    set -l is_value 0\n"
+                "    for word in (commandline -opc)[2..-1]\n"
+                "        if test $is_value = 1\n"
+                "            set is_value 0\n"
+                "        else if contains -- (string replace -a _ - -- $word)",
+                name);
+        each_name(out, program, fish_taker);
+        fputs("\n"
+              "            set is_value 1\n"
+              "        else if not string match -q -- '-*' $word\n"
+              "            return 1\n"
+              "        end\n"
+              "    end\n"
+              "end\n",
+              out);
+    }
+    fprintf(out, "function __ct_option\n    complete -c %s%s $argv\nend\n", name,
+            program->command ? "" : " -n __ctrun_options");
+    each_name(out, program, fish_name);
+    fputs("functions -e __ct_option\n", out);
+    each_command(out, program, fish_command);
+    if (!program->command) {
+        fprintf(out, "complete -c %s -x -a '(__fish_complete_subcommand --", name);
+        each_name(out, program, fish_taker);
+        fputs(")' -d Program\n", out);
+    }
+}
+
+void completion_print(FILE *out, const char *shell, const struct program_words *program)
 {
     if (!strcmp(shell, "bash"))
-        print_bash(out);
+        print_bash(out, program);
+    else if (!strcmp(shell, "zsh"))
+        print_zsh(out, program);
     else
-        print_zsh(out);
+        print_fish(out, program);
 }

@@ -268,7 +268,7 @@ static const struct option_row rows[OPTIONS] = {
         parse_switch, FIELD(explain),
         "print each value and where it comes from; run nothing", NULL, 0 },
     [OPTION_PRINT_COMPLETION] = {
-        "print-completion", NULL, 0, "bash|zsh", NULL, NULL, { NULL }, 1,
+        "print-completion", NULL, 0, "bash|zsh|fish", NULL, NULL, { NULL }, 1,
         parse_shell, FIELD(print_completion),
         "print a script by which the shell completes these options", NULL, 0 },
     [OPTION_VERSION] = {

@@ -3,7 +3,7 @@
 #ifndef CONFIG_OPTION_TABLE_H
 #define CONFIG_OPTION_TABLE_H
 
-#include "config/values/parse_number.h"
+#include "config/option_row.h"
 
 /* In the order of --help and --explain. */
 enum option {
@@ -74,22 +74,6 @@ enum option {
     OPTION_VERSION,
     OPTION_HELP,
     OPTIONS
-};
-
-struct option_row {
-    const char *name;  /* the dashed spelling, without "--"; underscores work too */
-    const char *alias; /* another name, or NULL */
-    char letter;       /* -m, or 0 */
-    const char *value; /* its value in --help; NULL: a switch */
-    const char *bare;  /* its meaning without a value, which must then follow a "="; or NULL */
-    const char *fallback;
-    const char *variables[2]; /* of the environment, the stronger first; NULL: none */
-    int command_line_only;    /* no key of job.ini */
-    value_parser *parse;      /* NULL: acts at once (--help) */
-    size_t field;             /* offset in struct options */
-    const char *help;
-    const char *heading;    /* of the group that begins here; NULL: no new group */
-    int any_in_environment; /* torchrun checks its choices on the command line only */
 };
 
 const struct option_row *option_row(int option);

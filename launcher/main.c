@@ -137,7 +137,7 @@ int main(int argc, char **argv)
         code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_SHOW_COMPLETION:
-        completion_print(stdout, options.print_completion);
+        completion_print(stdout, options.print_completion, &ctrun_words);
         code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_WRONG:

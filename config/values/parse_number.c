@@ -162,7 +162,7 @@ int parse_mpi(const char *text, void *field, struct why *why)
 
 int parse_shell(const char *text, void *field, struct why *why)
 {
-    static const char *const words[] = { "bash", "zsh", NULL };
+    static const char *const words[] = { "bash", "zsh", "fish", NULL };
 
     return value_choice(text, words, why) < 0 ? -1 : parse_text(text, field, why);
 }

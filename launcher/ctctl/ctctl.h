@@ -15,12 +15,13 @@ struct ctctl_options {
     int json, verbose;
     double after_s;
     const char *output; /* of trace merge; NULL: standard output */
+    const char *shell;  /* of --print-completion */
     struct doctor_options doctor;
 };
 
-int command_ps(const struct job_list *jobs, const struct ctctl_options *options);
+int command_ps(struct job_list *jobs, const struct ctctl_options *options);
 int command_status(struct job_list *jobs, const struct ctctl_options *options);
-int command_stack(const struct job_list *jobs, const struct ctctl_options *options);
+int command_stack(struct job_list *jobs, const struct ctctl_options *options);
 int command_trace_merge(char *const *files, int count, const char *output);
 
 /* The command line selects the job. */

@@ -85,7 +85,7 @@ static void as_line(const struct job_snapshot *job, const char *state, int width
            ranks, job->restarts, since, job->program);
 }
 
-int command_ps(const struct job_list *jobs, const struct ctctl_options *options)
+int command_ps(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };

@@ -94,7 +94,7 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     return NO_RANK_WAITS;
 }
 
-int command_stack(const struct job_list *jobs, const struct ctctl_options *options)
+int command_stack(struct job_list *jobs, const struct ctctl_options *options)
 {
     const struct job_snapshot *found = NULL;
     const struct rank_snapshot *rank = NULL;

@@ -73,13 +73,36 @@ expect "files of an option" is "$(completed --job sc)" "script"
 
 run --print-completion=tcsh
 expect "another shell is wrong usage" is "$code" 2
-expect "and the two are named" has "$err" "'tcsh' (choose from 'bash', 'zsh')"
+expect "and the three are named" has "$err" "'tcsh' (choose from 'bash', 'zsh', 'fish')"
 echo 'nonsense' >job.ini
 run --print-completion zsh
 expect "zsh, whatever lies here" is "$code" 0
+rm job.ini
+ctctl=$CT_BUILD/bin/ctctl
+for shell in bash zsh fish; do
+    "$CTRUN" --print-completion=$shell >ctrun.$shell
+    "$ctctl" --print-completion=$shell >ctctl.$shell
+done
+expect "bash takes ctctl's" has "$(bash -c 'source ./ctctl.bash; complete -p ctctl')" "_ctctl ctctl"
+# ctctl_completed WORDS...: what bash offers for the last of them.
+ctctl_completed() {
+    bash -c 'source ./ctctl.bash; COMP_WORDS=(ctctl "$@") COMP_CWORD=$#; _ctctl; echo "${COMPREPLY[*]}"' - "$@"
+}
+expect "its commands" is "$(ctctl_completed '')" "ps status stack trace doctor"
+expect "its options" is "$(ctctl_completed doctor --host)" "--hosts --hostfile"
+expect "the files of a command" is "$(ctctl_completed trace merge sc)" "script"
 if command -v zsh >/dev/null; then
-    echo "$out" >completion
-    said=$(zsh -f -c "autoload -U compinit; compinit -u -D; source ./completion && echo fine" 2>&1)
-    expect "zsh takes it" is "$said" fine
+    for program in ctrun ctctl; do
+        said=$(zsh -f -c "autoload -U compinit; compinit -u -D; source ./$program.zsh && echo fine" 2>&1)
+        expect "zsh takes $program's" is "$said" fine
+    done
+fi
+if command -v fish >/dev/null; then
+    # fish_completed LINE: what fish offers, without the descriptions.
+    fish_completed() { HOME=$work fish -c "source ./ctrun.fish; source ./ctctl.fish; complete -C '$1'" 2>&1 | cut -f1 | sort | tr '\n' ' '; }
+    expect "fish: names" has "$(fish_completed 'ctrun --rdzv-b')" "--rdzv-backend"
+    expect "  values" is "$(fish_completed 'ctrun --rdzv-backend=s')" "--rdzv-backend=static "
+    expect "  the program's options are not ctrun's" lacks "$(fish_completed 'ctrun --nnodes 1 ./show --rdzv-b')" "--rdzv-backend"
+    expect "  ctctl's commands" is "$(fish_completed 'ctctl st')" "stack status "
 fi
 finish

@@ -62,7 +62,7 @@ ends 2 "does not speak to etcd" --rdzv-backend=etcd
 ends 2 "port is missing in endpoint" --rdzv-endpoint=127.0.0.1
 ends 2 "list of labels" --rdzv-backend=c10d --rdzv-endpoint=:1
 ends 2 "ignored explicit argument '1'" --standalone=1
-ends 2 "invalid choice: 'fish'" --print-completion=fish
+ends 2 "invalid choice: 'tcsh'" --print-completion=tcsh
 ends 2 "unrecognized arguments: --foo" --foo
 
 # ---- 2: words that do not go together

@@ -17,7 +17,7 @@ full "$CTRUN" --help
 full "$CTRUN" --version
 full "$CTRUN" --explain true
 full "$CTRUN" --dry-run --nproc-per-node=2 true
-for shell in bash zsh; do full "$CTRUN" --print-completion=$shell; done
+for shell in bash zsh fish; do full "$CTRUN" --print-completion=$shell; full "$ctctl" --print-completion=$shell; done
 full "$ctctl" --help
 full "$ctctl" --version
 

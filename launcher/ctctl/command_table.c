@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command_table.c - the commands and options of ctctl, a row each. */
+#include "launcher/ctctl/command_table.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/values/suggest.h"
+
+static const struct option_row rows[CTCTL_OPTIONS] = {
+    [CTCTL_JSON] = { .name = "json", .help = "print JSON for programs (docs/events.md)" },
+    [CTCTL_VERBOSE] = { .name = "verbose",
+                        .letter = 'v',
+                        .help = "status: also print where each rank is; doctor: what is ok, too" },
+    [CTCTL_AFTER] = { .name = "after",
+                      .value = "SECONDS",
+                      .help = "status: leave out waits that are shorter (1)" },
+    [CTCTL_OUTPUT] = { .name = "output",
+                       .letter = 'o',
+                       .value = "FILE",
+                       .help = "trace merge: the file to write, instead of standard output" },
+    [CTCTL_HOSTS] = { .name = "hosts", .value = "HOST,...", .help = "doctor: as ctrun has it" },
+    [CTCTL_HOSTFILE] = { .name = "hostfile", .value = "FILE", .help = "doctor: as ctrun has it" },
+    [CTCTL_SSH] = { .name = "ssh", .value = "COMMAND", .help = "doctor: as ctrun has it" },
+    [CTCTL_IFACE] = { .name = "iface", .value = "NAME", .help = "doctor: as ctrun has it" },
+    [CTCTL_PRINT_COMPLETION] = { .name = "print-completion",
+                                 .value = "bash|zsh|fish",
+                                 .help = "print a script by which the shell completes all this" },
+    [CTCTL_HELP] = { .name = "help", .letter = 'h', .help = "print this" },
+    [CTCTL_VERSION] = { .name = "version", .help = "print the version" },
+};
+
+static const struct command_row commands[] = {
+    { "ps", "", " json ", "each job, its ctrun, its ranks, and its state in one word", 0 },
+    { "status", "[JOB]", " json verbose after ",
+      "each group in which ranks wait: in which call, at which source line, for how long, and what "
+      "the ranks do that they wait for",
+      0 },
+    { "stack", "[JOB] RANK", " ", "the stack of a rank: by eu-stack or gdb, by py-spy for Python",
+      0 },
+    { "trace merge", "FILE...", " output ",
+      "one trace of the files that the nodes of a job wrote (run.node*.json of ctrun "
+      "--trace=run.json), on the clock of the first, for ui.perfetto.dev",
+      1 },
+    { "doctor", "", " json verbose hosts hostfile ssh iface ",
+      "can a job run here, or on these hosts: limits, shared memory, GPUs, versions, and between "
+      "hosts names, connections, bandwidth, clocks; what is wrong, and the remedy. In a job of "
+      "Slurm, PBS, LSF or Grid Engine it takes the job's hosts (docs/doctor.md)",
+      0 },
+};
+
+static const struct option_row *option_at(int i)
+{
+    return i < CTCTL_OPTIONS ? &rows[i] : NULL;
+}
+
+static const struct command_row *command_at(int i)
+{
+    return i < (int)(sizeof commands / sizeof *commands) ? &commands[i] : NULL;
+}
+
+const struct program_words ctctl_words = { "ctctl", option_at, command_at };
+
+/* ---- --help ---------------------------------------------------------------- */
+
+/* Breaks lines at blanks: each begins `indent` blanks in and ends before column 96. */
+static void print_wrapped(FILE *out, const char *text, int indent)
+{
+    int column = indent;
+
+    for (const char *word = text; *word;) {
+        const int length = (int)strcspn(word, " ");
+
+        if (column > indent && column + 1 + length > 96) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        }
+        column += fprintf(out, "%s%.*s", column > indent ? " " : "", length, word);
+        word += length + (word[length] == ' ');
+    }
+    fputc('\n', out);
+}
+
+static int takes(const struct command_row *command, const struct option_row *row)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, " %s ", row->name);
+    return strstr(command->options, name) != NULL;
+}
+
+static void print_usage(FILE *out, const struct command_row *command, const char *before)
+{
+    fprintf(out, "%s ctctl %s", before, command->name);
+    for (int i = 0; i < CTCTL_OPTIONS; i++) {
+        const char *value = rows[i].value;
+
+        if (takes(command, &rows[i]) && rows[i].letter)
+            fprintf(out, " [-%c%s%s]", rows[i].letter, value ? " " : "", value ? value : "");
+        else if (takes(command, &rows[i]))
+            fprintf(out, " [--%s%s%s]", rows[i].name, value ? "=" : "", value ? value : "");
+    }
+    fprintf(out, "%s%s\n", *command->words ? " " : "", command->words);
+}
+
+void ctctl_help(FILE *out)
+{
+    const struct command_row *command;
+
+    for (int i = 0; (command = command_at(i)) != NULL; i++)
+        print_usage(out, command, i ? "      " : "usage:");
+    fputs("\nShows the jobs that run on this host: yours, or all users' jobs for root.  It reads "
+          "shared\n"
+          "memory and /proc, so it works while ranks or ctrun hang or are stopped.\n\n",
+          out);
+    for (int i = 0; (command = command_at(i)) != NULL; i++) {
+        fprintf(out, "  %-12s ", command->name);
+        print_wrapped(out, command->help, 15);
+    }
+    fputs("\nJOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs "
+          "and\n"
+          "stack the only one.  RANK is a rank of the job.\n\n",
+          out);
+    for (int i = 0; i < CTCTL_OPTIONS; i++)
+        option_help(out, &rows[i], 34);
+    fputs(
+        "\nIf a program does not use libct, as PyTorch's, it shows the processes: state, CPU time, "
+        "and\n"
+        "the Python line if py-spy is installed.  It finds ranks that another launcher started if\n"
+        "they use libct.  For ranks of other hosts run ctctl there.\n\n"
+        "Exit code of status: 0 if no rank waits, 1 if a rank waits or is stopped; of trace merge: "
+        "1\n"
+        "if a file can't be read or written, or is no trace; of doctor: 1 if there is a FAIL; 2 "
+        "for\n"
+        "wrong usage or if there is no such job or rank.\n",
+        out);
+}
+
+/* ---- The command line --------------------------------------------------------- */
+
+int ctctl_wrong(const char *what, const char *which)
+{
+    fprintf(stderr, "ctctl: %s%s (ctctl --help)\n", what, which);
+    return WRONG_USAGE;
+}
+
+int ctctl_unknown(const char *what, const char *typed)
+{
+    const int is_option = *typed == '-';
+    struct suggestion best = { NULL, 0 };
+    char name[64];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(typed, "="), typed);
+    for (int i = 0; is_option && i < CTCTL_OPTIONS; i++)
+        suggest(&best, name + strspn(name, "-"), rows[i].name);
+    for (int i = 0; !is_option && command_at(i); i++)
+        suggest(&best, name, command_at(i)->name);
+    fprintf(stderr, "ctctl: %s%s%s%s%s%s (ctctl --help)\n", what, typed,
+            best.word ? "; did you mean " : "", best.word && is_option ? "--" : "",
+            best.word ? best.word : "", best.word ? "?" : "");
+    return WRONG_USAGE;
+}
+
+int ctctl_completion(const char *shell)
+{
+    const char *parsed;
+    struct why why;
+
+    if (parse_shell(shell, &parsed, &why) < 0)
+        return ctctl_wrong("--print-completion: ", why.text);
+    completion_print(stdout, shell, &ctctl_words);
+    return 0;
+}
+
+/* 0, or the exit code after a message. */
+static int take(struct ctctl_options *options, int option, const char *value)
+{
+    char *end;
+
+    if (option == CTCTL_JSON)
+        options->json = 1;
+    else if (option == CTCTL_VERBOSE)
+        options->verbose = 1;
+    else if (option == CTCTL_OUTPUT)
+        options->output = value;
+    else if (option == CTCTL_HOSTS)
+        options->doctor.hosts = value;
+    else if (option == CTCTL_HOSTFILE)
+        options->doctor.hostfile = value;
+    else if (option == CTCTL_SSH)
+        options->doctor.ssh = value;
+    else if (option == CTCTL_IFACE)
+        options->doctor.iface = value;
+    else if (option == CTCTL_PRINT_COMPLETION)
+        options->shell = value;
+    if (option != CTCTL_AFTER)
+        return 0;
+    options->after_s = strtod(value, &end);
+    if (end == value || *end || !(options->after_s >= 0) || options->after_s > 1e9)
+        return ctctl_wrong("--after: it must be a number of seconds, not ", value);
+    return 0;
+}
+
+int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv)
+{
+    struct option known[CTCTL_OPTIONS + 1] = { 0 };
+    char letters[3 * CTCTL_OPTIONS + 1] = "";
+    int index, letter;
+
+    for (int i = 0; i < CTCTL_OPTIONS; i++) {
+        known[i] = (struct option){ rows[i].name, rows[i].value ? required_argument : no_argument,
+                                    NULL, 256 + i };
+        if (rows[i].letter)
+            snprintf(letters + strlen(letters), 3, "%c%s", rows[i].letter,
+                     rows[i].value ? ":" : "");
+    }
+    opterr = 0;
+    while ((letter = getopt_long(argc, argv, letters, known, NULL)) != -1) {
+        for (index = 0; index < CTCTL_OPTIONS; index++)
+            if (letter == 256 + index || (rows[index].letter && letter == rows[index].letter))
+                break;
+        if (index == CTCTL_OPTIONS) {
+            ctctl_unknown("unknown option: ", argv[optind - 1]);
+            return -1;
+        }
+        if (index == CTCTL_HELP || index == CTCTL_VERSION)
+            return index;
+        if (take(options, index, optarg) != 0)
+            return -1;
+        if (index == CTCTL_PRINT_COMPLETION)
+            return index;
+        *taken |= 1u << index;
+    }
+    return CTCTL_OPTIONS;
+}
+
+int ctctl_check_options(const struct command_row *command, unsigned taken)
+{
+    char what[64], which[128] = "";
+
+    for (int i = 0; i < CTCTL_OPTIONS; i++) {
+        if (!(taken & 1u << i) || takes(command, &rows[i]))
+            continue;
+        for (int other = 0; command_at(other); other++)
+            if (takes(command_at(other), &rows[i]))
+                snprintf(which + strlen(which), sizeof which - strlen(which), "%s%s",
+                         *which ? ", " : "", command_at(other)->name);
+        snprintf(what, sizeof what, "--%s is for ", rows[i].name);
+        return ctctl_wrong(what, which);
+    }
+    return 0;
+}
+
+const struct command_row *ctctl_command(char *const *words, int count)
+{
+    const struct command_row *command;
+    char both[128];
+
+    for (int i = 0; (command = command_at(i)) != NULL; i++) {
+        const int is_pair = strchr(command->name, ' ') != NULL;
+
+        if (count < 1 + is_pair)
+            continue;
+        snprintf(both, sizeof both, "%s%s%s", words[0], is_pair ? " " : "",
+                 is_pair ? words[1] : "");
+        if (!strcmp(both, command->name))
+            return command;
+    }
+    return NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command_table.h - the commands and options of ctctl: a row each, from which come parsing, --help,
+ * completion and the manual. */
+#ifndef LAUNCHER_CTCTL_COMMAND_TABLE_H
+#define LAUNCHER_CTCTL_COMMAND_TABLE_H
+
+#include "config/help.h"
+#include "launcher/ctctl/ctctl.h"
+
+enum ctctl_option {
+    CTCTL_JSON,
+    CTCTL_VERBOSE,
+    CTCTL_AFTER,
+    CTCTL_OUTPUT,
+    CTCTL_HOSTS,
+    CTCTL_HOSTFILE,
+    CTCTL_SSH,
+    CTCTL_IFACE,
+    CTCTL_PRINT_COMPLETION,
+    CTCTL_HELP,
+    CTCTL_VERSION,
+    CTCTL_OPTIONS
+};
+
+extern const struct program_words ctctl_words;
+
+void ctctl_help(FILE *out);
+/* 0, or the exit code after a message. */
+int ctctl_completion(const char *shell);
+
+/* Reads the options of argv and moves the other words to its end, from optind on.  taken: those
+ * that were given, a bit each.  CTCTL_OPTIONS: all are right; CTCTL_HELP and such: acts at once, so
+ * nothing behind it was read; -1: wrong, after a message. */
+int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv);
+
+/* 0, or the exit code after a message: an option was given that the command does not take. */
+int ctctl_check_options(const struct command_row *command, unsigned taken);
+
+/* The row of the command that words begin with; NULL: there is none. */
+const struct command_row *ctctl_command(char *const *words, int count);
+
+/* Says that a word is wrong; returns the exit code. */
+int ctctl_wrong(const char *what, const char *which);
+/* The same of a command or option that is not known, with the one that may have been meant. */
+int ctctl_unknown(const char *what, const char *typed);
+
+#endif
