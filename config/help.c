@@ -31,12 +31,22 @@ void option_help(FILE *out, const struct option_row *row, int width)
         fprintf(out, "%-*s %s\n", width, left, row->help);
 }
 
-/* Quotes mark a default that the user could replace by any word. */
-static void print_default(FILE *out, const struct option_row *row)
+/* Its variable and its default, of which quotes mark one that the user could replace by any word.
+ */
+static void print_sources(FILE *out, const struct option_row *row)
 {
-    const char *quote = !strcmp(row->value, "ID") || !strcmp(row->value, "NAME") ? "\"" : "";
+    const int has_default = row->value && row->fallback && *row->fallback;
+    const char *quote = "", *variable = row->variables[0];
 
-    fprintf(out, "%39sdefault: %s%s%s\n", "", quote, row->fallback, quote);
+    if (has_default && (!strcmp(row->value, "ID") || !strcmp(row->value, "NAME")))
+        quote = "\"";
+    if (!has_default && !variable)
+        return;
+    fprintf(out, "%39s%s%s%s", "", variable ? "$" : "", variable ? variable : "",
+            variable && has_default ? "; " : "");
+    if (has_default)
+        fprintf(out, "default: %s%s%s", quote, row->fallback, quote);
+    fputc('\n', out);
 }
 
 void options_help(FILE *out)
@@ -58,15 +68,14 @@ void options_help(FILE *out)
         if (row->heading)
             fprintf(out, "%s%s:\n", i ? "\n" : "", row->heading);
         option_help(out, row, 38);
-        if (row->value && row->fallback && *row->fallback)
-            print_default(out, row);
+        print_sources(out, row);
     }
-    fputs("\nUnderscores may stand for dashes.  Most options are also variables: --nnodes is\n"
-          "$PET_NNODES; those that torchrun does not have begin with CT_.  A job.ini sets\n"
-          "options under [ctrun] and variables of the workers under [env] and [collectives].\n"
-          "Command line > environment > job.ini > default.  --explain shows them all.\n"
-          "Exit code: that of the first worker that failed (128 + signal); 1: the machine or\n"
-          "the network refuses; 2: wrong usage; 126, 127: as a shell (docs/exit-codes.md).\n"
-          "Manual: ctrun(1), ctrun.ini(5), ctrun-environment(7), ctctl(1), ct(3).\n",
-          out);
+    fputs(
+        "\nUnderscores may stand for dashes.  A job.ini sets options under [ctrun] and variables\n"
+        "of the workers under [env] and [collectives].\n"
+        "Command line > environment > job.ini > default.  --explain shows them all.\n"
+        "Exit code: that of the first worker that failed (128 + signal); 1: the machine or\n"
+        "the network refuses; 2: wrong usage; 126, 127: as a shell (docs/exit-codes.md).\n"
+        "Manual: ctrun(1), ctrun.ini(5), ctrun-environment(7), ctctl(1), ct(3).\n",
+        out);
 }

@@ -43,7 +43,7 @@ static const struct {
                    [PORT] = { OPTION_MASTER_PORT, NULL },
                    [RUN_ID] = { OPTION_RDZV_ID, NULL },
                    [WORKERS] = { OPTION_NPROC_PER_NODE, NULL },
-                   [HOST_FILE] = { OPTION_HOSTFILE, NULL },
+                   [HOST_FILE] = { OPTION_HOSTFILE, "a path of less than 300 bytes" },
                    [REMOTE_SHELL] = { OPTION_SSH, NULL } };
 
 struct row {
@@ -513,7 +513,8 @@ static enum outcome refuse_nnodes(const struct options *options, const struct ro
     return OPTIONS_WRONG;
 }
 
-static enum outcome refuse_head(const struct row *row, int nodes, char *error, size_t size)
+static enum outcome refuse_head(const struct options *options, const struct row *row, int nodes,
+                                char *error, size_t size)
 {
     const char *name = row->says[HEAD].variable;
     char host[HOST_NAME] = "", says[HOST_NAME + 200] = "its variables do not say";
@@ -523,9 +524,10 @@ static enum outcome refuse_head(const struct row *row, int nodes, char *error, s
         snprintf(says, sizeof says, "%s%s%.100s on host %s does not say", name,
                  variable(name) ? "=" : "", variable(name) ? variable(name) : "", host);
     snprintf(error, size,
-             "%s started ctrun on %d nodes, but %s where node 0 is: add --master-addr=HOST, or "
-             "--standalone for %d jobs",
-             row->name, nodes, says, nodes);
+             "%s started ctrun on %d nodes, but %s where node 0 is: add %s, or --standalone for %d "
+             "jobs",
+             row->name, nodes, says,
+             is_elastic(options) ? "--rdzv-endpoint=HOST:29400" : "--master-addr=HOST", nodes);
     return OPTIONS_WRONG;
 }
 
@@ -557,7 +559,7 @@ static enum outcome started_on_each(struct options *options, const struct row *r
         options->surroundings.exchange_of = row->name;
         return OPTIONS_RUN;
     }
-    return refuse_head(row, nodes, error, size);
+    return refuse_head(options, row, nodes, error, size);
 }
 
 /* The second kind: srun is started from here, unless the user arranges the nodes. */

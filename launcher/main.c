@@ -54,6 +54,8 @@ static int start_elsewhere(const struct options *options, char **words)
         return -1;
     if (!shows)
         return by_hosts ? remote_hosts(options) : remote_srun(options, words);
+    if (options->explain)
+        explain_before(options);
     if (by_hosts)
         return standard_output_close("ctrun", remote_hosts_print(stdout, options));
     remote_srun_print(stdout, options, words);

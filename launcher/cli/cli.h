@@ -10,6 +10,10 @@
  * the exit code: 0, or that of a program that is not found. */
 int dry_run(const struct options *options, const struct meeting *meeting, int size);
 
+/* --explain of a ctrun that would start others on the nodes: each value, and a head for their
+ * commands. */
+void explain_before(const struct options *options);
+
 /* --explain: each value, where it came from and what follows, on stdout.
  * Returns the exit code. */
 int explain(const struct options *options, const struct meeting *meeting, int size,

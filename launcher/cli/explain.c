@@ -29,10 +29,12 @@ static void line(const char *name, const char *value, const char *source, const 
     printf("%s\n", *why ? why : source);
 }
 
-static void explain_options(const struct options *options, const struct meeting *meeting, int size,
+static void explain_options(const struct options *options, int is_alone, int size,
                             const char *why_size)
 {
     char source[300], value[256];
+
+    line("option", "value", "from", "why");
 
     for (int i = 0; i < OPTIONS; i++) {
         const struct option_row *row = option_row(i);
@@ -44,7 +46,7 @@ static void explain_options(const struct options *options, const struct meeting 
         if (options->settings[i].set_by)
             snprintf(source + strlen(source), sizeof source - strlen(source), " (%s)",
                      options->settings[i].set_by);
-        if (i == OPTION_RDZV_ID && meeting->kind == MEET_ALONE) {
+        if (i == OPTION_RDZV_ID && is_alone) {
             line(row->name, "<a new UUID>", "one node alone",
                  options->settings[i].from == FROM_DEFAULT ? row->help
                                                            : "ctctl knows the job by yours");
@@ -115,6 +117,13 @@ static int explain_places(const struct options *options, int size)
     return code;
 }
 
+void explain_before(const struct options *options)
+{
+    explain_options(options, 0, 0, "");
+    line("executes", "the commands below", "",
+         "the ctruns there take the rest from where they are");
+}
+
 int explain(const struct options *options, const struct meeting *meeting, int size,
             const char *why_size)
 {
@@ -122,8 +131,7 @@ int explain(const struct options *options, const struct meeting *meeting, int si
     char place[520];
     int code;
 
-    line("option", "value", "from", "why");
-    explain_options(options, meeting, size, why_size);
+    explain_options(options, meeting->kind == MEET_ALONE, size, why_size);
     explain_variables(options, size);
     snprintf(place, sizeof place, meeting->port ? "%s:%d" : "%s:any free port", meeting->host,
              meeting->port);

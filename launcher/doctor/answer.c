@@ -21,12 +21,16 @@ int answer_read(void (*run)(const void *arg), const void *arg, int ms, char *tex
 {
     const int64_t deadline = deadline_after(ms);
     size_t used = 0;
-    int ends[2], over = 0;
+    int ends[2] = { -1, -1 }, over = 0;
     pid_t pid;
 
     *text = 0;
     if (pipe(ends) < 0 || (pid = fork()) < 0) {
         snprintf(text, size, "no process for it: %s", strerror(errno));
+        if (ends[0] >= 0) {
+            close(ends[0]);
+            close(ends[1]);
+        }
         return -1;
     }
     if (pid == 0) {

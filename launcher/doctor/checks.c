@@ -132,12 +132,13 @@ static void print_version(const void *path)
 static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
 {
     const char *slash = strrchr(input->ctctl, '/');
-    char path[4096], said[200];
+    char beside[4096], path[4096], said[200];
 
-    snprintf(path, sizeof path, "%.*s/ctrun", slash ? (int)(slash - input->ctctl) : 1,
+    snprintf(beside, sizeof beside, "%.*s/ctrun", slash ? (int)(slash - input->ctctl) : 1,
              slash ? input->ctctl : ".");
-    if (access(path, X_OK) < 0 && program_search("ctrun", path, sizeof path) != 0) {
-        snprintf(text, size, "there is no %s, and no ctrun along PATH", path);
+    memcpy(path, beside, sizeof path);
+    if (access(beside, X_OK) < 0 && program_search("ctrun", path, sizeof path) != 0) {
+        snprintf(text, size, "there is no %.300s, and no ctrun along PATH", beside);
         return WRONG;
     }
     answer_read(print_version, path, VERSION_MS, said, sizeof said);

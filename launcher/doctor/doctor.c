@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,8 @@
     "srun --overlap --nodes=1 --ntasks=1 --unbuffered --export=ALL --mpi=none --cpu-bind=none " \
     "--kill-on-bad-exit=0 --nodelist"
 
+#define MOST_TRIP_NS 1000000000000 /* a step takes STEP_SECONDS */
+
 struct examined {
     enum {
         EXAMINED_CALLED,
@@ -65,7 +68,8 @@ struct examined {
 
 struct doctor {
     struct event_base *base;
-    struct event timer;
+    struct event timer, beat;
+    char *words[4];         /* of the options */
     struct options options; /* of ctrun, as it would run here */
     struct start start;
     struct branches branches;
@@ -115,7 +119,7 @@ static void measure(struct doctor *d, int from, int to)
     d->pending++;
 }
 
-/* Of the pairs that are slow so far, the slowest few once more. */
+/* Of the pairs that are slow so far, the first few once more. */
 static void plan_again(struct doctor *d)
 {
     const struct matrix *matrix = &d->report.matrix;
@@ -264,7 +268,7 @@ static void lose(struct doctor *d, int host, const char *text, const char *remed
 }
 
 /* Of two measurements of a pair the better counts, and one that failed counts in any case. */
-static void take_pair(struct doctor *d, int from, char *const *words)
+static void take_pair(struct doctor *d, int from, char **words)
 {
     const int to = atoi(words[1]);
     struct host_pair *pair, now = { .trip_ns = atoll(words[2]),
@@ -273,6 +277,12 @@ static void take_pair(struct doctor *d, int from, char *const *words)
 
     if (to != d->hosts[from].towards || to < 0) /* it took too long, and is in the report */
         return;
+    if (!*words[6]
+        && !(now.trip_ns > 0 && now.trip_ns < MOST_TRIP_NS && now.bytes_per_s > 0
+             && isfinite(now.bytes_per_s))) {
+        words[6] = "what it measured makes no sense: its clock runs backwards, say";
+        words[7] = "see its clock: chronyc tracking, dmesg";
+    }
     pair = matrix_pair(&d->report.matrix, from, to);
     if (*words[5] && !pair->lookup)
         pair->lookup = strdup(words[5]);
@@ -344,9 +354,14 @@ static void take_output(struct doctor *d, int host, int to, const char *data, si
     text_take_lines(text, to == 2 ? show_error : take_word, &said);
 }
 
-static const char reach_remedy[] =
-    "make this work there without a question: ssh HOST ctctl --version (a key, known_hosts, the "
-    "path; --ssh=COMMAND for another shell)";
+static const char *reach_remedy(const struct doctor *d)
+{
+    return d->start.shell && !strcmp(d->start.shell, SRUN_SHELL)
+               ? "make this work: srun --overlap --nodes=1 --ntasks=1 --nodelist=HOST ctctl "
+                 "--version"
+               : "make this work there without a question: ssh HOST ctctl --version (a key, "
+                 "known_hosts, the path; --ssh=COMMAND for another shell)";
+}
 
 static void take_version(struct doctor *d, const struct relay_frame *frame)
 {
@@ -371,7 +386,7 @@ static void from_branch(void *arg, struct branch *branch, const struct relay_fra
         take_output(d, frame->node, frame->number == 2 ? 2 : 1, frame->data, frame->size);
     } else if (frame->type == FRAME_LOST) {
         snprintf(text, sizeof text, "%.*s", (int)frame->size, frame->data);
-        lose(d, frame->node, text, reach_remedy);
+        lose(d, frame->node, text, reach_remedy(d));
     } else if (frame->type == FRAME_ENDED) {
         snprintf(text, sizeof text, "its ctctl ended with %d", frame->number);
         lose(d, frame->node, text, "see what it printed");
@@ -386,11 +401,21 @@ static void branch_gone(void *arg, struct branch *branch, const char *why)
     for (int host = branch->first; host < branch->first + branch->count; host++) {
         snprintf(text, sizeof text, "%s%s", why,
                  d->hosts[host].state == EXAMINED_CALLED ? " before its checks were done" : "");
-        lose(d, host, text, reach_remedy);
+        lose(d, host, text, reach_remedy(d));
     }
 }
 
 static const struct branch_hooks hooks = { from_branch, branch_gone };
+
+/* A host that has nothing to measure hears nothing else, and its relay would take us for lost. */
+static void beat(evutil_socket_t fd, short what, void *arg)
+{
+    struct doctor *d = arg;
+
+    (void)fd;
+    (void)what;
+    branches_send(&d->branches, &(struct relay_frame){ FRAME_BEAT, FRAME_ALL, 0, NULL, 0 });
+}
 
 /* Of the checks, of a step, or of the end. */
 static void time_is_over(evutil_socket_t fd, short what, void *arg)
@@ -408,12 +433,13 @@ static void time_is_over(evutil_socket_t fd, short what, void *arg)
         snprintf(text, sizeof text, "it has not answered within %d s", CHECK_SECONDS);
         for (int host = 0; host < d->report.hosts; host++)
             if (d->hosts[host].state == EXAMINED_CALLED)
-                lose(d, host, text, reach_remedy);
+                lose(d, host, text, reach_remedy(d));
         return;
     }
     snprintf(text, sizeof text, "it has not answered within %d s while it measured", STEP_SECONDS);
-    for (int host = 0; host < d->report.hosts; host++)
-        if (is_waited_for(d, host))
+    /* With the last of them the next step begins, for which others are waited for. */
+    for (int host = 0, left = d->pending; host < d->report.hosts && left > 0; host++)
+        if (is_waited_for(d, host) && left--)
             lose(d, host, text, "see what it does: ctctl ps, top, dmesg");
 }
 
@@ -635,23 +661,35 @@ static int find_hosts(struct doctor *d)
     result = !o->hosts && o->hostfile ? host_list_read(&d->start.hosts, o->hostfile, &why)
                                       : host_list_parse(&d->start.hosts, list, &why);
     if (result < 0)
-        log_line(LOG_ERROR, "--%s: %s", o->hosts ? "hosts" : "hostfile", why.text);
+        log_line(LOG_ERROR, "%s: %s",
+                 o->hosts                         ? "--hosts"
+                 : o->hostfile                    ? "--hostfile"
+                 : o->surroundings.srun_nodes > 0 ? "SLURM_JOB_NODELIST"
+                                                  : "SLURM_STEP_NODELIST",
+                 why.text);
     return result < 0 ? 2 : 0;
 }
 
-/* ctrun's own sources: the words, CT_HOSTS and its like, job.ini, the scheduler.  0, or 2. */
+/* ctrun's own sources: the words, CT_HOSTS and its like, job.ini, the scheduler.  0, or the exit
+ * code and the error is logged. */
 static int read_options(struct doctor *d, const struct doctor_options *given)
 {
     static const char *const names[] = { "hosts", "hostfile", "ssh", "iface" };
     const char *const values[] = { given->hosts, given->hostfile, given->ssh, given->iface };
-    static char words[4][4096], *argv[8] = { "ctctl" };
+    char *argv[8] = { "ctctl" };
     char error[1024];
     int count = 1;
 
+    unsetenv(
+        "SLURM_STEP_NUM_TASKS"); /* several tasks a node would be wrong for ctrun, not for us */
     for (int i = 0; i < 4; i++)
         if (values[i]) {
-            snprintf(words[i], sizeof words[i], "--%s=%s", names[i], values[i]);
-            argv[count++] = words[i];
+            if (asprintf(&d->words[i], "--%s=%s", names[i], values[i]) < 0) {
+                d->words[i] = NULL;
+                log_line(LOG_ERROR, "out of memory for --%s", names[i]);
+                return 1;
+            }
+            argv[count++] = d->words[i];
         }
     argv[count] = "true"; /* a program, which ctrun would start */
     if (options_read(&d->options, argv, error, sizeof error) == OPTIONS_RUN)
@@ -669,6 +707,20 @@ static int make_token(char *token)
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(token + 2 * i, 3, "%02x", bytes[i]);
     return 0;
+}
+
+/* With the name of the secret's file, which is checked on each host. */
+static char **environment_to_check(void)
+{
+    const char *file = getenv("CT_STORE_SECRET_FILE");
+    char **all = remote_environment(1);
+    int count = 0;
+
+    while (all && all[count])
+        count++;
+    if (all && file && *file && asprintf(&all[count], "CT_STORE_SECRET_FILE=%s", file) < 0)
+        all[count] = NULL;
+    return all;
 }
 
 /* 0, or the exit code and the error is logged. */
@@ -689,10 +741,14 @@ static int plan(struct doctor *d)
     d->report.hosts = hosts;
     d->report.names = calloc((size_t)hosts, sizeof *d->report.names);
     d->report.lost = calloc((size_t)hosts, sizeof *d->report.lost);
-    d->start.variables = remote_environment(0);
+    d->start.variables = environment_to_check();
     if (!d->hosts || !d->report.names || !d->report.lost || !d->start.variables
-        || matrix_open(&d->report.matrix, hosts) < 0 || make_token(d->token) < 0) {
+        || matrix_open(&d->report.matrix, hosts) < 0) {
         log_line(LOG_ERROR, "out of memory for %d hosts", hosts);
+        return 1;
+    }
+    if (make_token(d->token) < 0) {
+        log_line(LOG_ERROR, "no random numbers: %s", strerror(errno));
         return 1;
     }
     for (int host = 0; host < hosts; host++) {
@@ -717,7 +773,7 @@ static int plan(struct doctor *d)
 
 static int examine(struct doctor *d)
 {
-    const struct timeval limit = { CHECK_SECONDS, 0 };
+    const struct timeval limit = { CHECK_SECONDS, 0 }, often = { BEAT_SECONDS, 0 };
     const int64_t began = clock_ms();
     sigset_t all, before;
     int result;
@@ -728,6 +784,8 @@ static int examine(struct doctor *d)
     }
     evtimer_assign(&d->timer, d->base, time_is_over, d);
     event_add(&d->timer, &limit);
+    event_assign(&d->beat, d->base, -1, EV_PERSIST, beat, d);
+    event_add(&d->beat, &often);
     signal(SIGPIPE, SIG_IGN); /* an ssh that has ended is read as such */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* spawn() wants it */
@@ -760,6 +818,8 @@ static void doctor_close(struct doctor *d)
     free(d->start.variables);
     host_list_free(&d->start.hosts);
     options_free(&d->options);
+    for (int i = 0; i < 4; i++)
+        free(d->words[i]);
     if (d->base)
         event_base_free(d->base);
 }

@@ -191,12 +191,18 @@ static void measure(struct doctor_node *node, int to)
 {
     struct measurement m;
     char number[16], trip[24], skew[24], bandwidth[32], lookup[256];
+    pid_t pid;
 
-    if (to < 0 || to >= node->count || begin() != 0)
+    if (to < 0 || to >= node->count || (pid = begin()) > 0)
         return;
+    snprintf(number, sizeof number, "%d", to);
+    if (pid < 0) {
+        say((const char *[]){ "pair", number, "0", "0", "0", "", "no process to measure it",
+                              "raise the limits of processes and memory there", NULL });
+        return;
+    }
     check_lookup(node->peers[to].name, lookup, sizeof lookup);
     measure_peer(&m, node->peers[to].address, node->peers[to].port, node->token);
-    snprintf(number, sizeof number, "%d", to);
     snprintf(trip, sizeof trip, "%lld", (long long)m.trip_ns);
     snprintf(skew, sizeof skew, "%lld", (long long)m.skew_ns);
     snprintf(bandwidth, sizeof bandwidth, "%.0f", m.bytes_per_s);
@@ -277,11 +283,11 @@ int doctor_node(char **words)
     };
     facts_say(&checked, say_fact, NULL);
     checks_run(&checked, say_finding, NULL);
-    signal(SIGCHLD, SIG_IGN); /* no process of ours is waited for from here on */
     if (checked.hosts > 1)
         listen_there(&node, words[2], words[3]);
     else
         say((const char *[]){ "listen", "-", "0", NULL });
+    signal(SIGCHLD, SIG_IGN); /* no process of ours is waited for from here on */
     while (goes_on) {
         struct pollfd ready[2] = { { STDIN_FILENO, POLLIN, 0 }, { node.listener, POLLIN, 0 } };
 

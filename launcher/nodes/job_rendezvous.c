@@ -130,10 +130,12 @@ static ct_status plan_policy(struct job_rendezvous *meet, const struct options *
 static void warn_if_open(const struct job_rendezvous *meet)
 {
     if (meet->policy.open && meet->is_coordinator && !is_this_host_only(meet->address))
-        log_line(LOG_WARN,
-                 "no job secret: every host that reaches %s port %d may read and write the store; "
-                 "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
-                 meet->address, meet->port);
+        log_line(
+            LOG_WARN,
+            "no job secret: every host that reaches %s port %d may read and write the store; to "
+            "close it, give all nodes the same CT_STORE_SECRET (openssl rand -hex 32) or "
+            "--store-secret-file=FILE",
+            meet->address, meet->port);
 }
 
 /* --master-addr is another host's: a wrong --node-rank, or a router or a Kubernetes service in

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
+#include <ifaddrs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,23 +45,27 @@ enum { SSH_WORDS = sizeof ssh_words / sizeof *ssh_words };
 static const char script[] =
     "test -x \"$0\" && exec \"$0\" " NODE_WORD "; exec \"${0##*/}\" " NODE_WORD;
 
-/* Batch systems' own commands give the words to execve(); ssh and its like to a shell. */
-static int takes_words(const char *command)
+/* The command's name, if we know it: "ssh", or a batch system's own. */
+static const char *known_name(const char *command)
 {
-    static const char *const known[] = { "blaunch", "qrsh", "srun" };
+    static const char *const known[] = { "ssh", "blaunch", "qrsh", "srun" };
     const char *slash = strrchr(command, '/');
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(slash ? slash + 1 : command, known[i]))
-            return 1;
-    return 0;
+            return known[i];
+    return NULL;
 }
 
 static int is_ssh(const char *command)
 {
-    const char *slash = strrchr(command, '/');
+    return known_name(command) && !strcmp(known_name(command), "ssh");
+}
 
-    return !strcmp(slash ? slash + 1 : command, "ssh");
+/* Batch systems' own commands give the words to execve(); ssh and its like to a shell. */
+static int takes_words(const char *command)
+{
+    return known_name(command) && !is_ssh(command);
 }
 
 /* exec sh -c 'script' 'path', for any login shell. */
@@ -101,15 +106,20 @@ static char **in_one_block(const char *const *words, int count)
 char **branch_command(const struct start *start, const char *host, struct why *why)
 {
     char open = 0, **given = shell_split(start->shell, &open), *line = shell_line(start->path);
-    const char *words[64 + SSH_WORDS];
+    const char **words = NULL;
     char **block = NULL;
     int count = 0;
 
-    if (!given || !given[0] || !line) {
+    while (given && given[count])
+        count++;
+    if (given && given[0] && line)
+        words = calloc((size_t)count + SSH_WORDS + 6, sizeof *words);
+    count = 0;
+    if (!words) {
         value_wrong(why, open ? "--ssh=%.100s: the %c is not closed" : "--ssh=%.100s: no command",
                     start->shell, open);
     } else {
-        for (; given[count] && count < 50; count++)
+        for (; given[count]; count++)
             words[count] = given[count];
         for (int i = 0; is_ssh(given[0]) && i < SSH_WORDS; i++)
             words[count++] = ssh_words[i];
@@ -125,6 +135,7 @@ char **branch_command(const struct start *start, const char *host, struct why *w
         if (!(block = in_one_block(words, count)))
             value_wrong(why, "out of memory for %d words", count);
     }
+    free(words);
     free(given);
     free(line);
     return block;
@@ -132,20 +143,26 @@ char **branch_command(const struct start *start, const char *host, struct why *w
 
 /* ---- Which hosts are this one ------------------------------------------------------ */
 
+/* Whether bind() takes it would tell nothing: with net.ipv4.ip_nonlocal_bind it takes all. */
 static int is_own_address(const char *host)
 {
-    struct sockaddr_in v4 = { .sin_family = AF_INET };
-    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-    const int is_v4 = inet_pton(AF_INET, host, &v4.sin_addr) == 1;
-    int fd, own;
+    unsigned char bytes[16];
+    const int family = inet_pton(AF_INET, host, bytes) == 1    ? AF_INET
+                       : inet_pton(AF_INET6, host, bytes) == 1 ? AF_INET6
+                                                               : 0;
+    struct ifaddrs *all = NULL;
+    int own = family == AF_INET && bytes[0] == 127;
 
-    if (!is_v4 && inet_pton(AF_INET6, host, &v6.sin6_addr) != 1)
-        return 0;
-    if ((fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) < 0)
-        return 0;
-    own = is_v4 ? bind(fd, (struct sockaddr *)&v4, sizeof v4) == 0
-                : bind(fd, (struct sockaddr *)&v6, sizeof v6) == 0;
-    close(fd);
+    if (!family || getifaddrs(&all) < 0)
+        return own;
+    for (const struct ifaddrs *one = all; one && !own; one = one->ifa_next) {
+        if (!one->ifa_addr || one->ifa_addr->sa_family != family)
+            continue;
+        own = family == AF_INET
+                  ? !memcmp(&((struct sockaddr_in *)(void *)one->ifa_addr)->sin_addr, bytes, 4)
+                  : !memcmp(&((struct sockaddr_in6 *)(void *)one->ifa_addr)->sin6_addr, bytes, 16);
+    }
+    freeifaddrs(all);
     return own;
 }
 
@@ -276,7 +293,9 @@ static int branch_spawn(struct branch *branch, const struct start *start, int *f
         free(command);
         return -1;
     }
-    branch->by = here ? branch->program : is_ssh(command[0]) ? "ssh" : "the command of --ssh";
+    branch->by = here                     ? branch->program
+                 : known_name(command[0]) ? known_name(command[0])
+                                          : "the command of --ssh";
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
         log_line(LOG_ERROR, "no socket for %s: %s", branch->host, strerror(errno));
         free(command);

@@ -183,14 +183,19 @@ static int gets_input(const struct hosts *h, int node)
     return h->input_node == FRAME_ALL || h->input_node == node;
 }
 
+/* How much more may be on its way; 0 also if no node is left that reads it. */
 static int64_t input_window(const struct hosts *h)
 {
     int64_t most = 0;
+    int readers = 0;
 
     for (int node = 0; node < h->start.nodes; node++)
-        if (h->nodes[node].state != NODE_ENDED && h->nodes[node].untaken > most)
-            most = h->nodes[node].untaken;
-    return INPUT_WINDOW - most;
+        if (gets_input(h, node) && h->nodes[node].state != NODE_ENDED) {
+            readers++;
+            if (h->nodes[node].untaken > most)
+                most = h->nodes[node].untaken;
+        }
+    return readers ? INPUT_WINDOW - most : 0;
 }
 
 static void send_input(struct hosts *h, const char *data, size_t size)
@@ -221,7 +226,7 @@ static void pump_input(struct hosts *h)
         const ssize_t got = read(STDIN_FILENO, data, sizeof data);
 
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
-            return;
+            break;
         h->input_over = got <= 0;
         send_input(h, data, got > 0 ? (size_t)got : 0);
     }
@@ -319,8 +324,10 @@ static void take_end(struct hosts *h, int node, int code)
         h->code = code;
     if (node == 0 && !h->port) { /* it never bound its port */
         if (code == 0)
-            log_line(LOG_ERROR, "host %s (node 0): its ctrun ended and was no node of this job",
-                     host_of(h, 0));
+            log_line(LOG_ERROR,
+                     "host %s (node 0): its ctrun ended with 0 before it listened: is it another "
+                     "program of that name? ssh %s ctrun --version",
+                     host_of(h, 0), host_of(h, 0));
         stop_job(h, code ? code : 1);
     }
     if (code != 0 && !h->ending) {
@@ -426,7 +433,9 @@ static void patience_over(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (!ends && h->answered == h->start.nodes)
-        log_line(LOG_ERROR, "host %s (node 0): its ctrun has not said its port within %d s",
+        log_line(LOG_ERROR,
+                 "host %s (node 0): its ctrun does not listen after %d s; see what it does: ctctl "
+                 "ps there, or ctctl doctor",
                  host_of(h, 0), START_SECONDS);
     for (int node = 0; node < h->start.nodes; node++) {
         if (h->nodes[node].state == NODE_ENDED || (!ends && h->nodes[node].state > NODE_CALLED))
@@ -450,21 +459,30 @@ static void patience_over(evutil_socket_t fd, short what, void *arg)
 
 /* ---- What the hosts get ------------------------------------------------------------- */
 
-/* Of this host or of this login, or about the terminal. */
-static int stays_here(const char *entry)
+int remote_is_for_front(const char *entry)
 {
-    static const char *const names[] = {
-        "HOME=",     "HOST=",    "HOSTNAME=", "LOGNAME=",     "MAIL=",
-        "OLDPWD=",   "PWD=",     "SHELL=",    "SHLVL=",       "USER=",
-        "_=",        "DISPLAY=", "WINDOWID=", "XAUTHORITY=",  "SSH_",
-        "XDG_",      "DBUS_",    "TMUX",      "STY=",         "KRB5CCNAME=",
-        "CT_HOSTS=", "CT_SSH=",  "CT_JOB=",   "CT_HOSTFILE=", "CT_STORE_SECRET"
-    };
+    static const char *const names[] = { "CT_HOSTS=", "CT_SSH=", "CT_JOB=", "CT_HOSTFILE=",
+                                         "CT_STORE_SECRET" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strncmp(entry, names[i], strlen(names[i])))
             return 1;
     return 0;
+}
+
+/* Of this host or of this login, or about the terminal. */
+static int stays_here(const char *entry)
+{
+    static const char *const names[] = {
+        "HOME=",  "HOST=",       "HOSTNAME=", "LOGNAME=", "MAIL=",    "OLDPWD=",    "PWD=",
+        "SHELL=", "SHLVL=",      "USER=",     "_=",       "DISPLAY=", "WINDOWID=",  "SSH_",
+        "XDG_",   "XAUTHORITY=", "DBUS_",     "TMUX",     "STY=",     "KRB5CCNAME="
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(entry, names[i], strlen(names[i])))
+            return 1;
+    return remote_is_for_front(entry);
 }
 
 char **remote_environment(int room)
@@ -547,18 +565,23 @@ static int check_options(const struct options *options, const struct host_list *
 {
     static const enum option said[] = { OPTION_NODE_RANK, OPTION_STANDALONE, OPTION_RDZV_BACKEND,
                                         OPTION_RDZV_ENDPOINT, OPTION_LOCAL_ADDR };
-    char words[600];
+    char words[600], source[600];
 
+    setting_words(options, options->hosts ? OPTION_HOSTS : OPTION_HOSTFILE, source, sizeof source);
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (options->settings[said[i]].from != FROM_DEFAULT) {
             setting_words(options, said[i], words, sizeof words);
-            log_line(LOG_ERROR, "%s contradicts --hosts, which says where the nodes are", words);
+            log_line(LOG_ERROR,
+                     "%s contradicts %s, which says where the nodes are: leave one of them out (a "
+                     "job by ssh is a fixed one; for an elastic one start ctrun on each host)",
+                     words, source);
             return -1;
         }
     if (options->settings[OPTION_NNODES].from != FROM_DEFAULT
         && options->nnodes.max != hosts->count) {
         setting_words(options, OPTION_NNODES, words, sizeof words);
-        log_line(LOG_ERROR, "%s, but --hosts names %d", words, hosts->count);
+        log_line(LOG_ERROR, "%s, but %s names %d %s: leave --nnodes out", words, source,
+                 hosts->count, hosts->count == 1 ? "host" : "hosts");
         return -1;
     }
     if (hosts->count > 1 && !options->master_addr
@@ -569,6 +592,14 @@ static int check_options(const struct options *options, const struct host_list *
                  host_without_user(hosts->hosts[0].name));
         return -1;
     }
+    for (int i = 1; i < hosts->count && hosts->count > FAN_OUT; i++)
+        if (is_loopback(host_without_user(hosts->hosts[i].name))) {
+            log_line(LOG_ERROR,
+                     "--hosts: %s: of more than %d hosts some are started by others, where this is "
+                     "another host: give its name",
+                     host_without_user(hosts->hosts[i].name), FAN_OUT);
+            return -1;
+        }
     return 0;
 }
 

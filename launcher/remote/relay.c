@@ -142,12 +142,13 @@ static void ctrun_died(evutil_socket_t fd, short what, void *arg)
     const struct timeval patience = { LAST_OUTPUT_MS / 1000, LAST_OUTPUT_MS % 1000 * 1000 };
     struct relay *relay = arg;
     int status = 0;
+    const pid_t got = waitpid(relay->pid, &status, WNOHANG);
 
     (void)what;
-    if (waitpid(relay->pid, &status, WNOHANG) == 0)
+    if (got == 0)
         return;
     relay->pid = 0;
-    relay->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    relay->code = got < 0 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     event_del(&relay->died);
     close(fd);
     close_stream(&relay->input);
@@ -213,7 +214,7 @@ static char **environment(const struct start *start, char *own)
 
         for (int i = 0; start->variables[i] && !over; i++)
             over = !strncmp(start->variables[i], *entry, length);
-        if (!over)
+        if (!over && !remote_is_for_front(*entry)) /* where this is the user's own host */
             all[count++] = *entry;
     }
     for (int i = 0; start->variables[i]; i++)
@@ -386,6 +387,19 @@ static void take_signal(struct relay *relay, int number)
     }
 }
 
+/* The error is logged, and ssh shows it. */
+static void cannot_reach(struct relay *relay)
+{
+    static const char why[] = "the host before it in the tree can't start ssh";
+
+    for (int node = 0; node < relay->start.hosts.count; node++)
+        frame_send(relay->up, FRAME_LOST, relay->start.first + node, 1, why, sizeof why - 1);
+    branches_close(&relay->branches);
+    relay->code = 1;
+    relay->ended = 1;
+    relay_end_if_done(relay);
+}
+
 static void take_start(struct relay *relay, const struct relay_frame *frame)
 {
     if (relay->has_start)
@@ -405,7 +419,7 @@ static void take_start(struct relay *relay, const struct relay_frame *frame)
             && branches_open(&relay->branches, relay->base, &relay->start, relay->start.first + 1,
                              relay->start.hosts.count - 1, &branch_hooks, relay)
                    < 0)) {
-        event_base_loopbreak(relay->base); /* the error is logged, and ssh shows it */
+        cannot_reach(relay);
         return;
     }
     if (relay->start.first == 0 || relay->start.at_once)
@@ -528,6 +542,7 @@ int remote_node(void)
 
     sigfillset(&all); /* spawn() wants them blocked; none is for the relay but SIGKILL */
     sigprocmask(SIG_BLOCK, &all, NULL);
+    signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would take ctrun's exit code */
     if (relay_open(&relay) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;

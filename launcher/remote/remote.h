@@ -25,6 +25,10 @@ int remote_hosts_print(FILE *out, const struct options *options);
  * more; strings and list are for free().  NULL: out of memory. */
 char **remote_environment(int room);
 
+/* An entry of the environment that is for the ctrun that the user starts, and for none that it
+ * starts. */
+int remote_is_for_front(const char *entry);
+
 /* `ctrun --hosts-node`, by which remote_hosts() starts it on a host. */
 int remote_node(void);
 

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,17 @@
 
 #define SRUN_WORDS 24
 
+/* The words that make this ctrun show a command instead of running it, and would do so there. */
+static int only_shows(const char *word)
+{
+    static const char *const words[] = { "--explain", "--dry-run", "--dry_run" };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(word, words[i]))
+            return 1;
+    return 0;
+}
+
 /* Of ctrun's own words only the first is not passed on. */
 static char **srun_command(const struct options *options, char **argv, char *counts, size_t size)
 {
@@ -38,10 +50,12 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     const char *per_task = getenv("SLURM_CPUS_PER_TASK"); /* which programs read */
     const char *input = "--input=0";
     char **words, *nodes = counts, *tasks = counts + size / 2;
-    int count = 0, rest = 0;
+    int count = 0, rest = 0, programs = 0;
 
     while (argv[0] && argv[rest + 1])
         rest++;
+    while (options->program && options->program[programs])
+        programs++;
     if (!(words = calloc((size_t)(SRUN_WORDS + rest), sizeof *words)))
         return NULL;
     program_own(own_path, sizeof own_path);
@@ -50,8 +64,11 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     snprintf(variables, sizeof variables, "--export=ALL%s%.20s",
              per_task ? ",SLURM_CPUS_PER_TASK=" : "", per_task ? per_task : "");
     /* The nodes of a fixed job end together.  One that could not begin, since its port is taken,
-     * say, leaves others that would wait for it until --rdzv-conf=join_timeout. */
-    snprintf(patience, sizeof patience, "--wait=%d", is_range ? 0 : options->shutdown_timeout + 30);
+     * say, leaves others that would wait for it until --rdzv-conf=timeout. */
+    snprintf(patience, sizeof patience, "--wait=%d",
+             is_range                                   ? 0
+             : options->shutdown_timeout > INT_MAX - 30 ? INT_MAX
+                                                        : options->shutdown_timeout + 30);
     if (options->stdin_to.kind == STDIN_NONE)
         input = "--input=none";
     else if (options->stdin_to.kind == STDIN_ALL || options->stdin_to.rank > 0)
@@ -79,7 +96,8 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     words[count++] = (char *)input;
     words[count++] = own_path;
     for (int i = 0; i < rest; i++)
-        words[count++] = argv[i + 1];
+        if (i >= rest - programs || !only_shows(argv[i + 1]))
+            words[count++] = argv[i + 1];
     return words;
 }
 

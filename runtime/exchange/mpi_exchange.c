@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,12 +85,19 @@ static int is_of_mpich(void)
     return found;
 }
 
+/* After a timeout buffer and request belong to MPI, which may still write there. */
+struct broadcast {
+    int request;
+    char text[];
+};
+
 ct_status mpi_broadcast(char *text, size_t size, int64_t deadline)
 {
     struct mpich_status status;
+    struct broadcast *b;
     ibcast_function *ibcast;
     test_function *test;
-    int request, done = 0;
+    int done = 0, result = 0;
 
     *(void **)&ibcast = find_function("MPI_Ibcast");
     *(void **)&test = find_function("MPI_Test");
@@ -98,13 +106,22 @@ ct_status mpi_broadcast(char *text, size_t size, int64_t deadline)
                        "the MPI of this program is none with the binary interface of MPICH, so its "
                        "ranks can't find rank 0 through it; set MASTER_ADDR to rank 0's host and "
                        "MASTER_PORT to a free port there");
-    if (ibcast(text, (int)size, MPICH_BYTE, 0, MPICH_COMM_WORLD, &request) != 0)
+    if (!(b = malloc(sizeof *b + size)))
+        return ct_fail(CT_ERR_NOMEM, "no memory for a broadcast");
+    memcpy(b->text, text, size);
+    if (ibcast(b->text, (int)size, MPICH_BYTE, 0, MPICH_COMM_WORLD, &b->request) != 0) {
+        free(b);
         return ct_fail(CT_ERR_SYSTEM, "MPI_Ibcast failed");
-    while (test(&request, &done, &status) == 0 && !done) {
+    }
+    while ((result = test(&b->request, &done, &status)) == 0 && !done) {
         if (time_left_ms(deadline, 1) == 0)
             return ct_fail(CT_ERR_TIMEOUT, "not all ranks called ct_init_process_group() in time "
                                            "(MPI_Ibcast)");
         usleep(100);
     }
-    return done ? CT_OK : ct_fail(CT_ERR_SYSTEM, "MPI_Test failed");
+    if (result != 0)
+        return ct_fail(CT_ERR_SYSTEM, "MPI_Test failed");
+    memcpy(text, b->text, size);
+    free(b);
+    return CT_OK;
 }

@@ -41,6 +41,7 @@ static ct_status write_line(int fd, const char *line, int64_t deadline)
  * read byte by byte, a few hundred in all. */
 static ct_status read_line(int fd, char line[LINE], int64_t deadline)
 {
+    *line = 0;
     for (size_t n = 0; n < LINE - 1; n++) {
         const ct_status status = socket_read_all(fd, line + n, 1, deadline);
 
@@ -54,6 +55,7 @@ static ct_status read_line(int fd, char line[LINE], int64_t deadline)
             line[n] = 0;
             return CT_OK;
         }
+        line[n + 1] = 0;
     }
     return failed(CT_ERR_SYSTEM, "an answer is too long");
 }
@@ -93,7 +95,7 @@ static ct_status ask(int fd, const char *request, const char *expected, char ans
 
 ct_status pmi_broadcast(int rank, char *text, size_t size, int64_t deadline)
 {
-    char line[LINE], answer[LINE], space[256];
+    char line[LINE], answer[LINE] = "", space[256];
     const int fd = atoi(getenv("PMI_FD"));
     ct_status status =
         ask(fd, "cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", answer, deadline);

@@ -16,8 +16,8 @@ expect "a word that CT_LOG does not have ends ctrun" is "$code $out$err" \
     "2 ctrun: CT_LOG=loud: it may be none, error, warn, info or debug"
 
 # Rank 1 stops behind the first of two steps.
-CT_LINK=tcp CT_ALL_REDUCE=ring CT_TIMEOUT_MS=1500 CT_FAULT=rank:1,op:all_reduce,phase:1,stop \
-    run --nproc-per-node=2 --shutdown-timeout=1 "$CT_BUILD/tests/e2e_forks"
+CT_LINK=tcp CT_ALL_REDUCE=ring CT_FAULT=rank:1,op:all_reduce,phase:1,stop \
+    run --nproc-per-node=2 --shutdown-timeout=1 "$CT_BUILD/tests/e2e_forks" 1500
 expect "a rank that stands still in the call is not said to have not come" matches "$err$out" \
     "rank 1 \(pid [0-9]+ on [^)]*\) is in this call too, and got no further"
 

@@ -15,9 +15,14 @@ all_stopped() { [ "$(ls term.* 2>/dev/null | wc -l)" = 40 ]; }
 ${on[0]} "$CTRUN" --shutdown-timeout=10 --hosts='h[0-39]' sh stays.sh >.out 2>.err </dev/null &
 front=$!
 within 60 all_up
-children() { for p in $(pgrep -f 'ssh -F .* exec sh -c'); do awk '{print $4}' "/proc/$p/stat"; done; }
-expect "no more than 32 ssh are ctrun's own" [ "$(children | grep -cx "$front")" -le 32 ]
+children() { for p in $(pgrep -f "ssh -F $work/ssh/config .* exec sh -c"); do awk '{print $4}' "/proc/$p/stat"; done; }
+expect "31 ssh are ctrun's own" is "$(children | grep -cx "$front")" 31 # and one ctrun without, for this host
 expect "the others are those of hosts" [ "$(children | grep -vcx "$front")" -ge 7 ]
 kill -KILL $front; wait $front 2>/dev/null
 expect "kill -9 of ctrun: the hosts at the ends of the tree stop, too" within 60 all_stopped
+printf '#!/bin/sh\nexec %s "$@"\n' "$ssh" >ours
+chmod +x ours
+timeout 60 ${on[0]} "$CTRUN" --ssh=./ours --hosts='h[0-39]' true </dev/null 2>.err # which is found in our folder only
+expect "a host of the tree that can't start ssh: the job fails" is "$?" 1
+expect "  and a host behind it is named" grep -q "ctrun: host h[0-9]* (node [0-9]*): the host before it in the tree can't start ssh" .err
 finish

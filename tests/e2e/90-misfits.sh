@@ -23,7 +23,7 @@ unplug 2
 new_port # on hosts 0 and 1
 fixed 0 a --node-rank=0 true
 fixed 1 b --node-rank=1 true
-expect "both are there" within 30 said a 'waiting [0-9]+ s: 2/3 nodes are at h0'
+expect "both are there" within 60 said a 'waiting [0-9]+ s: 2/3 nodes are at h0'
 fixed 1 c --node-rank=1 true
 ended c
 expect "a rank that is taken: refused" is "$code" 1
