@@ -73,6 +73,8 @@ extern "C" {
 #define CT_API
 #endif
 
+/* ---- Version ----------------------------------------------------------- */
+
 #define CT_VERSION "0.2.0"
 /* The version of the library, "major.minor.patch"; CT_VERSION is that of this header. */
 CT_API const char *ct_version(void);

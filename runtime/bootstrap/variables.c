@@ -2,8 +2,8 @@
 /* variables.c - a warning for a misspelt CT_ variable, which has no effect.
  *
  * This is the list of all variables that libct and ctrun read: a new getenv() or option adds its
- * name here.  A program may have its own variables that begin with CT_, so only a name that is
- * almost a known one gets a warning. */
+ * row here, and the manual, ctrun-environment(7), has it.  A program may have its own variables
+ * that begin with CT_, so only a name that is almost a known one gets a warning. */
 #include "runtime/bootstrap/variables.h"
 
 #include <stdio.h>
@@ -16,20 +16,79 @@
 
 #define MOST_LETTERS 40
 
-static const char *const known[] = {
-    /* libct */
-    "CT_TIMEOUT_MS", "CT_LOG", "CT_LINK", "CT_INTERFACE", "CT_ORDER", "CT_DEVICE", "CT_NETWORK",
-    "CT_HANDOVER", "CT_LIBNCCL", "CT_LIBMPI", "CT_BACKEND", "CT_TUNING", "CT_EXPLAIN", "CT_TRACE",
-    "CT_FAULT", "CT_DEADLINE", "CT_ENCRYPT", "CT_STORE_SECRET", "CT_STORE_SECRET_FILE",
-    /* ctrun, and what it gives to its workers */
-    "CT_JOB", "CT_RESTART", "CT_ON_FAILURE", "CT_DEADLINE_MARGIN", "CT_STALL", "CT_EVENTS",
-    "CT_TRACE_SIZE", "CT_SHOW", "CT_PREFIX", "CT_NO_FOLD", "CT_STDIN", "CT_BIND", "CT_GPUS",
-    "CT_REPORT", "CT_EXEC_ON", "CT_MPI", "CT_STORE_ALLOW", "CT_STORE_MEMORY", "CT_STORE_REQUEST",
-    "CT_STORE_CLIENTS", "CT_HOSTS", "CT_HOSTFILE", "CT_SSH", "CT_HOSTS_NODE", "CT_SLOTS",
-    "CT_CONTROL", "CT_GENERATION", "CT_TRACE_RING",
+static const struct variable_row rows[] = {
+    { "CT_TIMEOUT_MS", "limit of init and of each call in milliseconds; 1800000 (30 minutes)" },
+    { "CT_LOG",
+      "what libct says on standard error: none (the default), error, warn, info or debug" },
+    { "CT_BACKEND", "cpu (the default) or mpi, for programs that name no backend" },
+    { "CT_LIBMPI", "the plug-in of backend mpi; unset: libct-mpi.so beside libct.so" },
+    { "CT_LINK", "shm or tcp: only this link between ranks; all ranks the same" },
+    { "CT_INTERFACE",
+      "the name or an address of the network interface at which peers on other hosts reach this "
+      "rank; unset: as GLOO_SOCKET_IFNAME says, else the one by which it reached the store" },
+    { "CT_NETWORK",
+      "as 30us,1.2GB/s: the time of a message between hosts and their bandwidth, by which the "
+      "algorithms between hosts are chosen; unset: the kernel's figures; all ranks the same" },
+    { "CT_ORDER",
+      "nodes (the default), rank or fast: in which order reductions fold; all ranks the same" },
+    { "CT_TUNING", "a file of overrides such as CT_ALL_REDUCE has; all ranks the same content" },
+    { "CT_EXPLAIN",
+      "1: rank 0 prints which algorithm each call takes, and why, on standard error" },
+    { "CT_DEVICE",
+      "fused, nccl or staged: the path of calls on device memory that is tried first" },
+    { "CT_HANDOVER",
+      "stream: ranks hand over calls on device memory by their streams; host (the default) on any "
+      "rank counts for all" },
+    { "CT_LIBNCCL", "the NCCL library to load, unless the process has one; unset: libnccl.so.2" },
+    { "CT_TRACE", "without ctrun: the file of a trace of this rank; %r in it is the rank" },
+    { "CT_FAULT", "faults on purpose, for tests, as rank:3,op:all_reduce,phase:1,kill" },
+    { "CT_STORE_SECRET",
+      "the job's secret, which peers on other hosts need; ctrun sets it for its workers" },
+    { "CT_STORE_SECRET_FILE", "the file that the secret is in (mode 600)" },
+    { "CT_ENCRYPT", "1: all that leaves a host is encrypted with the job's secret (TLS 1.3); all "
+                    "hosts the same" },
+    { "CT_DEADLINE", "when ct_should_stop() begins to return 1; ctrun sets it for its workers" },
+    /* ctrun's options */
+    { "CT_JOB", NULL },
+    { "CT_RESTART", NULL },
+    { "CT_ON_FAILURE", NULL },
+    { "CT_DEADLINE_MARGIN", NULL },
+    { "CT_STALL", NULL },
+    { "CT_EVENTS", NULL },
+    { "CT_TRACE_SIZE", NULL },
+    { "CT_SHOW", NULL },
+    { "CT_PREFIX", NULL },
+    { "CT_NO_FOLD", NULL },
+    { "CT_STDIN", NULL },
+    { "CT_BIND", NULL },
+    { "CT_GPUS", NULL },
+    { "CT_REPORT", NULL },
+    { "CT_EXEC_ON", NULL },
+    { "CT_MPI", NULL },
+    { "CT_STORE_ALLOW", NULL },
+    { "CT_STORE_MEMORY", NULL },
+    { "CT_STORE_REQUEST", NULL },
+    { "CT_STORE_CLIENTS", NULL },
+    { "CT_HOSTS", NULL },
+    { "CT_HOSTFILE", NULL },
+    { "CT_SSH", NULL },
+    /* between ctruns, and from ctrun to its workers */
+    { "CT_HOSTS_NODE", NULL },
+    { "CT_SLOTS", NULL },
+    { "CT_CONTROL", NULL },
+    { "CT_GENERATION", NULL },
+    { "CT_TRACE_RING", NULL },
     /* tests and scripts */
-    "CT_BUILD", "CT_JOBS", "CT_STALLS"
+    { "CT_BUILD", NULL },
+    { "CT_JOBS", NULL },
+    { "CT_STALLS", NULL },
 };
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const struct variable_row *variable_row(int i)
+{
+    return i < ROWS ? &rows[i] : NULL;
+}
 
 /* CT_ALL_REDUCE and the like, which collectives/core/choose_algorithm.c reads. */
 static void name_of_operation(int operation, char name[MOST_LETTERS])
@@ -47,8 +106,8 @@ int variable_is_known(const char *name)
 {
     char operation[MOST_LETTERS];
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(name, known[i]))
+    for (int i = 0; i < ROWS; i++)
+        if (!strcmp(name, rows[i].name))
             return 1;
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT; i++) {
         name_of_operation(i, operation);
@@ -70,8 +129,8 @@ const char *variable_meant(const char *name)
 
     if (strncmp(name, "CT_", 3) != 0 || strlen(name) >= MOST_LETTERS || variable_is_known(name))
         return NULL;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        compare(&best, name, known[i]);
+    for (int i = 0; i < ROWS; i++)
+        compare(&best, name, rows[i].name);
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT; i++) {
         name_of_operation(i, operations[i]);
         compare(&best, name, operations[i]);

@@ -3,6 +3,14 @@
 #ifndef RUNTIME_BOOTSTRAP_VARIABLES_H
 #define RUNTIME_BOOTSTRAP_VARIABLES_H
 
+struct variable_row {
+    const char *name;
+    const char *help; /* NULL: an option of ctrun, or between programs of ours */
+};
+
+/* NULL behind the last. */
+const struct variable_row *variable_row(int i);
+
 /* libct, ctrun or one of their tests reads it. */
 int variable_is_known(const char *name);
 /* The known name that is one or two letters away from `name`; NULL: `name` is known itself, or is

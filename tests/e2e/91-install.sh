@@ -11,7 +11,8 @@ cmake --install "$CT_BUILD" --prefix "$prefix" >installed.log 2>&1
 expect "cmake --install succeeds" is "$? $(grep -c '^CMake Error' installed.log)" "0 0"
 libdir=$(dirname "$(dirname "$(find "$prefix" -name ct.pc)")")
 for file in bin/ctrun bin/ctctl include/ct.h include/ct_cuda.h share/ct/libct_mpi.c share/bash-completion/completions/ctctl share/zsh/site-functions/_ctrun \
-    share/fish/vendor_completions.d/ctrun.fish share/doc/ctrun/examples/hello.c; do
+    share/fish/vendor_completions.d/ctrun.fish share/man/man1/ctrun.1 share/man/man3/ct_all_reduce.3 share/man/man5/ctrun.ini.5 \
+    share/man/man7/ctrun-environment.7 share/doc/ctrun/ctrun.spdx.json share/doc/ctrun/examples/hello.c; do
     expect "  it puts down $file" [ -e "$prefix/$file" ]
 done
 expect "  and libct with its soname" is "$(objdump -p "$libdir/libct.so" | awk '/SONAME/ { print $2 }')" libct.so.0

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manual.c - writes a page from its template, or the pages of ct(3).
+ *
+ *   ct_manual page VERSION DATE <ctrun.1.in >ctrun.1
+ *   ct_manual api VERSION DATE FOLDER ct.h ct_cuda.h
+ *
+ * In a template @VERSION@ and @DATE@ stand for themselves, and a line "@NAME@" for a list
+ * (lists.c). */
+#include "packaging/manual/manual.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A sentence ends here, and another one follows. */
+static int is_end(const char *text, size_t length, size_t at)
+{
+    size_t next = at + 1;
+
+    if (!strchr(".?!", text[at]) || at == 0 || text[at - 1] == '.')
+        return 0;
+    while (next < length && strchr(")]\"", text[next]))
+        next++;
+    if (next >= length || text[next] != ' ')
+        return 0;
+    next += strspn(text + next, " ");
+    return next < length && (text[next] < 'a' || text[next] > 'z' || text[next - 2] == ' ');
+}
+
+/* mdoc has each sentence begin a line, and takes a line that begins with a dot for a request. */
+void print_text(FILE *out, const char *text, size_t length)
+{
+    for (size_t i = 0, begins = 1, ends = 0; i < length; i++) {
+        ends |= is_end(text, length, i);
+        if (ends && text[i] == ' ') {
+            i += strspn(text + i, " ") - 1;
+            fputc('\n', out);
+            begins = 1;
+            ends = 0;
+            continue;
+        }
+        if (begins && (text[i] == '.' || text[i] == '\''))
+            fputs("\\&", out);
+        begins = 0;
+        if (text[i] == '\\')
+            fputs("\\e", out);
+        else
+            fputc(text[i], out);
+    }
+}
+
+static void print_line(char *line, const char *version, const char *date)
+{
+    for (char *at = line, *mark; *at; at = mark + strlen(mark)) {
+        const char *value = NULL;
+        size_t length = 0;
+
+        for (mark = at; *mark && !value; mark++) {
+            if (!strncmp(mark, "@VERSION@", length = 9))
+                value = version;
+            else if (!strncmp(mark, "@DATE@", length = 6))
+                value = date;
+            if (value)
+                break;
+        }
+        printf("%.*s%s", (int)(mark - at), at, value ? value : "");
+        if (value) {
+            at = mark + length;
+            print_line(at, version, date);
+            return;
+        }
+    }
+}
+
+static int write_page(const char *version, const char *date)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    int result = 0;
+
+    while ((length = getline(&line, &room, stdin)) > 0) {
+        if (length > 3 && line[0] == '@' && line[length - 2] == '@'
+            && !memchr(line, ' ', (size_t)length)) {
+            line[length - 2] = 0;
+            if (print_list(stdout, line + 1) < 0) {
+                fprintf(stderr, "ct_manual: there is no list @%s@\n", line + 1);
+                result = 1;
+            }
+        } else {
+            print_line(line, version, date);
+        }
+    }
+    free(line);
+    return fclose(stdout) == 0 ? result : 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && !strcmp(argv[1], "page"))
+        return write_page(argv[2], argv[3]);
+    if (argc > 5 && !strcmp(argv[1], "api")) {
+        int result = 0;
+
+        for (int i = 5; i < argc && result == 0; i++)
+            result = write_api_pages(argv[i], argv[4], argv[2], argv[3]);
+        return result < 0;
+    }
+    fputs("usage: ct_manual page VERSION DATE <TEMPLATE | api VERSION DATE FOLDER HEADER...\n",
+          stderr);
+    return 2;
+}
