@@ -15,7 +15,7 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
                         .help = "status: also print where each rank is; doctor: what is ok, too" },
     [CTCTL_AFTER] = { .name = "after",
                       .value = "SECONDS",
-                      .help = "status: leave out waits that are shorter (1)" },
+                      .help = "status, ps: leave out waits that are shorter (1)" },
     [CTCTL_OUTPUT] = { .name = "output",
                        .letter = 'o',
                        .value = "FILE",
@@ -32,7 +32,7 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
 };
 
 static const struct command_row commands[] = {
-    { "ps", "", " json ", "each job, its ctrun, its ranks, and its state in one word", 0 },
+    { "ps", "", " json after ", "each job, its ctrun, its ranks, and its state in one word", 0 },
     { "status", "[JOB]", " json verbose after ",
       "each group in which ranks wait: in which call, at which source line, for how long, and what "
       "the ranks do that they wait for",
