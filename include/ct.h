@@ -54,9 +54,9 @@
  *    old numbers, calls fail, ct_new_group() too (use ct_new_group_with() and set
  *    options.parent to the survivors' group), and ct_should_stop() as well: call it on the
  *    survivors' group.  ct_destroy_process_group() is still owed.
- *  - After a restart by ctrun --max-restarts, TORCHELASTIC_RESTART_COUNT says how many there
- *    were (0: the first start).  The program goes on from its checkpoint: rank 0 reads the step
- *    and broadcasts it. */
+ *  - After a restart by ctrun --max-restarts, ct_restart_count() says how many there were (0: the
+ *    first start).  The program goes on from its checkpoint: rank 0 reads the step and broadcasts
+ *    it. */
 #ifndef CT_H
 #define CT_H
 
@@ -123,6 +123,7 @@ typedef struct ct_store ct_store; /* keys and values by which ranks find each ot
 #define CT_WORLD ((ct_group *)0)
 #endif
 #define CT_ANY_SOURCE (-1)
+#define CT_ANY_TAG (-1)
 
 typedef enum ct_dtype {
     CT_I8,
@@ -166,6 +167,12 @@ enum {
 
 /* Bytes of one element; 0 if the value is no dtype. */
 CT_API size_t ct_dtype_size(ct_dtype dtype);
+
+/* to[i] = from[i] as another dtype: CT_F32 to CT_F16, CT_BF16, CT_F8E4M3 or CT_F8E5M2, rounded to
+ * the nearest (ties to even), or back, which is exact.  Both are arrays of count elements in host
+ * memory that do not overlap.  CT_ERR_INVALID: other dtypes.  [torch.Tensor.to] */
+CT_API ct_status ct_convert(const void *from, ct_dtype from_dtype, void *to, ct_dtype to_dtype,
+                            size_t count);
 
 /* Makes an op that multiplies this rank's input by *scalar, then sums.  scalar is one
  * element of dtype in host memory and is copied.  Ranks may use different scalars.  The op
@@ -212,10 +219,11 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 
-CT_API int ct_is_initialized(void);                   /* 1: there is a default group */
-CT_API int ct_rank(const ct_group *group);            /* -1: not a member, or no default group */
-CT_API int ct_size(const ct_group *group);            /* -1: no default group */
-CT_API int ct_local_rank(void);                       /* LOCAL_RANK or its like; 0 when alone */
+CT_API int ct_is_initialized(void);        /* 1: there is a default group */
+CT_API int ct_rank(const ct_group *group); /* -1: not a member, or no default group */
+CT_API int ct_size(const ct_group *group); /* -1: no default group */
+CT_API int ct_local_rank(void);            /* LOCAL_RANK or its like; 0 when alone */
+CT_API int ct_restart_count(void);         /* restarts by ctrun so far; 0: the first start */
 CT_API const char *ct_backend(const ct_group *group); /* "cpu" or "mpi"; "" without a group */
 
 /* How long each later call on the group may take, or only the next one.  timeout_ms > 0, else
@@ -459,6 +467,25 @@ CT_API ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dty
 CT_API ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src,
                           int tag, ct_work **work);
 
+/* What a message is that no receive has taken yet. */
+typedef struct ct_message {
+    int from; /* rank of the sender in the group */
+    int tag;
+    size_t count; /* elements */
+    ct_dtype dtype;
+} ct_message;
+
+/* Waits until a message from src (may be CT_ANY_SOURCE) with this tag (may be CT_ANY_TAG) is there
+ * that no receive was posted for, and describes the first such one; it stays where it is.  A
+ * ct_recv() of *message's from, tag, count and dtype gets it, unless another thread's receive came
+ * first.  Fails as a receive does, and a timeout breaks no group.
+ * A receive itself takes no CT_ANY_TAG, since it has no place to say which tag it got.
+ * [MPI_Probe] */
+CT_API ct_status ct_probe(ct_group *group, int src, int tag, ct_message *message);
+/* The same without waiting: *found = 1 if there is one, else 0 and *message stays as it is.
+ * [MPI_Iprobe] */
+CT_API ct_status ct_iprobe(ct_group *group, int src, int tag, int *found, ct_message *message);
+
 /* One send or receive of many. */
 typedef enum ct_p2p_kind { CT_P2P_SEND = 1, CT_P2P_RECV } ct_p2p_kind;
 typedef struct ct_p2p {
@@ -543,7 +570,10 @@ typedef struct ct_store_ops {
 CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_ms,
                                ct_store **store);
 /* The store at which the default group met.  It is the library's: do not close it.  NULL before
- * init. */
+ * init.  Under its keys lies a prefix, ct/GENERATION/N/, that is new for each start of the workers
+ * and each init, so keys of an earlier start are not seen; nor are they by a program that looks for
+ * them in the same store without the prefix.  For keys that others see: ct_store_tcp() with
+ * MASTER_ADDR and MASTER_PORT. */
 CT_API ct_store *ct_store_default(void);
 CT_API ct_status ct_store_close(ct_store *store);
 

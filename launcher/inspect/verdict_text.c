@@ -95,6 +95,13 @@ void describe_call(const struct call_snapshot *call, int peer, char *text, size_
     }
     if (peer >= 0)
         snprintf(other, sizeof other, "rank %d", peer);
+    if (call->op == OP_OF_PROBE) {
+        if (call->tag == CT_ANY_TAG)
+            snprintf(text, size, "probe for a message from %s", other);
+        else
+            snprintf(text, size, "probe for a message from %s (tag %d)", other, call->tag);
+        return;
+    }
     snprintf(text, size, "%s of %llu %s %s %s (tag %d)", operation_name(call->operation),
              (unsigned long long)call->count, dtype_name((ct_dtype)call->dtype),
              call->operation == OPERATION_SEND ? "to" : "from", other, call->tag);

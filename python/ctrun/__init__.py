@@ -17,7 +17,9 @@ import os
 
 from ctrun._api import (
     ANY_SOURCE,
+    ANY_TAG,
     Group,
+    Message,
     Work,
     create_group,
     finalize,
@@ -25,6 +27,7 @@ from ctrun._api import (
     is_initialized,
     local_rank,
     rank,
+    restart_count,
     size,
     version,
     world,
@@ -35,10 +38,12 @@ from ctrun._store import Store
 
 __all__ = [
     "ANY_SOURCE",
+    "ANY_TAG",
     "AbortedError",
     "Error",
     "Group",
     "InvalidError",
+    "Message",
     "MismatchError",
     "PeerError",
     "Status",
@@ -67,6 +72,7 @@ __all__ = [
     "recv",
     "reduce",
     "reduce_scatter",
+    "restart_count",
     "scatter",
     "send",
     "should_stop",

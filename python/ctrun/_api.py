@@ -2,6 +2,7 @@
 """The API of `import ctrun as ct`: groups, works and stores of libct."""
 
 import atexit
+import collections
 import contextlib
 import ctypes
 import os
@@ -30,7 +31,23 @@ from ctrun._libct import (
 )
 
 ANY_SOURCE = -1
+ANY_TAG = -1
+Message = collections.namedtuple("Message", "source tag count dtype")  # of group.probe(); count is of elements
 _MANY_WORKS = 64  # under way: those that are done are looked for, since a program may have dropped them
+
+
+class _Message(ctypes.Structure):
+    """ct_message"""
+
+    _fields_ = [
+        ("source", ctypes.c_int),
+        ("tag", ctypes.c_int),
+        ("count", ctypes.c_size_t),
+        ("dtype", ctypes.c_int),
+    ]
+
+    def described(self):
+        return Message(self.source, self.tag, self.count, DTYPES[self.dtype][0])
 
 
 def _op(name):
@@ -513,6 +530,22 @@ class Group:
         )
         return source.value
 
+    def probe(self, src=ANY_SOURCE, tag=ANY_TAG):
+        """Waits for a message that no receive was posted for: its Message, which recv() then gets."""
+        message = _Message()
+        check(lib.ct_probe(self._at(), integer(src, "src"), integer(tag, "tag"), ctypes.byref(message)))
+        return message.described()
+
+    def iprobe(self, src=ANY_SOURCE, tag=ANY_TAG):
+        """The same without waiting; None if there is none."""
+        message, found = _Message(), ctypes.c_int(0)
+        check(
+            lib.ct_iprobe(
+                self._at(), integer(src, "src"), integer(tag, "tag"), ctypes.byref(found), ctypes.byref(message)
+            )
+        )
+        return message.described() if found.value else None
+
     def isend(self, array, dst, tag=0):
         return self._message(lib.ct_isend, Buffer(array), dst, tag)
 
@@ -609,6 +642,11 @@ def size():
 def local_rank():
     """LOCAL_RANK or its like; 0 when alone."""
     return lib.ct_local_rank()
+
+
+def restart_count():
+    """Restarts by ctrun so far; 0: the first start."""
+    return lib.ct_restart_count()
 
 
 def version():

@@ -134,6 +134,7 @@ class Messages(Ranks):
                 ct.isend(array("i", [2]), 1, tag=2).wait()
             else:
                 x, y = array("i", [0]), array("i", [0])
+                assert world.probe(tag=2) == ct.Message(0, 2, 1, "i32") == world.iprobe(0, 2)
                 assert ct.recv(y, tag=2) == 0
                 work = ct.irecv(x, src=ct.ANY_SOURCE, tag=1)
                 work.wait()

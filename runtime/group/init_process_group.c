@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/values/parse_number.h"
 #include "runtime/exchange/launcher_exchange.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/bootstrap/variables.h"
@@ -44,6 +45,14 @@ int ct_is_initialized(void)
 ct_store *ct_store_default(void)
 {
     return default_group() ? world.rendezvous.store : NULL;
+}
+
+int ct_restart_count(void)
+{
+    const char *text = getenv("TORCHELASTIC_RESTART_COUNT");
+    int count;
+
+    return text && value_int(text, &count) == 0 && count >= 0 ? count : 0;
 }
 
 int ct_local_rank(void)

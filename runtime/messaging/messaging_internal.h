@@ -76,6 +76,8 @@ struct request *send_by_id(const struct messages *m, uint64_t id, int to);
 struct request *receive_by_message(const struct messages *m, uint64_t id, int from);
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive);
+/* 1: a message is there, and the probe is done. */
+int probe_unexpected(struct mesh *mesh, struct request *probe);
 void keep(struct mesh *mesh, struct unexpected *message);
 /* It stands among the other messages of its sender in the order in which they were sent. */
 void keep_in_order(struct messages *m, struct unexpected *message);

@@ -51,15 +51,16 @@ struct request {
     struct request *next, *previous; /* in one of the lists of struct messages */
     struct request **list;           /* which; NULL: in none */
     uint64_t id, channel;
-    uint64_t met;     /* of a receive: the id of the send */
-    int peer;         /* rank in the mesh; CT_ANY_SOURCE until such a receive is matched */
-    int from_anybody; /* it was CT_ANY_SOURCE: `peer` changes under the lock */
+    uint64_t met; /* of a receive: the id of the send */
+    int peer;     /* rank in the mesh; CT_ANY_SOURCE until such a receive is matched */
     int tag;
     void *data;
     size_t bytes;
     struct signature signature;
     struct device_copy *copy; /* its data is on a device; NULL: in host memory */
     uint8_t is_send;
+    uint8_t from_anybody;     /* its peer was CT_ANY_SOURCE: `peer` changes under the lock */
+    uint8_t is_probe;         /* of a receive: it only looks, and gets sender, tag and signature */
     uint8_t pending_copy;     /* enum pending_copy */
     uint8_t sender_cancelled; /* of a receive: what it copies may have been overwritten */
     uint8_t background;       /* counted in messages->background: the progress thread moves it */
@@ -79,6 +80,9 @@ void request_send(struct mesh *mesh, struct request *request, uint64_t channel, 
                   const void *data, size_t bytes, const struct signature *signature);
 void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
                   void *data, size_t bytes, const struct signature *signature);
+/* Not started: a receive that is done when a message is there, and leaves it.  tag may be
+ * CT_ANY_TAG. */
+void request_prepare_probe(struct request *request, uint64_t channel, int from, int tag);
 /* Several at once: prepared, then started together.  What goes to one peer leaves in one write. */
 void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
                      void *data, size_t bytes, const struct signature *signature);

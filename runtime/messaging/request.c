@@ -148,6 +148,16 @@ void request_prepare(struct request *request, int is_send, uint64_t channel, int
                                                  .signature = *signature } };
 }
 
+void request_prepare_probe(struct request *request, uint64_t channel, int from, int tag)
+{
+    static const struct signature unknown = { .operation = OPERATION_SEND,
+                                              .op = OP_OF_PROBE,
+                                              .root = -1 };
+
+    request_prepare(request, 0, channel, from, tag, NULL, 0, &unknown);
+    request->is_probe = 1;
+}
+
 /* It meets a posted receive, or waits among the unexpected messages. */
 static void send_to_self(struct mesh *mesh, struct request *send)
 {
@@ -272,9 +282,12 @@ static int receive_kept(struct mesh *mesh, struct request *receive, struct unexp
 static void start_recv(struct mesh *mesh, struct request *request)
 {
     struct messages *m = mesh->messages;
-    struct unexpected *message = take_unexpected(m, request);
     const int from = request->peer;
+    struct unexpected *message;
 
+    if (request->is_probe && probe_unexpected(mesh, request))
+        return;
+    message = request->is_probe ? NULL : take_unexpected(m, request);
     if (message) {
         if (receive_kept(mesh, request, message))
             look_for_goodbye(mesh, request); /* the sender may have destroyed the group */

@@ -115,19 +115,36 @@ struct request *receive_by_message(const struct messages *m, uint64_t id, int fr
 
 static int matches(const struct request *receive, uint64_t channel, int from, int tag)
 {
-    return receive->channel == channel && receive->tag == tag
+    return receive->channel == channel
+           && (receive->tag == tag || (receive->is_probe && receive->tag == CT_ANY_TAG))
            && (receive->peer == from || receive->peer == CT_ANY_SOURCE);
+}
+
+static void probe_finish(struct mesh *mesh, struct request *probe, const struct frame *frame,
+                         int from)
+{
+    list_remove(probe);
+    probe->peer = from;
+    probe->tag = frame->tag;
+    probe->signature = frame->signature;
+    request_finish(mesh, probe, CT_OK, "");
 }
 
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from)
 {
-    for (struct request *r = mesh->messages->posted; r; r = r->next)
-        if (matches(r, frame->channel, from, frame->tag)) {
-            list_remove(r);
-            if (r->from_anybody)
-                r->peer = from;
-            return r;
+    for (struct request *r = mesh->messages->posted, *next; r; r = next) {
+        next = r->next;
+        if (!matches(r, frame->channel, from, frame->tag))
+            continue;
+        if (r->is_probe) {
+            probe_finish(mesh, r, frame, from);
+            continue;
         }
+        list_remove(r);
+        if (r->from_anybody)
+            r->peer = from;
+        return r;
+    }
     return NULL;
 }
 
@@ -137,7 +154,7 @@ int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
 
     pthread_mutex_lock(&mesh->transport->lock);
     for (struct request *r = mesh->messages->posted; r && !found; r = r->next)
-        found = matches(r, channel, from, tag);
+        found = !r->is_probe && matches(r, channel, from, tag);
     pthread_mutex_unlock(&mesh->transport->lock);
     return found;
 }
@@ -188,6 +205,17 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
         }
     }
     return NULL;
+}
+
+int probe_unexpected(struct mesh *mesh, struct request *probe)
+{
+    const struct unexpected *message = mesh->messages->unexpected;
+
+    while (message && !matches(probe, message->frame.channel, message->from, message->frame.tag))
+        message = message->next;
+    if (message)
+        probe_finish(mesh, probe, &message->frame, message->from);
+    return message != NULL;
 }
 
 void unexpected_free(struct mesh *mesh, struct unexpected *message)

@@ -213,6 +213,77 @@ ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int
     return status == CT_OK ? run_asynchronous(&t, buf, 0, work) : status;
 }
 
+/* ---- Probes --------------------------------------------------------------------- */
+
+static ct_status begin_probe(struct transfer *t, struct request *request, ct_group *group, int src,
+                             int tag)
+{
+    ct_status status = group_resolve_member(group, &t->group);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "%s: ", t->verb);
+    if (tag < 0 && tag != CT_ANY_TAG)
+        return ct_fail(CT_ERR_INVALID, "%s: tag %d; tags are 0 or more, or CT_ANY_TAG", t->verb,
+                       tag);
+    status = transfer_check(t, NULL, 0, CT_U8, src, tag == CT_ANY_TAG ? 0 : tag, 0);
+    if (status != CT_OK)
+        return status;
+    fault_begin(t->group->mesh->faults, t->group, OPERATION_RECV, 0);
+    if ((status = group_begin(t->group, 0)) != CT_OK)
+        return status;
+    request_prepare_probe(request, group_channel(t->group, 1), t->peer, tag);
+    requests_start(t->group->mesh, request, 1);
+    return CT_OK;
+}
+
+static ct_status end_probe(const struct transfer *t, struct request *request, ct_message *message,
+                           const void *caller)
+{
+    const struct limit limit = group_limit(t->group);
+    int from;
+    const ct_status status = message_finish_by(t->group, request, t->verb, &from, caller, &limit,
+                                               clock_of_start(limit.ms, clock_coarse_ns()));
+
+    if (status != CT_OK)
+        return status;
+    fault_end(t->group->mesh->faults);
+    if (message)
+        *message = (ct_message){ from, request->tag, request->signature.count,
+                                 (ct_dtype)request->signature.dtype };
+    return CT_OK;
+}
+
+ct_status ct_probe(ct_group *group, int src, int tag, ct_message *message)
+{
+    struct transfer t = { .verb = "probe" };
+    struct request request;
+    const ct_status status = begin_probe(&t, &request, group, src, tag);
+
+    return status == CT_OK ? end_probe(&t, &request, message, __builtin_return_address(0)) : status;
+}
+
+ct_status ct_iprobe(ct_group *group, int src, int tag, int *found, ct_message *message)
+{
+    struct transfer t = { .verb = "iprobe" };
+    struct request request;
+    ct_status status;
+
+    if (!found)
+        return ct_fail(CT_ERR_INVALID, "iprobe: no place for what was found was given");
+    *found = 0;
+    status = begin_probe(&t, &request, group, src, tag);
+    if (status != CT_OK)
+        return status;
+    if (!request_poll(t.group->mesh, &request)) {
+        request_cancel(t.group->mesh, &request);
+        fault_end(t.group->mesh->faults);
+        return CT_OK;
+    }
+    status = end_probe(&t, &request, message, __builtin_return_address(0));
+    *found = status == CT_OK;
+    return status;
+}
+
 /* ---- Batches -------------------------------------------------------------------- */
 
 /* The works of a batch share its memory.  The last ct_wait() frees it. */

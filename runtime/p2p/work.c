@@ -45,6 +45,15 @@ static void describe(const ct_group *g, const struct request *request, const cha
         snprintf(peer, sizeof peer, "rank %d", named);
     else if (named >= 0)
         snprintf(peer, sizeof peer, "rank %d (rank %d of %s)", named, request->peer, g->root->name);
+    if (request->is_probe) {
+        char tag[16] = "any";
+
+        if (request->tag != CT_ANY_TAG)
+            snprintf(tag, sizeof tag, "%d", request->tag);
+        snprintf(text, size, "%s for a message from %s (tag %s) on group %s", verb, peer, tag,
+                 group_here(g, here, sizeof here));
+        return;
+    }
     snprintf(text, size, "%s of %llu %s %s %s (tag %d) on group %s", verb,
              (unsigned long long)request->signature.count,
              dtype_name((ct_dtype)request->signature.dtype), request->is_send ? "to" : "from", peer,

@@ -58,6 +58,7 @@ struct signature {
     uint32_t history;   /* a hash of the calls before, and of the per-rank counts of this one */
 };
 
+#define OP_OF_PROBE (-2) /* a receive that only looks: ct_probe() */
 #define SIGNATURE_ROW_BITS 8
 #define SIGNATURE_DEVICE (1u << 31)   /* bit of ->algorithm: the buffers are device memory */
 #define SIGNATURE_CAPTURED (1u << 30) /* and the call is captured into a graph */

@@ -60,6 +60,7 @@ hang size "a message of the wrong size" "$world: ranks 0-2 $sum; rank 3 made no 
 hang init "a rank never calls init" "$init; rank 3 did not call ct_init_process_group\(\) $sleeps"
 hang sends "two ranks send to each other" "group world $deadlock: rank 0 called send of 8388608 u8 to rank 1 \(tag 0\) at hangs\.c:[0-9]+ \(two_sends\), which waits for rank 1; rank 1 called send of 8388608 u8 to rank 0 \(tag 0\) at .*, which waits for rank 0; ranks 2-3 $sum, which waits for rank 0"
 hang circle "three ranks in a circle" "group world $deadlock: rank 0 called recv of 8 f32 from rank 1 .*; rank 1 called recv of 8 f32 from rank 2 .*; rank 2 called recv of 8 f32 from rank 0 .*; rank 3 $sum, which waits for rank 0"
+hang probe "a probe" "$world: rank 0 called probe for a message from rank 1 at hangs\.c:[0-9]+ \(probes\); rank 1 made no call after #1 $sleeps"
 hang itself "a rank waits for itself" "group world $deadlock: ranks 0-1,3 $sum, which waits for rank 2; rank 2 called recv of 8 f32 from rank 2 \(tag 0\) at hangs\.c:[0-9]+ \(itself\), which waits for itself"
 hang half "others have left a group of the same name and size" "group world\.1 has waited [0-9.]+ s: rank 0 called barrier #2 at hangs\.c:[0-9]+ \(half_leaves\); rank 1 made no call after #1 $sleeps"
 

@@ -135,10 +135,10 @@ expect "at that step" is "${BASH_REMATCH[1]:-}" "${BASH_REMATCH[2]:-none}"
 # Nodes and ctruns that die.
 start "$two" "ctrun sh -c 'echo began; exec sleep 2$$'"
 within 30 eval '[ "$(grep -c began job.out)" = 4 ]'
-agent= # the ctrun of node 1
+agent= # the ctrun of node 1 of this job; one of the job before may still be ending
 for p in $(pgrep -x ctrun); do
     tr '\0' '\n' <"/proc/$p/environ" >variables 2>/dev/null
-    grep -qx "TMPDIR=$TMPDIR" variables && grep -qx SLURM_NODEID=1 variables && agent=$p && cp variables of_agent
+    grep -qx "TMPDIR=$TMPDIR" variables && grep -qx "SLURM_JOB_ID=$id" variables && grep -qx SLURM_NODEID=1 variables && agent=$p && cp variables of_agent
 done
 sed -n 's/^CT_STORE_SECRET=//p' of_agent >secret
 expect "ctrun made a secret for its nodes" grep -qxE '[0-9a-f]{64}' secret

@@ -138,6 +138,16 @@ static void itself(int rank)
     sum(CT_WORLD, 1024);
 }
 
+/* For a message that nobody sends. */
+static void probes(int rank)
+{
+    ct_message message;
+
+    if (rank > 0)
+        sleeps();
+    check(ct_probe(CT_WORLD, 1, CT_ANY_TAG, &message));
+}
+
 /* One half has left its group, of the same name and size as the other half's. */
 static void half_leaves(int rank)
 {
@@ -159,7 +169,8 @@ static const struct {
     { "returns", returns_early }, { "sleeps", one_sleeps },    { "stopped", one_is_stopped },
     { "order", out_of_order },    { "groups", another_group }, { "size", wrong_size },
     { "count", wrong_count },     { "root", wrong_root },      { "sends", two_sends },
-    { "circle", three_receives }, { "itself", itself },        { "half", half_leaves },
+    { "circle", three_receives }, { "itself", itself },        { "probe", probes },
+    { "half", half_leaves },
 };
 
 /* Rank 3 looks for the store where nobody listens.  The script kills it; what ctrun started lives

@@ -473,6 +473,44 @@ static void every_dtype_is_of_one_family_and_what_is_no_dtype_of_none(void **sta
     EXPECT(!op_is_builtin(-1) && !op_is_builtin(OP_COUNT) && !op_is_builtin(PREMUL_FIRST));
 }
 
+/* Exact values, ties, an overflow and NaN, as bits. */
+static void arrays_are_converted_to_narrow_floats_and_back(void **state)
+{
+    static const float in[] = {
+        1.0f,   -2.5f,  65504.0f, 65520.0f, 1.0f + 1.0f / 256, 1.0f + 3.0f / 256,
+        448.0f, 500.0f, 0x1p-9f
+    };
+    static const uint16_t f16[] = { 0x3c00, 0xc100, 0x7bff, 0x7c00, 0x3c04,
+                                    0x3c0c, 0x5f00, 0x5fd0, 0x1800 };
+    static const uint16_t bf16[] = { 0x3f80, 0xc020, 0x4780, 0x4780, 0x3f80,
+                                     0x3f82, 0x43e0, 0x43fa, 0x3b00 };
+    static const uint8_t e4m3[] = { 0x38, 0xc2, 0x7f, 0x7f, 0x38, 0x38, 0x7e, 0x7f, 0x01 };
+    enum { N = sizeof in / sizeof *in };
+    uint16_t halves[N];
+    uint8_t bytes[N];
+    float back[N];
+
+    (void)state;
+    EXPECT_OK(ct_convert(in, CT_F32, halves, CT_F16, N));
+    EXPECT(!memcmp(halves, f16, sizeof f16));
+    EXPECT_OK(ct_convert(halves, CT_F16, back, CT_F32, N));
+    EXPECT(back[0] == 1.0f && back[1] == -2.5f && back[2] == 65504.0f && isinf(back[3])
+           && back[8] == 0x1p-9f);
+    EXPECT_OK(ct_convert(in, CT_F32, halves, CT_BF16, N));
+    EXPECT(!memcmp(halves, bf16, sizeof bf16));
+    EXPECT_OK(ct_convert(in, CT_F32, bytes, CT_F8E4M3, N));
+    EXPECT(!memcmp(bytes, e4m3, sizeof e4m3));
+    EXPECT_OK(ct_convert(bytes, CT_F8E4M3, back, CT_F32, N));
+    EXPECT(back[6] == 448.0f && isnan(back[7]));
+    EXPECT_OK(ct_convert(in, CT_F32, bytes, CT_F8E5M2, 2));
+    EXPECT(bytes[0] == 0x3c && bytes[1] == 0xc1);
+    EXPECT_OK(ct_convert(NULL, CT_F32, NULL, CT_F16, 0));
+    EXPECT_ERROR(ct_convert(in, CT_F32, back, CT_F64, 1), CT_ERR_INVALID, "f32 to f64");
+    EXPECT_ERROR(ct_convert(in, CT_F16, halves, CT_BF16, 1), CT_ERR_INVALID, "f16 to bf16");
+    EXPECT_ERROR(ct_convert(in, (ct_dtype)77, back, CT_F32, 1), CT_ERR_INVALID, "? to f32");
+    EXPECT_ERROR(ct_convert(NULL, CT_F32, halves, CT_F16, 1), CT_ERR_INVALID, "an array is NULL");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +525,7 @@ int main(void)
         cmocka_unit_test(an_integer_average_does_not_wrap_on_its_way),
         cmocka_unit_test(any_non_zero_bool_is_true_and_the_result_is_one),
         cmocka_unit_test(pairs_then_a_division_make_an_average),
+        cmocka_unit_test(arrays_are_converted_to_narrow_floats_and_back),
         cmocka_unit_test(premul_keeps_its_scalar_until_it_is_freed),
         cmocka_unit_test(sizes_and_names_are_those_of_the_header),
         cmocka_unit_test(every_dtype_is_of_one_family_and_what_is_no_dtype_of_none),
