@@ -43,6 +43,7 @@ static const struct command_row commands[] = {
       "one trace of the files that the nodes of a job wrote (run.node*.json of ctrun "
       "--trace=run.json), on the clock of the first, for ui.perfetto.dev",
       1 },
+    { "new", "NAME", " ", "a folder NAME with a program of libct that builds and runs", 0 },
     { "doctor", "", " json verbose hosts hostfile ssh iface ",
       "can a job run here, or on these hosts: limits, shared memory, GPUs, versions, and between "
       "hosts names, connections, bandwidth, clocks; what is wrong, and the remedy. In a job of "
@@ -129,9 +130,9 @@ void ctctl_help(FILE *out)
         "and\n"
         "the Python line if py-spy is installed.  It finds ranks that another launcher started if\n"
         "they use libct.  For ranks of other hosts run ctctl there.\n\n"
-        "Exit code of status: 0 if no rank waits, 1 if a rank waits or is stopped; of trace merge: "
-        "1\n"
-        "if a file can't be read or written, or is no trace; of doctor: 1 if there is a FAIL; 2 "
+        "Exit code of status: 0 if no rank waits, 1 if a rank waits or is stopped; of trace merge "
+        "and new:\n"
+        "1 if a file can't be read or written, or is no trace; of doctor: 1 if there is a FAIL; 2 "
         "for\n"
         "wrong usage or if there is no such job or rank.\n",
         out);

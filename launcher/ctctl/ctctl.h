@@ -6,7 +6,7 @@
 #include "launcher/doctor/doctor.h"
 #include "launcher/inspect/find_jobs.h"
 
-enum { NO_RANK_WAITS = 0, RANKS_WAIT = 1, CANNOT_MERGE = 1, WRONG_USAGE = 2 };
+enum { NO_RANK_WAITS = 0, RANKS_WAIT = 1, CANNOT_MERGE = 1, CANNOT_MAKE = 1, WRONG_USAGE = 2 };
 
 /* What the command line selects. */
 struct ctctl_options {
@@ -22,6 +22,7 @@ struct ctctl_options {
 int command_ps(struct job_list *jobs, const struct ctctl_options *options);
 int command_status(struct job_list *jobs, const struct ctctl_options *options);
 int command_stack(struct job_list *jobs, const struct ctctl_options *options);
+int command_new(const char *name);
 int command_trace_merge(char *const *files, int count, const char *output);
 
 /* The command line selects the job. */

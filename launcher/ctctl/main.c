@@ -78,6 +78,9 @@ static int run(const char *command, struct ctctl_options *options, char **words,
         return count > 0
                    ? command_trace_merge(words, count, options->output)
                    : ctctl_wrong("trace merge: name the files: ctctl trace merge FILE...", "");
+    if (!strcmp(command, "new"))
+        return count == 1 ? command_new(words[0])
+                          : ctctl_wrong("new: name the program: ctctl new NAME", "");
     if (is_stack && take_rank(options, words, &count) != 0)
         return WRONG_USAGE;
     if (count > most)
@@ -97,7 +100,7 @@ static int act(struct ctctl_options *options, unsigned taken, char **words, int 
     int length = 1;
 
     if (count == 0)
-        return ctctl_wrong("name a command: ps, status, stack, trace merge or doctor", "");
+        return ctctl_wrong("name a command: ps, status, stack, trace merge, new or doctor", "");
     if (!command && !strcmp(words[0], "trace"))
         return ctctl_wrong("trace: name what to do: ctctl trace merge FILE...", "");
     if (!command)

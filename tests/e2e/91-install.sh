@@ -73,4 +73,22 @@ cmake -S "$work/moved/share/doc/ctrun/examples" -B examples -DCMAKE_PREFIX_PATH=
 expect "the examples build from where they are installed" is "$?" 0
 says "  and run" examples/hello
 
+# ---- A program to start from
+
+PATH=$work/moved/bin:$PATH
+out=$(ctctl new ring)
+expect "ctctl new makes a program" is "$? $out" "0 made ring/: main.c, CMakeLists.txt, README.md; now
+    cd ring && cmake -B build && cmake --build build && ctrun --nproc-per-node=4 build/ring"
+{ cd ring && cmake -B build -DCMAKE_PREFIX_PATH="$work/moved" && cmake --build build && ctest --test-dir build; } >../ring.log 2>&1
+expect "  which is built, and passes its test" is "$?" 0
+run --nproc-per-node=4 build/ring
+expect "  and runs as it says" is "$code $out" "0 the sum of 1 to 4 is 10"
+cd ..
+out=$(ctctl new ring 2>&1)
+expect "  it writes over nothing" is "$? $out" "1 ctctl: new: ring: File exists"
+for name in 'a b' ../x 2d test -x; do
+    out=$(ctctl new -- "$name" 2>&1)
+    expect "  '$name' is no name" has "$? $out" "2 ctctl: new: '$name' can't be the name of a program"
+done
+
 finish
