@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dry_run.c - what would be executed, in which environment; nothing is, and no socket is opened.
- * It is for reading: a shell would run the workers one after the other, without a store.  Each
- * command alone is one that a shell takes.
+/* dry_run.c - what would be executed, in which environment, as a script for sh; nothing is
+ * executed, and no socket is opened.
  *
  * Words and variables come from where a run has them, so they can't differ from it.  What only a
- * run can know (a free port, a new name) stands in angle brackets; ranks of a job of several
- * nodes are those it has if each node starts as many workers. */
+ * run can know (a port, a new name, a secret) the script chooses; ranks of a job of several nodes
+ * are those it has if each node starts as many workers.  Without ctrun rank 0 serves the store, no
+ * failure ends the other workers, and the output goes nowhere else. */
 #include "launcher/cli/cli.h"
 
 #include <stdio.h>
@@ -90,20 +90,58 @@ static void say_where(const struct options *options, const struct round *round, 
     free(folder);
 }
 
+/* What a run would choose, and the script's variable for it. */
+static const struct {
+    const char *ends, *variable;
+} chosen[] = { { "<new folder>", "$folder" },
+               { "<new>", "$new" },
+               { "<secret>", "$secret" },
+               { "MASTER_PORT=0", "$port" } };
+
+static void print_variable(const char *entry)
+{
+    const char *value = strchr(entry, '=') + 1;
+
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
+        const int is_port = strchr(chosen[i].ends, '=') != NULL;
+
+        if (is_port ? strcmp(entry, chosen[i].ends) != 0
+                    : strncmp(value, chosen[i].ends, strlen(chosen[i].ends)) != 0)
+            continue;
+        printf("%.*s\"%s\"%s", (int)(value - entry), entry, chosen[i].variable,
+               is_port ? "" : value + strlen(chosen[i].ends));
+        return;
+    }
+    if (!strncmp(entry, "TORCHELASTIC_USE_AGENT_STORE=", value - entry))
+        printf("TORCHELASTIC_USE_AGENT_STORE=False");
+    else
+        shell_quote(stdout, entry);
+}
+
 /* What ctrun sets, over what it inherits. */
 static void print_variables(const struct worker_env *env, char **entries)
 {
     for (char **entry = entries + env->inherited; *entry; entry++) {
-        if (!strcmp(*entry, "MASTER_PORT=0"))
-            printf("  'MASTER_PORT=<any free port>' \\\n");
-        else if (!strcmp(*entry, "PMI_FD=0"))
-            printf("  'PMI_FD=<new>' \\\n");
-        else {
-            printf("  ");
-            shell_quote(stdout, *entry);
-            printf(" \\\n");
-        }
+        printf("  ");
+        print_variable(*entry);
+        printf(" \\\n");
     }
+}
+
+static int has_input(const struct options *options, int rank)
+{
+    return options->stdin_to.kind == STDIN_ALL
+           || (options->stdin_to.kind == STDIN_RANK && options->stdin_to.rank == rank);
+}
+
+static void print_binding(const struct round *round, int local_rank)
+{
+    char cpus[CPUS_TEXT];
+
+    if (!round->placement || !round->placement->place[local_rank].bound)
+        return;
+    cpus_write(&round->placement->place[local_rank].cpus, cpus);
+    printf("taskset -c %s ", cpus);
 }
 
 static int print_worker(const struct options *options, const struct program *program,
@@ -124,13 +162,47 @@ static int print_worker(const struct options *options, const struct program *pro
         print_variables(env, entries);
         argv[0] = (char *)path;
         printf("  ");
+        print_binding(env->round, local_rank);
         shell_print(stdout, argv);
-        printf("\n");
+        printf(" <%s &\nworkers=\"$workers $!\"\n",
+               has_input(options, env->round->base + local_rank) ? "&3" : "/dev/null");
         status = 0;
     }
     free(entries);
     free(argv);
     return status;
+}
+
+static void print_secret(const struct options *options)
+{
+    const char *file = options->store_secret_file;
+
+    if (file) {
+        printf("secret=$(cat ");
+        shell_quote(stdout, file);
+        printf(")\n");
+    } else {
+        printf("secret=${CT_STORE_SECRET:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')}\n");
+    }
+}
+
+static void print_beginning(const struct options *options, const struct round *round)
+{
+    printf(
+        "#!/bin/sh\n"
+        "# What ctrun would start here.  As a script it does so without ctrun: rank 0 serves the "
+        "store,\n"
+        "# and a failure ends no other worker.\n");
+    if (round->serves_pmi)
+        printf("echo 'PMI, which these workers need, is served by ctrun only' >&2; exit 1\n");
+    if (round->port == 0)
+        printf("port=$((20000 + $$ %% 10000))\n");
+    print_secret(options);
+    printf("new=$(date +%%s)-$$\n"
+           "folder=$(mktemp -d)\n"
+           "trap 'rm -rf \"$folder\"' EXIT\n"
+           "exec 3<&0\n"
+           "workers=\n");
 }
 
 static int print_workers(const struct options *options, const struct program *program,
@@ -139,9 +211,16 @@ static int print_workers(const struct options *options, const struct program *pr
     struct worker_env env;
     int status = worker_env_create(&env, options, round);
 
-    printf("# For reading: ctrun starts these at the same time, and chooses what stands in <>.\n");
+    print_beginning(options, round);
     for (int i = 0; i < round->size && status == 0; i++)
         status = print_worker(options, program, wrapper, &env, i);
+    printf("code=0\n"
+           "for worker in $workers; do\n"
+           "    wait $worker\n"
+           "    ended=$?\n"
+           "    [ $code != 0 ] || code=$ended\n"
+           "done\n"
+           "exit $code\n");
     if (status < 0)
         log_line(LOG_ERROR, "out of memory");
     worker_env_destroy(&env);

@@ -28,7 +28,7 @@ expect "to modules too" is "$out" "0 __main__ ['--local-rank=0', 'q']"
 run --legacy-launch --use-env -m pkg q
 expect "not with --use-env" is "$out" "0 __main__ ['q']"
 
-# What --dry-run prints is a command: run by a shell, it finds the variables and words of a run.
+# What --dry-run prints is a script: run by a shell, its workers find the variables and words of a run.
 cat >show <<'END'
 #!/bin/sh
 echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $OMP_NUM_THREADS $*"
@@ -39,8 +39,14 @@ ran=$(sorted "$out")
 run --dry-run --nproc-per-node=2 ./show "it's" 'a  b' '$local_rank' '$$HOME'
 expect "--dry-run ends with 0" is "$code" 0
 expect "runs nothing" lacks "$out" "127.0.0.1 1 it"
-expect "says that it is no script" has "$out" "# For reading: ctrun starts these at the same time, and chooses what stands in <>."
-expect "and prints commands that do the same" is "$(sorted "$(sh <<<"$out")")" "$ran"
+expect "and prints a script that does the same" is "$(sorted "$(sh <<<"$out")")" "$ran"
+run --dry-run --nproc-per-node=3 "$CT_BUILD/bin/hello"
+expect "whose ranks find each other without ctrun" is "$(sorted "$(bash <<<"$out" 2>&1)")" "rank 0 of 3: the sum is 6
+rank 1 of 3: the sum is 6
+rank 2 of 3: the sum is 6"
+run --dry-run --nproc-per-node=2 sh -c '[ $RANK = 1 ] && exit 5; cat'
+echo "$out" >script
+expect "which ends with the code of a worker, and gives rank 0 its input" is "$(echo word | sh script) $(sh script </dev/null; echo $?)" "word 5"
 run --dry-run --nnodes=2 --node-rank=1 --master-addr=node0.invalid --master-port=29500 ./show
 expect "nobody is looked up" is "$code" 0
 expect "a node knows its ranks" has "$out" "# rank 1 of 2"
