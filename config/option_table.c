@@ -131,6 +131,10 @@ static const struct option_row rows[OPTIONS] = {
         "signals-to-handle", NULL, 0, "LIST", NULL, "SIGTERM,SIGINT,SIGHUP,SIGQUIT", { "PET_SIGNALS_TO_HANDLE" }, 0,
         parse_signals, FIELD(signals),
         "signals that ctrun forwards to the workers and that stop the job", NULL, 0 },
+    [OPTION_FAILURE_REPORT] = {
+        "failure-report", NULL, 0, "full|short", NULL, "full", { "CT_FAILURE_REPORT" }, 0,
+        parse_failure_report, FIELD(short_report),
+        "full: torchrun's blocks, one for each worker; short: the root cause in a line or two", NULL, 0 },
     [OPTION_STALL] = {
         "stall", NULL, 0, "TIME", NULL, "60s", { "CT_STALL" }, 0,
         parse_duration, FIELD(stall),
@@ -187,6 +191,10 @@ static const struct option_row rows[OPTIONS] = {
         "no-fold", NULL, 0, NULL, NULL, "0", { "CT_NO_FOLD" }, 0,
         parse_switch, FIELD(no_fold),
         "do not merge equal lines of several ranks", NULL, 0 },
+    [OPTION_QUIET] = {
+        "quiet", NULL, 0, NULL, NULL, "0", { "CT_QUIET" }, 0,
+        parse_switch, FIELD(quiet),
+        "ctrun itself prints errors only", NULL, 0 },
     [OPTION_STDIN] = {
         "stdin", NULL, 0, "RANK|all|none", NULL, "0", { "CT_STDIN" }, 0,
         parse_stdin, FIELD(stdin_to),

@@ -45,7 +45,7 @@ struct options {
     int node_rank;
     int standalone, no_python, module, run_path, legacy_launch, use_env;
     enum mpi_service mpi;
-    int explain, dry_run, virtual_local_rank, no_fold;
+    int explain, dry_run, virtual_local_rank, no_fold, quiet, short_report;
     const char *hosts, *hostfile; /* NULL: not given */
     const char *ssh;
     const char *master_addr, *local_addr, *iface; /* NULL: not given */

@@ -127,6 +127,8 @@ int main(int argc, char **argv)
     memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves those of argv */
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:
+        if (options.quiet)
+            log_setup("ctrun", LOG_ERROR);
         if ((code = start_elsewhere(&options, words)) < 0)
             code = run(&options);
         break;

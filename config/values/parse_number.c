@@ -160,6 +160,15 @@ int parse_mpi(const char *text, void *field, struct why *why)
     return choice < 0 ? -1 : 0;
 }
 
+int parse_failure_report(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = { "full", "short", NULL };
+    const int choice = value_choice(text, words, why);
+
+    *(int *)field = choice == 1;
+    return choice < 0 ? -1 : 0;
+}
+
 int parse_shell(const char *text, void *field, struct why *why)
 {
     static const char *const words[] = { "bash", "zsh", "fish", NULL };

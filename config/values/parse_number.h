@@ -47,9 +47,10 @@ enum mpi_service { MPI_AUTO, MPI_PMI, MPI_NONE };
 value_parser parse_start_method;
 value_parser parse_event_handler; /* const char * */
 value_parser parse_logs_specs;
-value_parser parse_numa_binding; /* enum numa_binding */
-value_parser parse_shell;        /* const char * */
-value_parser parse_mpi;          /* enum mpi_service */
+value_parser parse_numa_binding;   /* enum numa_binding */
+value_parser parse_shell;          /* const char * */
+value_parser parse_failure_report; /* int: it is short */
+value_parser parse_mpi;            /* enum mpi_service */
 value_parser parse_signals;
 value_parser parse_bytes;    /* size_t: 4G, 512M, 64k, or a number of bytes */
 value_parser parse_count;    /* int >= 1 */

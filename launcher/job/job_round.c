@@ -23,8 +23,13 @@
 
 struct failed_round job_failed_round(struct job *job, struct worker *first_failed)
 {
-    return (struct failed_round){ job->workers,  job->size,    first_failed,
-                                  &job->program, &job->folder, &job->oom };
+    return (struct failed_round){ job->workers,
+                                  job->size,
+                                  first_failed,
+                                  &job->program,
+                                  &job->folder,
+                                  &job->oom,
+                                  job->options->short_report };
 }
 
 /* Starting again is said with the failure that it follows. */

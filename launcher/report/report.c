@@ -248,7 +248,8 @@ void report_add_blocks(struct text *out, const struct failed_round *round)
     free(others.data);
 }
 
-/* What the sentence can't say, in a few lines: while restarts are left. */
+/* What the sentence can't say, in a few lines: while restarts are left, or if that is all that the
+ * user wants. */
 static void add_short(struct text *out, const struct failed_round *round)
 {
     const struct worker *first_failed = round->first_failed;
@@ -376,7 +377,7 @@ void report_failure(const struct failed_round *round, const char *what_follows)
     struct text out = { 0 };
 
     sentence(round, what_follows);
-    if (*what_follows)
+    if (*what_follows || round->is_short)
         add_short(&out, round);
     else
         report_add_blocks(&out, round);

@@ -15,11 +15,13 @@ struct failed_round {
     const struct program *program;
     const struct run_folder *files;
     const struct oom_watch *oom;
+    int is_short; /* --failure-report=short */
 };
 
 /* One sentence: the first failure, then the workers that were stopped because of it, then
  * what_follows.  "" follows when the job is over: then torchrun's layout, all on one
- * screen.  Last the last lines of the worker that failed first, if ctrun has its stderr. */
+ * screen, unless the user wants it short.  Last the last lines of the worker that failed first, if
+ * ctrun has its stderr. */
 void report_failure(const struct failed_round *round, const char *what_follows);
 
 /* torchrun passes the error.json of the first failure on to a caller that started it with a

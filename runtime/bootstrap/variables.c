@@ -54,6 +54,8 @@ static const struct variable_row rows[] = {
     { "CT_ON_FAILURE", NULL },
     { "CT_DEADLINE_MARGIN", NULL },
     { "CT_STALL", NULL },
+    { "CT_FAILURE_REPORT", NULL },
+    { "CT_QUIET", NULL },
     { "CT_EVENTS", NULL },
     { "CT_TRACE_SIZE", NULL },
     { "CT_SHOW", NULL },

@@ -76,6 +76,18 @@ if [ -z "${CT_SANITIZE:-}" ] && ulimit -S -c 100000 2>/dev/null && [ "$(cat /pro
     ulimit -S -c 0
 fi
 
+# ---- short ----
+run --nproc-per-node=4 --failure-report=short sh -c '[ $RANK = 2 ] && exit 7; exec sleep 100'
+expect "a short report is a line" matches "$code $(grep -v OMP_NUM <<<"$err")" "^7 ctrun: rank 2 \(pid [0-9]+, local rank 2\) exited with code 7, first of all; ranks 0-1,3 stopped by ctrun$"
+run --failure-report=short --no-python sh -c "$say"' m 1 > $TORCHELASTIC_ERROR_FILE; exit 4'
+expect "and has the error, if there is one" has "$err" "ctrun: error of rank 0:"
+run --failure-report=long true
+expect "another word is wrong usage" has "$code $err" "2 ctrun: --failure-report: invalid choice: 'long' (choose from 'full', 'short')"
+(unset OMP_NUM_THREADS; "$CTRUN" --nproc-per-node=2 --quiet true) 2>.err
+expect "--quiet: no word if nothing is wrong" is "$? $(cat .err)" "0 "
+(unset OMP_NUM_THREADS; "$CTRUN" --nproc-per-node=2 --quiet --failure-report=short false) 2>.err
+expect "an error is said" matches "$? $(cat .err)" "^1 ctrun: rank [01] .* exited with code 1, first of all"
+
 # ---- upwards ----
 export TORCHELASTIC_ERROR_FILE=$work/parent.json
 run --no-python sh -c 'printf "{\"message\":{\"message\":\"x\",\"extraInfo\":{\"timestamp\":\"5\"}}}" > $TORCHELASTIC_ERROR_FILE; exit 4'

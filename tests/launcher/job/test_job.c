@@ -62,7 +62,7 @@ void job_finish(struct job *of)
 
 struct failed_round job_failed_round(struct job *of, struct worker *first_failed)
 {
-    return (struct failed_round){ of->workers, of->size, first_failed, NULL, NULL, NULL };
+    return (struct failed_round){ of->workers, of->size, first_failed, NULL, NULL, NULL, 0 };
 }
 
 /* ---- Tests ------------------------------------------------------------------------ */
