@@ -88,6 +88,7 @@ static void grace(struct job *job, int seconds)
     const struct timeval time = { seconds, 0 };
 
     stall_end(&job->stall); /* ranks that stop make no calls any more */
+    slow_ranks_end(&job->slow_ranks);
     event_add(&job->grace, &time);
 }
 
@@ -518,6 +519,12 @@ static void found_stall(void *arg, const struct verdict_list *list)
     events_stalled(&job->events, list);
 }
 
+static void found_slow(void *arg, const char *text)
+{
+    (void)arg;
+    log_line(LOG_WARN, "%s", text);
+}
+
 static void grace_over(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -566,5 +573,7 @@ int job_listen(struct job *job)
     health_open(&job->health, job->base);
     pmi_server_setup(&job->pmi, job->base, &pmi_hooks, job, job->options->stall);
     stall_setup(&job->stall, job->base, job->options->stall, &job->control, found_stall, job);
+    slow_ranks_setup(&job->slow_ranks, job->base, job->options->stall, &job->control, found_slow,
+                     job);
     return 0;
 }

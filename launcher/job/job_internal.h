@@ -13,6 +13,7 @@
 #include "launcher/job/events.h"
 #include "launcher/health/health_endpoint.h"
 #include "launcher/health/init_watch.h"
+#include "launcher/health/slow_rank_watch.h"
 #include "launcher/health/stall_detector.h"
 #include "launcher/health/uninterruptible_watch.h"
 #include "launcher/nodes/nodes.h"
@@ -65,6 +66,7 @@ struct job {
     struct subreaper subreaper;
     struct uninterruptible_watch uninterruptible;
     struct stall stall;
+    struct slow_ranks slow_ranks;
     struct health health;
     struct output output;
     struct init_watch init_watch;

@@ -87,6 +87,7 @@ static void clear_workers(struct job *job)
     init_watch_stop(&job->init_watch);
     uninterruptible_watch_end(&job->uninterruptible);
     stall_end(&job->stall);
+    slow_ranks_end(&job->slow_ranks);
     pmi_server_end(&job->pmi);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
@@ -274,6 +275,7 @@ void job_start_round(struct job *job)
             init_watch_start(&job->init_watch);
         uninterruptible_watch_begin(&job->uninterruptible);
         stall_begin(&job->stall);
+        slow_ranks_begin(&job->slow_ranks, job->size);
         return;
     }
     job->state = ENDED;
