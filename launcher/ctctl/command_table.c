@@ -15,7 +15,7 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
                         .help = "status: also print where each rank is; doctor: what is ok, too" },
     [CTCTL_AFTER] = { .name = "after",
                       .value = "SECONDS",
-                      .help = "status, ps: leave out waits that are shorter (1)" },
+                      .help = "status, ps, top: leave out waits that are shorter (1)" },
     [CTCTL_OUTPUT] = { .name = "output",
                        .letter = 'o',
                        .value = "FILE",
@@ -36,6 +36,11 @@ static const struct command_row commands[] = {
     { "status", "[JOB]", " json verbose after ",
       "each group in which ranks wait: in which call, at which source line, for how long, and what "
       "the ranks do that they wait for",
+      0 },
+    { "top", "[JOB]", " after ",
+      "once a second: what each rank does, its CPU time, its collectives a second, and for how "
+      "much "
+      "of the time it is in calls; a rank that is there for less than the others makes them wait",
       0 },
     { "stack", "[JOB] RANK", " ", "the stack of a rank: by eu-stack or gdb, by py-spy for Python",
       0 },
@@ -119,10 +124,10 @@ void ctctl_help(FILE *out)
         fprintf(out, "  %-12s ", command->name);
         print_wrapped(out, command->help, 15);
     }
-    fputs("\nJOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs "
-          "and\n"
-          "stack the only one.  RANK is a rank of the job.\n\n",
-          out);
+    fputs(
+        "\nJOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs,\n"
+        "top and stack the only one.  RANK is a rank of the job.\n\n",
+        out);
     for (int i = 0; i < CTCTL_OPTIONS; i++)
         option_help(out, &rows[i], 34);
     fputs(

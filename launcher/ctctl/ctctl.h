@@ -21,6 +21,7 @@ struct ctctl_options {
 
 int command_ps(struct job_list *jobs, const struct ctctl_options *options);
 int command_status(struct job_list *jobs, const struct ctctl_options *options);
+int command_top(struct job_list *jobs, const struct ctctl_options *options);
 int command_stack(struct job_list *jobs, const struct ctctl_options *options);
 int command_new(const char *name);
 int command_trace_merge(char *const *files, int count, const char *output);

@@ -72,7 +72,7 @@ static int take_rank(struct ctctl_options *options, char **words, int *count)
 static int run(const char *command, struct ctctl_options *options, char **words, int count)
 {
     const int is_stack = !strcmp(command, "stack"), is_status = !strcmp(command, "status");
-    const int most = is_stack || is_status;
+    const int is_top = !strcmp(command, "top"), most = is_stack || is_status || is_top;
 
     if (!strcmp(command, "trace merge"))
         return count > 0
@@ -90,6 +90,7 @@ static int run(const char *command, struct ctctl_options *options, char **words,
         return doctor(options);
     return list_and_run(is_stack    ? command_stack
                         : is_status ? command_status
+                        : is_top    ? command_top
                                     : command_ps,
                         options);
 }
@@ -100,7 +101,8 @@ static int act(struct ctctl_options *options, unsigned taken, char **words, int 
     int length = 1;
 
     if (count == 0)
-        return ctctl_wrong("name a command: ps, status, stack, trace merge, new or doctor", "");
+        return ctctl_wrong("name a command: ps, status, top, stack, trace merge, new or doctor",
+                           "");
     if (!command && !strcmp(words[0], "trace"))
         return ctctl_wrong("trace: name what to do: ctctl trace merge FILE...", "");
     if (!command)

@@ -94,7 +94,7 @@ expect "bash takes ctctl's" has "$(bash -c 'source ./ctctl.bash; complete -p ctc
 ctctl_completed() {
     bash -c 'source ./ctctl.bash; COMP_WORDS=(ctctl "$@") COMP_CWORD=$#; _ctctl; echo "${COMPREPLY[*]}"' - "$@"
 }
-expect "its commands" is "$(ctctl_completed '')" "ps status stack trace new doctor"
+expect "its commands" is "$(ctctl_completed '')" "ps status top stack trace new doctor"
 expect "its options" is "$(ctctl_completed doctor --host)" "--hosts --hostfile"
 expect "the files of a command" is "$(ctctl_completed trace merge sc)" "script"
 if command -v zsh >/dev/null; then

@@ -11,4 +11,21 @@ run --nproc-per-node=3 --stall=2s "$CT_BUILD/tests/e2e_slow" 5 30 30
 expect "ranks that are alike are not" is "$code $err" "0 "
 run --nproc-per-node=3 --stall=0 "$CT_BUILD/tests/e2e_slow" 4 60 2
 expect "nor with --stall=0" is "$code $err" "0 "
+
+# ---- ctctl top
+ctctl=$CT_BUILD/bin/ctctl
+"$CTRUN" --rdzv-id=top$$ --stall=0 --nproc-per-node=3 "$CT_BUILD/tests/e2e_slow" 60 60 2 2>/dev/null &
+job=$!
+in_calls() { sed -nE "s/^ +$1 +[0-9]+ [A-Z] +[0-9]+ +[0-9]+ +([0-9]+) .*/\1/p" .top; }
+looks_right() {
+    timeout 30 "$ctctl" top top$$ >.top 2>.err && [ "$(in_calls 0)" -gt 60 ] && [ "$(in_calls 1)" -lt 40 ] && [ "$(in_calls 2)" -gt 60 ]
+}
+expect "top shows the slow rank outside of calls, and the others in them" within 20 looks_right
+expect "  the job, and what the columns are" matches "$(cat .top)" "^job top$$ \(.*e2e_slow, 3 ranks, for [0-9.]+ s, 0 restarts\): .*RANK +PID S +%CPU +CALLS/s +IN CALLS +NOW"
+{ sleep 3; printf q; } | timeout 30 script -qec "$ctctl top top$$" /dev/null >.screen
+expect "on a terminal it goes on until q" is "$? $(grep -ac 'RANK' .screen | awk '{ print ($1 > 1) }')" "0 1"
+kill $job
+wait $job 2>/dev/null
+timeout 30 "$ctctl" top top$$ >.top 2>.err
+expect "without the job it says so" is "$? $(cat .err)" "2 ctctl: no job top$$ runs here$(grep -o ' (nor any other)' .err); ctctl ps lists those that do"
 finish

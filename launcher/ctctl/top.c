@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* top.c - ctctl top: what each rank of a job does, once a second.
+ *
+ * The page of a job says where a rank is at one moment.  How much of the time it is in calls, and
+ * how many it makes, come from looking at it several times a second.  On a terminal each picture
+ * takes the place of the last one, until q or Ctrl-C; elsewhere one picture is printed. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "launcher/ctctl/ctctl.h"
+#include "launcher/inspect/verdict_text.h"
+#include "runtime/util/clock.h"
+
+#define LOOK_MS 100
+#define PICTURE_MS 1000
+
+/* A rank between two pictures. */
+struct rank_row {
+    int looks, inside;
+    uint64_t calls, calls_before; /* collectives that it has begun */
+    double cpu, cpu_before;
+    int is_new; /* there is no picture before this one */
+};
+
+struct top {
+    const struct ctctl_options *options;
+    struct rank_row *row; /* [ranks] */
+    int ranks;
+    pid_t launcher; /* whose job it is */
+    int64_t last_ms;
+    int is_terminal;
+    struct termios before;
+};
+
+static volatile sig_atomic_t is_over;
+
+static void end(int signal)
+{
+    (void)signal;
+    is_over = 1;
+}
+
+/* ---- Looks ------------------------------------------------------------------------- */
+
+/* The first group in which the rank is in a call; NULL: it is in none. */
+static const struct group_snapshot *group_of_call(const struct rank_snapshot *rank)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (rank->group[i].id && rank->group[i].now.phase == CONTROL_IN)
+            return &rank->group[i];
+    return NULL;
+}
+
+static int rows_for(struct top *top, const struct job_snapshot *job)
+{
+    if (top->ranks == job->ranks && top->launcher == job->launcher)
+        return 0;
+    free(top->row);
+    top->row = calloc((size_t)job->ranks + 1, sizeof *top->row);
+    top->ranks = top->row ? job->ranks : 0;
+    top->launcher = job->launcher;
+    for (int i = 0; i < top->ranks; i++)
+        top->row[i].is_new = 1;
+    return top->row ? 0 : -1;
+}
+
+static void look(struct top *top, const struct job_snapshot *job)
+{
+    for (int i = 0; i < top->ranks; i++) {
+        struct rank_row *row = &top->row[i];
+
+        row->looks++;
+        row->inside += group_of_call(&job->rank[i]) || *job->rank[i].waiting_for;
+        row->cpu = job->rank[i].process.cpu_s;
+        row->calls = 0;
+        for (int group = 0; group < CONTROL_GROUPS; group++)
+            row->calls += job->rank[i].group[group].begun;
+    }
+}
+
+static void next_picture(struct top *top)
+{
+    for (int i = 0; i < top->ranks; i++) {
+        top->row[i].looks = top->row[i].inside = top->row[i].is_new = 0;
+        top->row[i].calls_before = top->row[i].calls;
+        top->row[i].cpu_before = top->row[i].cpu;
+    }
+}
+
+/* ---- Pictures ------------------------------------------------------------------------- */
+
+static void print_place(const struct job_snapshot *job, const struct rank_snapshot *rank, int room)
+{
+    const struct death_snapshot *death = snapshot_death_of(job, rank->rank);
+    const struct group_snapshot *group = group_of_call(rank);
+    char text[400] = "", call[160];
+
+    if (death) {
+        describe_death(death, text, sizeof text);
+    } else if (rank->process.pid == 0 || !rank->process.state) {
+        snprintf(text, sizeof text, rank->process.pid ? "gone" : "not started yet");
+    } else if (group) {
+        describe_call(&group->now, group->now.root, call, sizeof call);
+        snprintf(text, sizeof text, "%s on group %s%s%s", call, group->name,
+                 *group->where ? " at " : "", group->where);
+    } else if (*rank->waiting_for) {
+        snprintf(text, sizeof text, "waits for %s", rank->waiting_for);
+    } else if (rank->state == CONTROL_INIT) {
+        snprintf(text, sizeof text, "ct_init_process_group()");
+    } else if (*rank->process.waits_in) {
+        snprintf(text, sizeof text, "(%s)", rank->process.waits_in);
+    }
+    printf("%.*s", room > 0 ? room : 0, text);
+}
+
+static void print_row(const struct job_snapshot *job, int i, const struct rank_row *row,
+                      double seconds, int width)
+{
+    const struct rank_snapshot *rank = &job->rank[i];
+    const double of_time = row->is_new || seconds <= 0 ? 0 : 1 / seconds;
+
+    printf("%6d %8d %c %5.0f %9.0f %8d  ", rank->rank, (int)rank->process.pid,
+           rank->process.state ? rank->process.state : '-',
+           100 * (row->cpu - row->cpu_before) * of_time,
+           (double)(row->calls - row->calls_before) * of_time,
+           row->looks ? 100 * row->inside / row->looks : 0);
+    print_place(job, rank, width - 44);
+    printf("\n");
+}
+
+static void print_picture(struct top *top, const struct job_snapshot *job, double seconds)
+{
+    struct winsize window = { .ws_row = 0 };
+    char ranks[48], since[32], text[VERDICT_TEXT];
+    struct verdict_list list;
+    int lines, width;
+
+    if (top->is_terminal) {
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
+        printf("\033[H\033[J");
+    }
+    width = window.ws_col ? window.ws_col - 1 : 200;
+    verdict_list_make(&list, job, (uint64_t)(top->options->after_s * 1e9));
+    job_ranks(job, ranks, sizeof ranks);
+    job_since(job, since, sizeof since);
+    snprintf(text, sizeof text, "job %s (%s, %s, for %s, %d restarts): %s", job->run_id,
+             job->program, ranks, since, job->restarts, list.state);
+    printf("%.*s\n", width, text);
+    lines = (window.ws_row ? window.ws_row : 1 << 20) - 4;
+    for (int i = 0; i < list.count && i < 3; i++, lines--) {
+        verdict_text(&list.verdict[i], job, text, sizeof text);
+        printf("%.*s\n", width, text);
+    }
+    verdict_list_free(&list);
+    printf("\n%.*s\n", width, "  RANK      PID S  %CPU   CALLS/s  IN CALLS  NOW");
+    for (int i = 0; i < top->ranks && i < lines; i++)
+        print_row(job, i, &top->row[i], seconds, width);
+    if (top->ranks > lines)
+        printf("and %d more ranks\n", top->ranks - lines);
+    fflush(stdout);
+}
+
+/* ---- The loop ---------------------------------------------------------------------------- */
+
+/* The one that is selected.  NULL after a message if there are several or none. */
+static struct job_snapshot *find_job(const struct top *top, struct job_list *jobs)
+{
+    struct job_snapshot *found = NULL;
+
+    for (int i = 0; i < jobs->count; i++) {
+        if (!job_is_selected(&jobs->job[i], top->options)
+            || (top->launcher && jobs->job[i].launcher != top->launcher))
+            continue;
+        if (found) {
+            fprintf(stderr,
+                    "ctctl: several jobs run here: name one (ctctl ps), as in ctctl top %d\n",
+                    (int)found->launcher);
+            return NULL;
+        }
+        found = &jobs->job[i];
+    }
+    if (!found && !top->launcher)
+        fprintf(stderr, "ctctl: no job runs here\n");
+    return found;
+}
+
+/* 1: q, or the end of standard input on a terminal. */
+static int is_ended_by_key(const struct top *top, int ms)
+{
+    struct pollfd key = { STDIN_FILENO, POLLIN, 0 };
+    char typed;
+
+    if (!top->is_terminal || !isatty(STDIN_FILENO)) {
+        poll(NULL, 0, ms);
+        return 0;
+    }
+    return poll(&key, 1, ms) > 0 && (read(STDIN_FILENO, &typed, 1) <= 0 || typed == 'q');
+}
+
+static void terminal_begin(struct top *top)
+{
+    struct termios raw;
+
+    top->is_terminal = isatty(STDOUT_FILENO);
+    signal(SIGINT, end);
+    signal(SIGTERM, end);
+    if (!top->is_terminal)
+        return;
+    printf("\033[?1049h\033[?25l"); /* a screen of its own, no cursor */
+    if (tcgetattr(STDIN_FILENO, &top->before) == 0) {
+        raw = top->before;
+        raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    }
+}
+
+static void terminal_end(const struct top *top)
+{
+    if (!top->is_terminal)
+        return;
+    printf("\033[?25h\033[?1049l");
+    fflush(stdout);
+    if (isatty(STDIN_FILENO))
+        tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
+}
+
+/* Without a picture before it the first one has no rates, so a look comes before. */
+static int show(struct top *top, struct job_list *jobs)
+{
+    const int64_t now = clock_ms();
+    struct job_snapshot *job = find_job(top, jobs);
+
+    if (!job || rows_for(top, job) < 0)
+        return -1;
+    look(top, job);
+    if (top->last_ms == 0) {
+        top->last_ms = now;
+        next_picture(top);
+        return 0;
+    }
+    if (now - top->last_ms < PICTURE_MS)
+        return 0;
+    print_picture(top, job, (double)(now - top->last_ms) / 1e3);
+    top->last_ms = now;
+    next_picture(top);
+    return !top->is_terminal;
+}
+
+int command_top(struct job_list *jobs, const struct ctctl_options *options)
+{
+    struct top top = { .options = options };
+    struct job_list more = { 0, NULL };
+    int code, result;
+
+    if (!find_job(&top, jobs))
+        return WRONG_USAGE;
+    terminal_begin(&top);
+    result = show(&top, jobs);
+    while (result == 0 && !is_over && !is_ended_by_key(&top, LOOK_MS)) {
+        result = job_list_find(&more) < 0 ? -1 : show(&top, &more);
+        job_list_free(&more);
+    }
+    terminal_end(&top);
+    code = result < 0 && top.launcher ? 0 : result < 0 ? WRONG_USAGE : 0;
+    if (result < 0 && top.launcher)
+        printf("the job of ctrun %d is over\n", (int)top.launcher);
+    free(top.row);
+    return code;
+}
