@@ -86,9 +86,9 @@ static void bash_taker(FILE *out, const struct option_row *row, const char *name
 static void bash_values(FILE *out, const struct option_row *row, const char *name)
 {
     if (is_path(row, "FILE"))
-        fprintf(out, "    --%s) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n", name);
+        fprintf(out, "    --%s) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\") ;;\n", name);
     else if (is_path(row, "DIR"))
-        fprintf(out, "    --%s) COMPREPLY=($(compgen -d -- \"$cur\")) ;;\n", name);
+        fprintf(out, "    --%s) mapfile -t COMPREPLY < <(compgen -d -- \"$cur\") ;;\n", name);
     else if (choices(NULL, row)) {
         fprintf(out, "    --%s) COMPREPLY=($(compgen -W '", name);
         choices(out, row);
@@ -108,7 +108,7 @@ static void print_bash(FILE *out, const struct program_words *program)
 
     fprintf(out,
             "_%s() {\n"
-            "    local cur=${COMP_WORDS[COMP_CWORD]} option= word i\n"
+            "    local cur=${COMP_WORDS[COMP_CWORD]} option= command= word i\n"
             "    COMPREPLY=()\n"
             "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
             "        word=${COMP_WORDS[i]//_/-}\n"
@@ -125,13 +125,14 @@ static void print_bash(FILE *out, const struct program_words *program)
           "            -*) ;;\n"
           "            *)\n",
           out);
-    fputs(program->command ? "                word=\n"
-                           : "                if declare -F _command_offset >/dev/null; then\n"
-                             "                    _command_offset \"$i\"\n"
-                             "                else\n"
-                             "                    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-                             "                fi\n"
-                             "                return\n",
+    fputs(program->command
+              ? "                command=$word\n"
+              : "                if declare -F _command_offset >/dev/null; then\n"
+                "                    _command_offset \"$i\"\n"
+                "                else\n"
+                "                    mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+                "                fi\n"
+                "                return\n",
           out);
     fputs("                ;;\n"
           "            esac\n"
@@ -153,7 +154,7 @@ static void print_bash(FILE *out, const struct program_words *program)
     each_name(out, program, bash_name);
     fputs("' -- \"$cur\"))\n", out);
     if (program->command) {
-        fputs("    elif ((COMP_CWORD == 1)); then\n"
+        fputs("    elif [[ ! $command ]]; then\n"
               "        COMPREPLY=($(compgen -W '",
               out);
         each_command(out, program, bash_command);
@@ -161,7 +162,7 @@ static void print_bash(FILE *out, const struct program_words *program)
     }
     fprintf(out,
             "    else\n"
-            "        COMPREPLY=($(compgen %s-f -- \"$cur\"))\n"
+            "        mapfile -t COMPREPLY < <(compgen %s-f -- \"$cur\")\n"
             "    fi\n"
             "}\n"
             "complete -o filenames -F _%s %s\n",

@@ -134,7 +134,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_FAILURE_REPORT] = {
         "failure-report", NULL, 0, "full|short", NULL, "full", { "CT_FAILURE_REPORT" }, 0,
         parse_failure_report, FIELD(short_report),
-        "full: torchrun's blocks, one for each worker; short: the root cause in a line or two", NULL, 0 },
+        "full: torchrun's blocks, one for each worker; short: the root cause, its error and last words", NULL, 0 },
     [OPTION_STALL] = {
         "stall", NULL, 0, "TIME", NULL, "60s", { "CT_STALL" }, 0,
         parse_duration, FIELD(stall),

@@ -169,7 +169,10 @@ static void write_picture(const char *path, const float *plate)
     fprintf(out, "P2 %d %d 100\n", N, N);
     for (int i = 0; i < N * N; i++)
         fprintf(out, "%d%c", (int)(plate[i] + 0.5f), i % N == N - 1 ? '\n' : ' ');
-    fclose(out);
+    if (fclose(out) != 0) {
+        perror(path);
+        exit(1);
+    }
 }
 
 int main(int argc, char **argv)

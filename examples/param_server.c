@@ -37,6 +37,11 @@ static void serve(int workers)
         ct_message message;
 
         check(ct_probe(CT_WORLD, CT_ANY_SOURCE, CT_ANY_TAG, &message));
+        if (message.count > MODEL || message.dtype != CT_F32) {
+            fprintf(stderr, "param_server: rank %d sent %zu elements\n", message.from,
+                    message.count);
+            exit(1);
+        }
         check(ct_recv(CT_WORLD, gradient, message.count, message.dtype, message.from, message.tag,
                       NULL));
         if (message.tag == DONE) {

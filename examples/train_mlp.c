@@ -27,6 +27,7 @@
  * the sum over shards is one of 64-bit integers (fixed point), which has no order. */
 #include <ct.h>
 
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <signal.h>
@@ -164,6 +165,7 @@ static unsigned char *read_idx(const char *folder, const char *name, int dimensi
     }
     *count = head[4] << 24 | head[5] << 16 | head[6] << 8 | head[7];
     bytes = memory((size_t)*count, each);
+    errno = ENODATA; /* the file ends too early, unless fread() says otherwise */
     if (fread(bytes, each, (size_t)*count, in) != (size_t)*count)
         fail(path);
     fclose(in);
@@ -177,6 +179,12 @@ static struct digits read_digits(const char *folder, const char *images, const c
 
     all.pixels = read_idx(folder, images, 3, &all.count, IN);
     all.labels = read_idx(folder, labels, 1, &count, 1);
+    for (int i = 0; i < count; i++)
+        if (all.labels[i] >= OUT) {
+            fprintf(stderr, "train_mlp: %s/%s: the label %d is no digit\n", folder, labels,
+                    all.labels[i]);
+            exit(1);
+        }
     if (count != all.count) {
         fprintf(stderr, "train_mlp: %s: %d labels for %d digits\n", folder, count, all.count);
         exit(1);
@@ -401,6 +409,9 @@ static int load(const char *path, struct network *net)
     struct checkpoint *c = memory(1, sizeof *c);
     FILE *in = path && ct_rank(CT_WORLD) == 0 ? fopen(path, "rb") : NULL;
     int32_t epoch = 0;
+
+    if (path && ct_rank(CT_WORLD) == 0 && !in && errno != ENOENT)
+        fail(path); /* it would be overwritten */
 
     if (in && (fread(c, sizeof *c, 1, in) != 1 || memcmp(c->magic, magic, sizeof magic) != 0)) {
         fprintf(stderr, "train_mlp: %s is no checkpoint of this program\n", path);

@@ -54,9 +54,9 @@
  *    old numbers, calls fail, ct_new_group() too (use ct_new_group_with() and set
  *    options.parent to the survivors' group), and ct_should_stop() as well: call it on the
  *    survivors' group.  ct_destroy_process_group() is still owed.
- *  - After a restart by ctrun --max-restarts, ct_restart_count() says how many there were (0: the
- *    first start).  The program goes on from its checkpoint: rank 0 reads the step and broadcasts
- *    it. */
+ *  - After a restart by ctrun --max-restarts, ct_restart_count() says how many there were (0:
+ *    none).  Starts in an elastic job after nodes came or went are not counted.  The program goes
+ * on from its checkpoint: rank 0 reads the step and broadcasts it. */
 #ifndef CT_H
 #define CT_H
 
@@ -219,11 +219,11 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 
-CT_API int ct_is_initialized(void);        /* 1: there is a default group */
-CT_API int ct_rank(const ct_group *group); /* -1: not a member, or no default group */
-CT_API int ct_size(const ct_group *group); /* -1: no default group */
-CT_API int ct_local_rank(void);            /* LOCAL_RANK or its like; 0 when alone */
-CT_API int ct_restart_count(void);         /* restarts by ctrun so far; 0: the first start */
+CT_API int ct_is_initialized(void);                   /* 1: there is a default group */
+CT_API int ct_rank(const ct_group *group);            /* -1: not a member, or no default group */
+CT_API int ct_size(const ct_group *group);            /* -1: no default group */
+CT_API int ct_local_rank(void);                       /* LOCAL_RANK or its like; 0 when alone */
+CT_API int ct_restart_count(void);                    /* restarts after a failure; 0: none */
 CT_API const char *ct_backend(const ct_group *group); /* "cpu" or "mpi"; "" without a group */
 
 /* How long each later call on the group may take, or only the next one.  timeout_ms > 0, else
@@ -477,8 +477,8 @@ typedef struct ct_message {
 
 /* Waits until a message from src (may be CT_ANY_SOURCE) with this tag (may be CT_ANY_TAG) is there
  * that no receive was posted for, and describes the first such one; it stays where it is.  A
- * ct_recv() of *message's from, tag, count and dtype gets it, unless another thread's receive came
- * first.  Fails as a receive does, and a timeout breaks no group.
+ * ct_recv() of *message's from, tag, count and dtype gets it, unless its sender's ct_send() timed
+ * out meanwhile, which withdraws it.  Fails as a receive does, and a timeout breaks no group.
  * A receive itself takes no CT_ANY_TAG, since it has no place to say which tag it got.
  * [MPI_Probe] */
 CT_API ct_status ct_probe(ct_group *group, int src, int tag, ct_message *message);

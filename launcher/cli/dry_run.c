@@ -73,11 +73,7 @@ static const char *stream_of(const struct options *options, const struct round *
 
 static void say_where(const struct options *options, const struct round *round, int local_rank)
 {
-    char *folder = getcwd(NULL, 0);
-
-    printf("# rank %d of %d, local rank %d, in ", round->base + local_rank, round->world,
-           local_rank);
-    shell_quote(stdout, folder ? folder : "?");
+    printf("# rank %d of %d, local rank %d", round->base + local_rank, round->world, local_rank);
     printf("\n# stdout: %s; stderr: %s", stream_of(options, round, local_rank, STDOUT_FILENO),
            stream_of(options, round, local_rank, STDERR_FILENO));
     if (round->placement && round->placement->place[local_rank].bound) {
@@ -87,32 +83,40 @@ static void say_where(const struct options *options, const struct round *round, 
         printf("; CPUs: %s", cpus);
     }
     printf("\n");
-    free(folder);
 }
 
-/* What a run would choose, and the script's variable for it. */
+/* What a run would choose: it begins with this, and the script has a variable for it.  A port has
+ * no mark, but is 0. */
 static const struct {
-    const char *ends, *variable;
-} chosen[] = { { "<new folder>", "$folder" },
-               { "<new>", "$new" },
-               { "<secret>", "$secret" },
-               { "MASTER_PORT=0", "$port" } };
+    const char *name, *mark, *variable;
+} chosen[] = { { "MASTER_PORT", "0", "$port" },
+               { "TORCHELASTIC_RUN_ID", "<new>", "$new" },
+               { "CT_GENERATION", "<new>", "$new" },
+               { "TORCHELASTIC_ERROR_FILE", "<new folder>", "$folder" } };
+
+/* The secret is exported, so that it stands on no command line. */
+static int is_exported(const char *entry)
+{
+    return !strncmp(entry, "CT_STORE_SECRET=", strlen("CT_STORE_SECRET="));
+}
 
 static void print_variable(const char *entry)
 {
-    const char *value = strchr(entry, '=') + 1;
+    const size_t name = strcspn(entry, "=");
+    const char *value = entry + name + 1;
 
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
-        const int is_port = strchr(chosen[i].ends, '=') != NULL;
+        const size_t mark = strlen(chosen[i].mark);
 
-        if (is_port ? strcmp(entry, chosen[i].ends) != 0
-                    : strncmp(value, chosen[i].ends, strlen(chosen[i].ends)) != 0)
+        if (strlen(chosen[i].name) != name || strncmp(entry, chosen[i].name, name) != 0
+            || strncmp(value, chosen[i].mark, mark) != 0)
             continue;
-        printf("%.*s\"%s\"%s", (int)(value - entry), entry, chosen[i].variable,
-               is_port ? "" : value + strlen(chosen[i].ends));
+        printf("%s=\"%s\"", chosen[i].name, chosen[i].variable);
+        if (value[mark])
+            shell_quote(stdout, value + mark);
         return;
     }
-    if (!strncmp(entry, "TORCHELASTIC_USE_AGENT_STORE=", value - entry))
+    if (!strncmp(entry, "TORCHELASTIC_USE_AGENT_STORE=", name + 1))
         printf("TORCHELASTIC_USE_AGENT_STORE=False");
     else
         shell_quote(stdout, entry);
@@ -122,6 +126,8 @@ static void print_variable(const char *entry)
 static void print_variables(const struct worker_env *env, char **entries)
 {
     for (char **entry = entries + env->inherited; *entry; entry++) {
+        if (is_exported(*entry))
+            continue;
         printf("  ");
         print_variable(*entry);
         printf(" \\\n");
@@ -173,36 +179,49 @@ static int print_worker(const struct options *options, const struct program *pro
     return status;
 }
 
-static void print_secret(const struct options *options)
+/* In ctrun's order. */
+static void print_secret(const struct options *options, const struct round *round)
 {
     const char *file = options->store_secret_file;
 
+    if (round->secret->size == 0)
+        return;
+    printf("export CT_STORE_SECRET=\"${CT_STORE_SECRET:-$(");
     if (file) {
-        printf("secret=$(cat ");
+        printf("cat ");
         shell_quote(stdout, file);
-        printf(")\n");
     } else {
-        printf("secret=${CT_STORE_SECRET:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')}\n");
+        printf("od -An -N32 -tx1 /dev/urandom | tr -d ' \\n'");
     }
+    printf(")}\"\n");
 }
 
+/* The braces have a shell read all of it before the workers begin, which may read its input. */
 static void print_beginning(const struct options *options, const struct round *round)
 {
+    char *folder = getcwd(NULL, 0);
+
     printf(
         "#!/bin/sh\n"
         "# What ctrun would start here.  As a script it does so without ctrun: rank 0 serves the "
         "store,\n"
-        "# and a failure ends no other worker.\n");
+        "# and a failure ends no other worker.\n"
+        "{\n");
     if (round->serves_pmi)
         printf("echo 'PMI, which these workers need, is served by ctrun only' >&2; exit 1\n");
+    printf("cd ");
+    shell_quote(stdout, folder ? folder : ".");
+    printf(" || exit\n");
     if (round->port == 0)
         printf("port=$((20000 + $$ %% 10000))\n");
-    print_secret(options);
+    print_secret(options, round);
     printf("new=$(date +%%s)-$$\n"
            "folder=$(mktemp -d)\n"
+           "workers=\n"
            "trap 'rm -rf \"$folder\"' EXIT\n"
-           "exec 3<&0\n"
-           "workers=\n");
+           "trap 'kill $workers 2>/dev/null; exit 130' INT TERM HUP\n"
+           "exec 3<&0\n");
+    free(folder);
 }
 
 static int print_workers(const struct options *options, const struct program *program,
@@ -220,7 +239,8 @@ static int print_workers(const struct options *options, const struct program *pr
            "    ended=$?\n"
            "    [ $code != 0 ] || code=$ended\n"
            "done\n"
-           "exit $code\n");
+           "exit $code\n"
+           "}\n");
     if (status < 0)
         log_line(LOG_ERROR, "out of memory");
     worker_env_destroy(&env);

@@ -208,10 +208,29 @@ static int take(struct ctctl_options *options, int option, const char *value)
     return 0;
 }
 
+/* What getopt_long() did not take.  optopt: the option, or its letter; 0: the word is none. */
+static void refuse(int letter, const char *word)
+{
+    char what[64];
+
+    if (optopt >= 256)
+        snprintf(what, sizeof what, "--%s %s", rows[optopt - 256].name,
+                 letter == ':' ? "needs a value" : "takes no value");
+    else if (letter == ':')
+        snprintf(what, sizeof what, "-%c needs a value", optopt);
+    else if (optopt)
+        snprintf(what, sizeof what, "unknown option: -%c", optopt);
+    else {
+        ctctl_unknown("unknown option: ", word);
+        return;
+    }
+    ctctl_wrong(what, "");
+}
+
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv)
 {
     struct option known[CTCTL_OPTIONS + 1] = { 0 };
-    char letters[3 * CTCTL_OPTIONS + 1] = "";
+    char letters[3 * CTCTL_OPTIONS + 2] = ":"; /* a value that is missing is told apart */
     int index, letter;
 
     for (int i = 0; i < CTCTL_OPTIONS; i++) {
@@ -227,7 +246,7 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
             if (letter == 256 + index || (rows[index].letter && letter == rows[index].letter))
                 break;
         if (index == CTCTL_OPTIONS) {
-            ctctl_unknown("unknown option: ", argv[optind - 1]);
+            refuse(letter, argv[optind - 1]);
             return -1;
         }
         if (index == CTCTL_HELP || index == CTCTL_VERSION)

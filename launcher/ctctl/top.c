@@ -27,6 +27,7 @@ struct rank_row {
     uint64_t calls, calls_before; /* collectives that it has begun */
     double cpu, cpu_before;
     int is_new; /* there is no picture before this one */
+    pid_t pid;
 };
 
 struct top {
@@ -34,6 +35,7 @@ struct top {
     struct rank_row *row; /* [ranks] */
     int ranks;
     pid_t launcher; /* whose job it is */
+    int restarts;
     int64_t last_ms;
     int is_terminal;
     struct termios before;
@@ -60,12 +62,14 @@ static const struct group_snapshot *group_of_call(const struct rank_snapshot *ra
 
 static int rows_for(struct top *top, const struct job_snapshot *job)
 {
-    if (top->ranks == job->ranks && top->launcher == job->launcher)
+    if (top->ranks == job->ranks && top->launcher == job->launcher
+        && top->restarts == job->restarts)
         return 0;
     free(top->row);
     top->row = calloc((size_t)job->ranks + 1, sizeof *top->row);
     top->ranks = top->row ? job->ranks : 0;
     top->launcher = job->launcher;
+    top->restarts = job->restarts;
     for (int i = 0; i < top->ranks; i++)
         top->row[i].is_new = 1;
     return top->row ? 0 : -1;
@@ -76,6 +80,8 @@ static void look(struct top *top, const struct job_snapshot *job)
     for (int i = 0; i < top->ranks; i++) {
         struct rank_row *row = &top->row[i];
 
+        if (row->pid != job->rank[i].process.pid)
+            *row = (struct rank_row){ .pid = job->rank[i].process.pid, .is_new = 1 };
         row->looks++;
         row->inside += group_of_call(&job->rank[i]) || *job->rank[i].waiting_for;
         row->cpu = job->rank[i].process.cpu_s;
@@ -125,11 +131,12 @@ static void print_row(const struct job_snapshot *job, int i, const struct rank_r
 {
     const struct rank_snapshot *rank = &job->rank[i];
     const double of_time = row->is_new || seconds <= 0 ? 0 : 1 / seconds;
+    /* A group that was destroyed takes its number of calls away. */
+    const uint64_t calls = row->calls > row->calls_before ? row->calls - row->calls_before : 0;
 
     printf("%6d %8d %c %5.0f %9.0f %8d  ", rank->rank, (int)rank->process.pid,
            rank->process.state ? rank->process.state : '-',
-           100 * (row->cpu - row->cpu_before) * of_time,
-           (double)(row->calls - row->calls_before) * of_time,
+           100 * (row->cpu - row->cpu_before) * of_time, (double)calls * of_time,
            row->looks ? 100 * row->inside / row->looks : 0);
     print_place(job, rank, width - 44);
     printf("\n");

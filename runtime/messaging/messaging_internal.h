@@ -54,8 +54,9 @@ struct messages {
     /* What the progress thread is needed for: requests in the background, frames that no request
      * owns, failed groups.  A thread that leaves request_wait() reads it without the lock. */
     _Atomic int background;
-    _Atomic int waiting;      /* threads in request_wait() */
-    _Atomic uint64_t glanced; /* messages_glance() looked, by the coarse clock */
+    _Atomic int waiting;           /* threads in request_wait() */
+    _Atomic uint64_t probe_looked; /* a probe looked at its peer, by the coarse clock */
+    _Atomic uint64_t glanced;      /* messages_glance() looked, by the coarse clock */
     _Atomic int copies_pending;
     pthread_mutex_t copies_lock; /* of the thread that moves `copies`; taken before `lock` */
     pthread_cond_t needed;
@@ -80,7 +81,7 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
 int probe_unexpected(struct mesh *mesh, struct request *probe);
 void keep(struct mesh *mesh, struct unexpected *message);
 /* It stands among the other messages of its sender in the order in which they were sent. */
-void keep_in_order(struct messages *m, struct unexpected *message);
+void keep_in_order(struct mesh *mesh, struct unexpected *message);
 /* The stream that brings its bytes now; NULL: none does. */
 struct stream *stream_into(const struct mesh *mesh, const struct unexpected *message);
 void unexpected_free(struct mesh *mesh, struct unexpected *message);   /* in no list any more */

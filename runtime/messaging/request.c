@@ -414,7 +414,6 @@ static void keep_what_came(const struct mesh *mesh, struct request *receive,
  * next receive that matches gets it, before messages that were sent later. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 {
-    struct messages *m = mesh->messages;
     struct unexpected *message;
     struct request *next;
 
@@ -435,7 +434,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
                                                .bytes = receive->bytes,
                                                .id = receive->met,
                                                .signature = receive->signature } };
-    keep_in_order(m, message);
+    keep_in_order(mesh, message);
     keep_what_came(mesh, receive, message);
     if ((next = take_posted(mesh, &message->frame, receive->peer)))
         receive_again(mesh, next);

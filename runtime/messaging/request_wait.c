@@ -177,7 +177,7 @@ static uint64_t begin_traced_wait(struct mesh *mesh, struct request *request)
 
 static void end_traced_wait(struct mesh *mesh, const struct request *request, uint64_t traced)
 {
-    const int arrow = traced && !request->is_send;
+    const int arrow = traced && !request->is_send && !request->is_probe;
 
     trace_received(mesh->trace, traced, request->status, request->peer,
                    arrow ? trace_arrow(mesh->trace, request->peer, request->met) : 0);
@@ -324,9 +324,12 @@ int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline
 int request_poll(struct mesh *mesh, struct request *request)
 {
     const uint64_t now = clock_coarse_ns();
+    uint64_t looked = request->looked_ns;
 
+    if (request->is_probe) /* each call of ct_iprobe() has a new one */
+        looked = atomic_exchange(&mesh->messages->probe_looked, now);
     mesh_look_for_deaths(mesh);
-    if (!test(mesh, request, 1, 0) && now != request->looked_ns) {
+    if (!test(mesh, request, 1, 0) && now != looked) {
         request->looked_ns = now;
         look_at_peer(mesh, request, 0);
     }

@@ -120,31 +120,25 @@ static int matches(const struct request *receive, uint64_t channel, int from, in
            && (receive->peer == from || receive->peer == CT_ANY_SOURCE);
 }
 
-static void probe_finish(struct mesh *mesh, struct request *probe, const struct frame *frame,
-                         int from)
+/* What the caller gave stays as it is, since another thread may be in here; what was found is where
+ * a send has its frame. */
+static void probe_finish(struct mesh *mesh, struct request *probe, const struct unexpected *message)
 {
     list_remove(probe);
-    probe->peer = from;
-    probe->tag = frame->tag;
-    probe->signature = frame->signature;
+    probe->peer = message->from;
+    probe->out.frame = message->frame;
     request_finish(mesh, probe, CT_OK, "");
 }
 
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from)
 {
-    for (struct request *r = mesh->messages->posted, *next; r; r = next) {
-        next = r->next;
-        if (!matches(r, frame->channel, from, frame->tag))
-            continue;
-        if (r->is_probe) {
-            probe_finish(mesh, r, frame, from);
-            continue;
+    for (struct request *r = mesh->messages->posted; r; r = r->next)
+        if (!r->is_probe && matches(r, frame->channel, from, frame->tag)) {
+            list_remove(r);
+            if (r->from_anybody)
+                r->peer = from;
+            return r;
         }
-        list_remove(r);
-        if (r->from_anybody)
-            r->peer = from;
-        return r;
-    }
     return NULL;
 }
 
@@ -161,16 +155,28 @@ int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
 
 /* ---- Unexpected messages ------------------------------------------------- */
 
+/* A probe is done when its message is among the unexpected ones, where others find it, too. */
+static void show_to_probes(struct mesh *mesh, const struct unexpected *message)
+{
+    for (struct request *r = mesh->messages->posted, *next; r; r = next) {
+        next = r->next;
+        if (r->is_probe && matches(r, message->frame.channel, message->from, message->frame.tag))
+            probe_finish(mesh, r, message);
+    }
+}
+
 void keep(struct mesh *mesh, struct unexpected *message)
 {
     message->next = NULL;
     *mesh->messages->unexpected_end = message;
     mesh->messages->unexpected_end = &message->next;
+    show_to_probes(mesh, message);
 }
 
 /* The id of a FAILURE frame is a rank, and no message's. */
-void keep_in_order(struct messages *m, struct unexpected *message)
+void keep_in_order(struct mesh *mesh, struct unexpected *message)
 {
+    struct messages *m = mesh->messages;
     struct unexpected **link = &m->unexpected;
 
     while (*link
@@ -181,6 +187,7 @@ void keep_in_order(struct messages *m, struct unexpected *message)
     *link = message;
     if (!message->next)
         m->unexpected_end = &message->next;
+    show_to_probes(mesh, message);
 }
 
 struct stream *stream_into(const struct mesh *mesh, const struct unexpected *message)
@@ -214,7 +221,7 @@ int probe_unexpected(struct mesh *mesh, struct request *probe)
     while (message && !matches(probe, message->frame.channel, message->from, message->frame.tag))
         message = message->next;
     if (message)
-        probe_finish(mesh, probe, &message->frame, message->from);
+        probe_finish(mesh, probe, message);
     return message != NULL;
 }
 

@@ -248,8 +248,8 @@ static ct_status end_probe(const struct transfer *t, struct request *request, ct
         return status;
     fault_end(t->group->mesh->faults);
     if (message)
-        *message = (ct_message){ from, request->tag, request->signature.count,
-                                 (ct_dtype)request->signature.dtype };
+        *message = (ct_message){ from, request->out.frame.tag, request->out.frame.signature.count,
+                                 (ct_dtype)request->out.frame.signature.dtype };
     return CT_OK;
 }
 

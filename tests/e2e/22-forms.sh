@@ -47,6 +47,19 @@ rank 2 of 3: the sum is 6"
 run --dry-run --nproc-per-node=2 sh -c '[ $RANK = 1 ] && exit 5; cat'
 echo "$out" >script
 expect "which ends with the code of a worker, and gives rank 0 its input" is "$(echo word | sh script) $(sh script </dev/null; echo $?)" "word 5"
+expect "also where the shell reads the script from a pipe" is "$(sh <script) $(sh <script; echo $?)" " 5"
+folder=$'a\ntouch hostile\n'
+mkdir "$folder" && cd "$folder"
+run --dry-run --role='<new>;touch hostile;' true
+expect "no word and no folder is taken for a command" is "$code $(sh <<<"$out"; find "$work" -name hostile)" "0 "
+cd ..
+run --dry-run --nproc-per-node=2 sleep 100
+echo "$out" >script
+sh script & script=$!
+workers() { pgrep -P $script -x sleep >.pids; [ "$(wc -l <.pids)" = 2 ]; }
+expect "a signal" within 20 workers
+kill -TERM $script; wait $script
+expect "  ends its workers, too" is "$? $(ps -o pid= -p "$(paste -sd, .pids)")" "130 "
 run --dry-run --nnodes=2 --node-rank=1 --master-addr=node0.invalid --master-port=29500 ./show
 expect "nobody is looked up" is "$code" 0
 expect "a node knows its ranks" has "$out" "# rank 1 of 2"
@@ -96,6 +109,9 @@ ctctl_completed() {
 }
 expect "its commands" is "$(ctctl_completed '')" "ps status top stack trace new doctor"
 expect "its options" is "$(ctctl_completed doctor --host)" "--hosts --hostfile"
+expect "its commands behind an option, too" is "$(ctctl_completed --json st)" "status stack"
+touch 'blank in.ini'
+expect "a name with a blank is one" is "$(bash -c 'source ./ctctl.bash; COMP_WORDS=(ctctl trace merge bla) COMP_CWORD=3; _ctctl; printf "%s|" "${COMPREPLY[@]}"')" "blank in.ini|"
 expect "the files of a command" is "$(ctctl_completed trace merge sc)" "script"
 if command -v zsh >/dev/null; then
     for program in ctrun ctctl; do

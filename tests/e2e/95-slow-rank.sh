@@ -22,8 +22,9 @@ looks_right() {
 }
 expect "top shows the slow rank outside of calls, and the others in them" within 20 looks_right
 expect "  the job, and what the columns are" matches "$(cat .top)" "^job top$$ \(.*e2e_slow, 3 ranks, for [0-9.]+ s, 0 restarts\): .*RANK +PID S +%CPU +CALLS/s +IN CALLS +NOW"
-{ sleep 3; printf q; } | timeout 30 script -qec "$ctctl top top$$" /dev/null >.screen
-expect "on a terminal it goes on until q" is "$? $(grep -ac 'RANK' .screen | awk '{ print ($1 > 1) }')" "0 1"
+pictures() { [ "$(grep -ac 'RANK' .screen)" -ge 2 ]; }
+{ within 20 pictures; printf q; } | timeout 60 script -qefc "$ctctl top top$$" /dev/null >.screen
+expect "on a terminal it goes on until q" is "$? $(pictures; echo $?)" "0 0"
 kill $job
 wait $job 2>/dev/null
 timeout 30 "$ctctl" top top$$ >.top 2>.err

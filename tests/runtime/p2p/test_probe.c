@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE = 1 << 20 }; /* elements; an RTS comes first */
+enum { EAGER = 50000, LARGE = 1 << 20 }; /* elements: over sockets in pieces; an RTS comes first */
 
 static int is(const ct_message *m, int from, int tag, size_t count, ct_dtype dtype)
 {
@@ -15,12 +15,12 @@ static int is(const ct_message *m, int from, int tag, size_t count, ct_dtype dty
 /* Rank 0 sends, rank 1 asks before it receives, once with and once without waiting. */
 static void probe_then_receive(ct_group *group, void *arg)
 {
-    static const size_t counts[] = { 0, 1, 1000, LARGE };
-    const int tags[] = { 3, 0, 7, 2147483647 };
+    static const size_t counts[] = { 0, 1, 1000, EAGER, LARGE };
+    const int tags[] = { 3, 0, 7, 8, 2147483647 };
     int32_t *block = calloc(LARGE, sizeof *block);
 
     (void)arg;
-    for (int i = 0; i < 4; i++) { /* one at a time */
+    for (int i = 0; i < 5; i++) { /* one at a time */
         ct_message m = { -9, -9, 9, CT_U8 };
         int found = 0;
 
