@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a terminal lines are whole and prefixed; elsewhere descriptors are inherited.
 . "$(dirname "$0")/lib.sh"
-script -qec true /dev/null >/dev/null 2>&1 </dev/null || exit 77 # no script, or no terminals here
+script -qec true /dev/null >/dev/null 2>&1 </dev/null || { echo "skipped: no script(1), or no terminals here"; exit 77; }
 
 # on_terminal COMMAND: what a terminal shows, without colours and carriage returns.
 on_terminal() {

@@ -3,7 +3,7 @@
 # its traceback, also when the others fail because of it.
 python=${TORCH_PYTHON:-python3} # lib.sh unsets all TORCH*
 . "$(dirname "$0")/lib.sh"
-"$python" -c 'import torch.distributed.elastic.multiprocessing.errors' 2>/dev/null || exit 77
+"$python" -c 'import torch.distributed.elastic.multiprocessing.errors' 2>/dev/null || { echo "skipped: no PyTorch"; exit 77; }
 export PYTHON_EXEC=$python
 
 cat >train.py <<'END'

@@ -2,7 +2,7 @@
 # A network in which not even the loopback is up, as in some containers.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 export OMP_NUM_THREADS=1
-unshare -n true 2>/dev/null || { echo "no network namespaces here"; exit 77; }
+unshare -n true 2>/dev/null || { echo "skipped: no network namespaces here"; exit 77; }
 
 CTRUN="unshare -n $CTRUN"
 for words in "" --standalone "--master-addr=localhost" \

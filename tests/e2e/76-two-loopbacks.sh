@@ -7,7 +7,7 @@ trap 'kill_agents; cd /; rm -rf "$work"' EXIT
 printf '::1 localhost\n127.0.0.1 localhost\n' >hosts
 hosts="mount --bind $work/hosts /etc/hosts"
 where=(unshare -mn sh -c "$hosts && ip link set lo up")
-"${where[@]}" 2>/dev/null || { echo "no namespaces for mounts and networks here"; exit 77; }
+"${where[@]}" 2>/dev/null || { echo "skipped: no namespaces for mounts and networks here"; exit 77; }
 
 # in_one_network SETUP: two nodes that meet at localhost, in a network that SETUP made
 in_one_network() {
