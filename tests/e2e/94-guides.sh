@@ -21,7 +21,7 @@ for page in "$CT_SOURCE"/docs/guide/*.md; do
         base=${source%.c} words=$(cat "${source%.c}.words") options=
         if [ "$words" = compile=nccl ]; then
             nccl=$(sed -n 's/^NCCL_INCLUDE_DIR:PATH=//p' "$CT_BUILD/CMakeCache.txt")
-            [ -e "$nccl/nccl.h" ] || { echo "skipped: the program of $name, which needs nccl.h"; continue; }
+            [ -e "$nccl/nccl.h" ] && [ -e "$nccl/cuda_runtime.h" ] || { echo "skipped: the program of $name, which needs nccl.h"; continue; }
             expect "$base.c compiles" $cc -isystem "$nccl" -c "$source" -o "$base.o"
             continue
         fi
