@@ -155,8 +155,9 @@ static void said(void *arg, struct store_agent *agent, int type, const void *dat
         store_agent_send(agent, type, data, bytes);
 }
 
-static void left(void *arg, struct store_agent *agent)
+static void left(void *arg, struct store_agent *agent, int error)
 {
+    (void)error;
     ((struct scene *)arg)->heard += agent != NULL;
 }
 
