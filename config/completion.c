@@ -96,7 +96,7 @@ static void bash_values(FILE *out, const struct option_row *row, const char *nam
     }
 }
 
-static void bash_command(FILE *out, const struct command_row *command, int length)
+static void print_command(FILE *out, const struct command_row *command, int length)
 {
     fprintf(out, " %.*s", length, command->name);
 }
@@ -157,7 +157,7 @@ static void print_bash(FILE *out, const struct program_words *program)
         fputs("    elif [[ ! $command ]]; then\n"
               "        COMPREPLY=($(compgen -W '",
               out);
-        each_command(out, program, bash_command);
+        each_command(out, program, print_command);
         fputs("' -- \"$cur\"))\n", out);
     }
     fprintf(out,
@@ -205,11 +205,6 @@ static void zsh_name(FILE *out, const struct option_row *row, const char *name)
     }
 }
 
-static void zsh_command(FILE *out, const struct command_row *command, int length)
-{
-    fprintf(out, " %.*s", length, command->name);
-}
-
 static void print_zsh(FILE *out, const struct program_words *program)
 {
     const char *name = program->name;
@@ -222,7 +217,7 @@ static void print_zsh(FILE *out, const struct program_words *program)
     each_name(out, program, zsh_name);
     if (program->command) {
         fputs(" \\\n        '1:command:(", out);
-        each_command(out, program, zsh_command);
+        each_command(out, program, print_command);
         fputs(")' \\\n        '*::arguments:_files'\n", out);
     } else {
         fputs(" \\\n        '(-):program:_command_names -e' \\\n"

@@ -29,7 +29,6 @@ struct command_row {
     const char *options; /* that it takes: the names, each between blanks; --help and the like go
                             with all */
     const char *help;
-    int files; /* the words that follow are files */
 };
 
 /* The words of one program. */

@@ -9,7 +9,7 @@
  * of its four neighbours (Jacobi's iteration).  The ranks of a row and those of a column are groups
  * (ct_split_group()): a rank exchanges the edges of its block with its neighbours there, all four
  * at once (ct_batch_isend_irecv()).  A column of a block is not contiguous, so it travels as a
- * copy. Each point is computed from the same four numbers whoever computes it, and MAX has no
+ * copy. Each point is computed from the same four numbers on whichever rank, and MAX has no
  * rounding: the figures are the same for any number of ranks. */
 #include <ct.h>
 

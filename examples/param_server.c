@@ -7,9 +7,9 @@
  *     3 workers made 1200 updates: y = 3.00 x0 - 2.00 x1 + 0.50
  *
  * A worker fetches the parameters, computes a gradient on a sample of its own data, and sends it.
- * The server takes what comes first, from whoever, and answers: ct_probe() says who sent what, and
- * how long it is, so a worker whose sample was of no use sends an empty message, and one that is
- * done says so by its tag.  No worker waits for another, as in an all-reduce it would. */
+ * The server takes whichever message comes first and answers it.  ct_probe() gives its sender, tag
+ * and length: an empty message only asks for the parameters, and the tag DONE ends a worker.  No
+ * worker waits for another, as it would in an all-reduce. */
 #include <ct.h>
 
 #include <stdio.h>

@@ -23,7 +23,7 @@
  * the all-reduce of one (ct_all_reduce() with a work) is under way while the next is computed.
  *
  * The loss is the same bit for bit on 1, 2, 4 and 8 ranks.  Sums of floats depend on their order,
- * so a batch is cut into 8 shards whose gradients are computed in one order whoever has them, and
+ * so a batch is cut into 8 shards whose gradients are computed in one order on whichever rank, and
  * the sum over shards is one of 64-bit integers (fixed point), which has no order. */
 #include <ct.h>
 
@@ -448,8 +448,11 @@ int main(int argc, char **argv)
             epochs = atoi(optarg);
         else if (letter == 'c')
             path = optarg;
-        else if (letter != 'k' || sscanf(optarg, "%d,%d", &victim, &last) != 2)
+        else if (letter != 'k' || sscanf(optarg, "%d,%d", &victim, &last) != 2) {
+            fprintf(stderr, "usage: train_mlp [--data=DIR] [--epochs=N] [--checkpoint=FILE] "
+                            "[--kill=RANK,EPOCH]\n");
             return 2;
+        }
     check(ct_init_process_group(NULL));
     if (SHARDS % ct_size(CT_WORLD)) {
         fprintf(stderr, "train_mlp: 1, 2, 4 or 8 ranks, not %d\n", ct_size(CT_WORLD));

@@ -169,8 +169,9 @@ enum {
 CT_API size_t ct_dtype_size(ct_dtype dtype);
 
 /* to[i] = from[i] as another dtype: CT_F32 to CT_F16, CT_BF16, CT_F8E4M3 or CT_F8E5M2, rounded to
- * the nearest (ties to even), or back, which is exact.  Both are arrays of count elements in host
- * memory that do not overlap.  CT_ERR_INVALID: other dtypes.  [torch.Tensor.to] */
+ * the nearest (ties to even; what is too large becomes infinity, in CT_F8E4M3 NaN), or back, which
+ * is exact.  Both are arrays of count elements in host memory that do not overlap.  CT_ERR_INVALID:
+ * other dtypes, or an array is NULL and count > 0.  [torch.Tensor.to] */
 CT_API ct_status ct_convert(const void *from, ct_dtype from_dtype, void *to, ct_dtype to_dtype,
                             size_t count);
 
@@ -476,9 +477,11 @@ typedef struct ct_message {
 } ct_message;
 
 /* Waits until a message from src (may be CT_ANY_SOURCE) with this tag (may be CT_ANY_TAG) is there
- * that no receive was posted for, and describes the first such one; it stays where it is.  A
- * ct_recv() of *message's from, tag, count and dtype gets it, unless its sender's ct_send() timed
- * out meanwhile, which withdraws it.  Fails as a receive does, and a timeout breaks no group.
+ * that no receive was posted for, and describes the first such one in *message (may be NULL).  The
+ * message stays where it is.  A ct_recv() of *message's from, tag, count and dtype gets it, unless
+ * its sender's ct_send() timed out meanwhile, which withdraws it.  Fails as a receive does, and a
+ * timeout breaks no group.
+ *
  * A receive itself takes no CT_ANY_TAG, since it has no place to say which tag it got.
  * [MPI_Probe] */
 CT_API ct_status ct_probe(ct_group *group, int src, int tag, ct_message *message);

@@ -205,7 +205,9 @@ static void print_beginning(const struct options *options, const struct round *r
         "#!/bin/sh\n"
         "# What ctrun would start here.  As a script it does so without ctrun: rank 0 serves the "
         "store,\n"
-        "# and a failure ends no other worker.\n"
+        "# a failure ends no other worker, and all output comes here.  What ctrun does with it "
+        "stands "
+        "there.\n"
         "{\n");
     if (round->serves_pmi)
         printf("echo 'PMI, which these workers need, is served by ctrun only' >&2; exit 1\n");

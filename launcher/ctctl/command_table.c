@@ -3,6 +3,7 @@
 #include "launcher/ctctl/command_table.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,30 +32,55 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
     [CTCTL_VERSION] = { .name = "version", .help = "print the version" },
 };
 
-static const struct command_row commands[] = {
-    { "ps", "", " json after ", "each job, its ctrun, its ranks, and its state in one word", 0 },
-    { "status", "[JOB]", " json verbose after ",
-      "each group in which ranks wait: in which call, at which source line, for how long, and what "
-      "the ranks do that they wait for",
-      0 },
-    { "top", "[JOB]", " after ",
-      "once a second: what each rank does, its CPU time, its collectives a second, and for how "
-      "much "
-      "of the time it is in calls; a rank that is there for less than the others makes them wait",
-      0 },
-    { "stack", "[JOB] RANK", " ", "the stack of a rank: by eu-stack or gdb, by py-spy for Python",
-      0 },
-    { "trace merge", "FILE...", " output ",
-      "one trace of the files that the nodes of a job wrote (run.node*.json of ctrun "
-      "--trace=run.json), on the clock of the first, for ui.perfetto.dev",
-      1 },
-    { "new", "NAME", " ", "a folder NAME with a program of libct that builds and runs", 0 },
-    { "doctor", "", " json verbose hosts hostfile ssh iface ",
-      "can a job run here, or on these hosts: limits, shared memory, GPUs, versions, and between "
-      "hosts names, connections, bandwidth, clocks; what is wrong, and the remedy. In a job of "
-      "Slurm, PBS, LSF or Grid Engine it takes the job's hosts (docs/doctor.md)",
-      0 },
+/* A row and its function; words: those behind the command, as many as it takes. */
+struct ctctl_command {
+    struct command_row row;
+    int least, most; /* words */
+    int (*run)(struct ctctl_options *options, char **words, int count);
 };
+
+static const struct ctctl_command commands[] = {
+    { { "ps", "", " json after ", "each job, its ctrun, its ranks, and its state in one word" },
+      0,
+      0,
+      command_ps },
+    { { "status", "[JOB]", " json verbose after ",
+        "each group in which ranks wait: in which call, at which source line, for how long, and "
+        "what the ranks do that they wait for" },
+      0,
+      1,
+      command_status },
+    { { "top", "[JOB]", " after ",
+        "once a second: what each rank does, its CPU time, its collectives a second, and for how "
+        "much of the time it is in calls; a rank that is there for less than the others makes them "
+        "wait" },
+      0,
+      1,
+      command_top },
+    { { "stack", "[JOB] RANK", " ",
+        "the stack of a rank: by eu-stack or gdb, by py-spy for Python" },
+      1,
+      2,
+      command_stack },
+    { { "trace merge", "FILE...", " output ",
+        "one trace of the files that the nodes of a job wrote (run.node*.json of ctrun "
+        "--trace=run.json), on the clock of the first, for ui.perfetto.dev" },
+      1,
+      INT_MAX,
+      command_trace_merge },
+    { { "new", "NAME", " ", "a folder NAME with a program of libct that builds and runs" },
+      1,
+      1,
+      command_new },
+    { { "doctor", "", " json verbose hosts hostfile ssh iface ",
+        "can a job run here, or on these hosts: limits, shared memory, GPUs, versions, and between "
+        "hosts names, connections, bandwidth, clocks; what is wrong, and the remedy. In a job of "
+        "Slurm, PBS, LSF or Grid Engine it takes the job's hosts (docs/doctor.md)" },
+      0,
+      0,
+      command_doctor },
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const struct option_row *option_at(int i)
 {
@@ -63,7 +89,7 @@ static const struct option_row *option_at(int i)
 
 static const struct command_row *command_at(int i)
 {
-    return i < (int)(sizeof commands / sizeof *commands) ? &commands[i] : NULL;
+    return i < COMMANDS ? &commands[i].row : NULL;
 }
 
 const struct program_words ctctl_words = { "ctctl", option_at, command_at };
@@ -168,17 +194,6 @@ int ctctl_unknown(const char *what, const char *typed)
     return WRONG_USAGE;
 }
 
-int ctctl_completion(const char *shell)
-{
-    const char *parsed;
-    struct why why;
-
-    if (parse_shell(shell, &parsed, &why) < 0)
-        return ctctl_wrong("--print-completion: ", why.text);
-    completion_print(stdout, shell, &ctctl_words);
-    return 0;
-}
-
 /* 0, or the exit code after a message. */
 static int take(struct ctctl_options *options, int option, const char *value)
 {
@@ -260,7 +275,8 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
     return CTCTL_OPTIONS;
 }
 
-int ctctl_check_options(const struct command_row *command, unsigned taken)
+/* 0, or the exit code after a message: an option was given that the command does not take. */
+static int check_options(const struct command_row *command, unsigned taken)
 {
     char what[64], which[128] = "";
 
@@ -277,20 +293,61 @@ int ctctl_check_options(const struct command_row *command, unsigned taken)
     return 0;
 }
 
-const struct command_row *ctctl_command(char *const *words, int count)
+/* How many words its name has, if the words begin with it; else 0. */
+static int begins_with(char **words, int count, const char *name)
 {
-    const struct command_row *command;
-    char both[128];
+    int used = 0;
 
-    for (int i = 0; (command = command_at(i)) != NULL; i++) {
-        const int is_pair = strchr(command->name, ' ') != NULL;
+    for (; *name; name += strcspn(name, " "), name += *name == ' ', used++)
+        if (used == count || strlen(words[used]) != strcspn(name, " ")
+            || strncmp(words[used], name, strlen(words[used])) != 0)
+            return 0;
+    return used;
+}
 
-        if (count < 1 + is_pair)
+/* "stack: a word is missing: ctctl stack [JOB] RANK" */
+static int lacks(const char *typed, const char *what, const struct command_row *command)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "%s: %s: ctctl %s %s", typed, what, command->name, command->words);
+    return ctctl_wrong(text, "");
+}
+
+static int name_a_command(void)
+{
+    char names[200] = "";
+
+    for (int i = 0; i < COMMANDS; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+                 i == 0              ? ""
+                 : i == COMMANDS - 1 ? " or "
+                                     : ", ",
+                 commands[i].row.name);
+    return ctctl_wrong("name a command: ", names);
+}
+
+int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int count)
+{
+    if (count == 0)
+        return name_a_command();
+    for (int i = 0; i < COMMANDS; i++) {
+        const struct ctctl_command *command = &commands[i];
+        const int used = begins_with(words, count, command->row.name);
+
+        if (!used)
             continue;
-        snprintf(both, sizeof both, "%s%s%s", words[0], is_pair ? " " : "",
-                 is_pair ? words[1] : "");
-        if (!strcmp(both, command->name))
-            return command;
+        if (check_options(&command->row, taken) != 0)
+            return WRONG_USAGE;
+        if (count - used > command->most)
+            return ctctl_wrong("too many arguments: ", words[used + command->most]);
+        if (count - used < command->least)
+            return lacks(command->row.name, "a word is missing", &command->row);
+        return command->run(options, words + used, count - used);
     }
-    return NULL;
+    for (int i = 0; i < COMMANDS; i++) /* "trace" alone */
+        if (!strncmp(commands[i].row.name, words[0], strlen(words[0]))
+            && commands[i].row.name[strlen(words[0])] == ' ')
+            return lacks(words[0], "name what to do", &commands[i].row);
+    return ctctl_unknown("unknown command: ", words[0]);
 }

@@ -25,19 +25,14 @@ enum ctctl_option {
 extern const struct program_words ctctl_words;
 
 void ctctl_help(FILE *out);
-/* 0, or the exit code after a message. */
-int ctctl_completion(const char *shell);
 
 /* Reads the options of argv and moves the other words to its end, from optind on.  taken: those
  * that were given, a bit each.  CTCTL_OPTIONS: all are right; CTCTL_HELP and such: acts at once, so
  * nothing behind it was read; -1: wrong, after a message. */
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv);
 
-/* 0, or the exit code after a message: an option was given that the command does not take. */
-int ctctl_check_options(const struct command_row *command, unsigned taken);
-
-/* The row of the command that words begin with; NULL: there is none. */
-const struct command_row *ctctl_command(char *const *words, int count);
+/* Runs the command that the words begin with; returns ctctl's exit code. */
+int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int count);
 
 /* Says that a word is wrong; returns the exit code. */
 int ctctl_wrong(const char *what, const char *which);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ctctl.h - the commands of ctctl.  Each returns the exit code. */
+/* ctctl.h - the commands of ctctl.  words: those behind the command, as many as its row allows
+ * (command_table.c).  Each returns the exit code. */
 #ifndef LAUNCHER_CTCTL_CTCTL_H
 #define LAUNCHER_CTCTL_CTCTL_H
 
@@ -19,12 +20,21 @@ struct ctctl_options {
     struct doctor_options doctor;
 };
 
-int command_ps(struct job_list *jobs, const struct ctctl_options *options);
-int command_status(struct job_list *jobs, const struct ctctl_options *options);
-int command_top(struct job_list *jobs, const struct ctctl_options *options);
-int command_stack(struct job_list *jobs, const struct ctctl_options *options);
-int command_new(const char *name);
-int command_trace_merge(char *const *files, int count, const char *output);
+int command_ps(struct ctctl_options *options, char **words, int count);
+int command_status(struct ctctl_options *options, char **words, int count);
+int command_top(struct ctctl_options *options, char **words, int count);
+int command_stack(struct ctctl_options *options, char **words, int count);
+int command_trace_merge(struct ctctl_options *options, char **words, int count);
+int command_new(struct ctctl_options *options, char **words, int count);
+int command_doctor(struct ctctl_options *options, char **words, int count);
+
+/* ---- select.c: the jobs of this host, and those of them that the command line selects ---- */
+
+typedef int jobs_shower(struct job_list *jobs, const struct ctctl_options *options);
+
+/* show() gets the jobs of this host and returns the exit code.  words: [JOB]; if it names no job
+ * that runs here, that is the error. */
+int jobs_run(struct ctctl_options *options, char **words, int count, jobs_shower *show);
 
 /* The command line selects the job. */
 int job_is_selected(const struct job_snapshot *job, const struct ctctl_options *options);

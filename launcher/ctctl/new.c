@@ -39,26 +39,28 @@ static int write_file(const char *name, const char *file, const char *text)
 /* It becomes a target of CMake and a file. */
 static int is_name(const char *name)
 {
-    size_t length = strlen(name);
+    static const char *const of_cmake[] = { "all", "clean", "help", "install", "test" };
+    const size_t length = strlen(name);
 
-    if (length == 0 || length > 100 || !(isalpha((unsigned char)*name) || *name == '_'))
-        return 0;
-    while (length > 0
-           && (isalnum((unsigned char)name[length - 1]) || strchr("_-", name[length - 1])))
-        length--;
-    return length == 0 && strcmp(name, "test") != 0 && strcmp(name, "all") != 0
-           && strcmp(name, "install") != 0 && strcmp(name, "help") != 0
-           && strcmp(name, "clean") != 0;
+    for (size_t i = 0; i < sizeof of_cmake / sizeof *of_cmake; i++)
+        if (!strcmp(name, of_cmake[i]))
+            return 0;
+    return length > 0 && length <= 100 && (isalpha((unsigned char)*name) || *name == '_')
+           && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+                  == length;
 }
 
-int command_new(const char *name)
+int command_new(struct ctctl_options *options, char **words, int count)
 {
+    const char *name = words[0];
+
+    (void)options;
+    (void)count;
     if (!is_name(name)) {
-        fprintf(
-            stderr,
-            "ctctl: new: '%s' can't be the name of a program: letters, digits, _ and -, a letter "
-            "first, and no word of CMake's own (test, all, install, help, clean)\n",
-            name);
+        fprintf(stderr,
+                "ctctl: new: '%s' can't be the name of a program: letters, digits, _ and -, a "
+                "letter first, and no word of CMake's own (all, clean, help, install, test)\n",
+                name);
         return WRONG_USAGE;
     }
     if (mkdir(name, 0777) < 0)

@@ -85,7 +85,7 @@ static void as_line(const struct job_snapshot *job, const char *state, int width
            ranks, job->restarts, since, job->program);
 }
 
-int command_ps(struct job_list *jobs, const struct ctctl_options *options)
+static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };
@@ -115,4 +115,9 @@ int command_ps(struct job_list *jobs, const struct ctctl_options *options)
     }
     free(out.data);
     return NO_RANK_WAITS;
+}
+
+int command_ps(struct ctctl_options *options, char **words, int count)
+{
+    return jobs_run(options, words, count, show_jobs);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/ctctl/ctctl.h"
+#include "launcher/ctctl/command_table.h"
 #include "launcher/ctctl/source_lines.h"
 #include "launcher/util/run_tool.h"
 #include "launcher/inspect/proc_info.h"
@@ -94,7 +94,7 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     return NO_RANK_WAITS;
 }
 
-int command_stack(struct job_list *jobs, const struct ctctl_options *options)
+static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     const struct job_snapshot *found = NULL;
     const struct rank_snapshot *rank = NULL;
@@ -120,4 +120,15 @@ int command_stack(struct job_list *jobs, const struct ctctl_options *options)
     fprintf(stderr, "ctctl: there is no rank %d here; ctctl status -v lists those that are\n",
             options->rank);
     return WRONG_USAGE;
+}
+
+/* [JOB] RANK */
+int command_stack(struct ctctl_options *options, char **words, int count)
+{
+    char *end;
+
+    options->rank = (int)strtol(words[count - 1], &end, 10);
+    if (*end || end == words[count - 1] || options->rank < 0)
+        return ctctl_wrong("stack: it must be the number of a rank, not ", words[count - 1]);
+    return jobs_run(options, words, count - 1, show_jobs);
 }

@@ -188,7 +188,7 @@ static void json_job(struct json_text *json, const struct job_snapshot *job,
 
 /* ------------------------------------------------------------------------------- */
 
-int command_status(struct job_list *jobs, const struct ctctl_options *options)
+static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };
@@ -221,4 +221,9 @@ int command_status(struct job_list *jobs, const struct ctctl_options *options)
     }
     free(out.data);
     return stuck > 0 ? RANKS_WAIT : NO_RANK_WAITS;
+}
+
+int command_status(struct ctctl_options *options, char **words, int count)
+{
+    return jobs_run(options, words, count, show_jobs);
 }

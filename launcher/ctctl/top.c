@@ -160,11 +160,13 @@ static void print_picture(struct top *top, const struct job_snapshot *job, doubl
     snprintf(text, sizeof text, "job %s (%s, %s, for %s, %d restarts): %s", job->run_id,
              job->program, ranks, since, job->restarts, list.state);
     printf("%.*s\n", width, text);
-    lines = (window.ws_row ? window.ws_row : 1 << 20) - 4;
+    lines = (window.ws_row ? window.ws_row : 1 << 20) - 5;
     for (int i = 0; i < list.count && i < 3; i++, lines--) {
         verdict_text(&list.verdict[i], job, text, sizeof text);
         printf("%.*s\n", width, text);
     }
+    if (list.count > 3)
+        printf("%d more like these: ctctl status\n", list.count - 3);
     verdict_list_free(&list);
     printf("\n%.*s\n", width, "  RANK      PID S  %CPU   CALLS/s  IN CALLS  NOW");
     for (int i = 0; i < top->ranks && i < lines; i++)
@@ -260,11 +262,11 @@ static int show(struct top *top, struct job_list *jobs)
     return !top->is_terminal;
 }
 
-int command_top(struct job_list *jobs, const struct ctctl_options *options)
+static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct top top = { .options = options };
     struct job_list more = { 0, NULL };
-    int code, result;
+    int result;
 
     if (!find_job(&top, jobs))
         return WRONG_USAGE;
@@ -275,9 +277,13 @@ int command_top(struct job_list *jobs, const struct ctctl_options *options)
         job_list_free(&more);
     }
     terminal_end(&top);
-    code = result < 0 && top.launcher ? 0 : result < 0 ? WRONG_USAGE : 0;
-    if (result < 0 && top.launcher)
-        printf("the job of ctrun %d is over\n", (int)top.launcher);
+    if (result < 0)
+        printf("the job of pid %d is over, or can't be read any more\n", (int)top.launcher);
     free(top.row);
-    return code;
+    return NO_RANK_WAITS;
+}
+
+int command_top(struct ctctl_options *options, char **words, int count)
+{
+    return jobs_run(options, words, count, show_jobs);
 }

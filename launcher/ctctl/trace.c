@@ -70,16 +70,16 @@ static int write_file(const struct trace_merge *merge, const char *output)
     return code;
 }
 
-int command_trace_merge(char *const *files, int count, const char *output)
+int command_trace_merge(struct ctctl_options *options, char **words, int count)
 {
     struct trace_merge merge;
-    ct_status status = trace_merge_read(&merge, files, count);
+    ct_status status = trace_merge_read(&merge, words, count);
     int code = 0;
 
     if (status == CT_OK) {
         warn(&merge);
-        if (output)
-            code = write_file(&merge, output);
+        if (options->output)
+            code = write_file(&merge, options->output);
         else
             status = trace_merge_write(&merge, stdout);
     }

@@ -365,11 +365,11 @@ static const char *reach_remedy(const struct doctor *d)
 
 static void take_version(struct doctor *d, const struct relay_frame *frame)
 {
-    char theirs[24], text[160];
+    char version[24], text[160];
 
-    if (frame_is_own_version(frame, theirs))
+    if (frame_is_own_version(frame, version))
         return;
-    snprintf(text, sizeof text, "its ctctl is version %s, and this one is %s", theirs, CT_VERSION);
+    snprintf(text, sizeof text, "its ctctl is version %s, and this one is %s", version, CT_VERSION);
     lose(d, frame->node, text, "install the same build on all hosts");
 }
 

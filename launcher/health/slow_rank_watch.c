@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slow_rank_watch.c - which ranks are in a collective, looked at now and then.
  *
- * A rank that comes last into each collective waits for nobody there, and the others wait for it:
- * so it is in collectives for a small part of the time and they for a large one.  Messages do not
+ * A rank that comes last into each collective hardly waits there, and the other ranks wait for it:
+ * so it is in collectives for a small part of the time, and they for a large one.  Messages do not
  * count, since a server waits for its clients all the time.  A rank that is slow in two windows one
  * after the other is reported, once in a round. */
 #include "launcher/health/slow_rank_watch.h"
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "runtime/types/call_signature.h"
+#include "runtime/util/log.h"
 
 #define LOOKS 100         /* in a window */
 #define LONGEST_US 250000 /* between two looks */
@@ -66,8 +67,9 @@ static void begin_window(struct slow_ranks *slow)
 {
     slow->looks = 0;
     for (int i = 0; i < slow->size; i++) {
-        slow->share[i] = (struct rank_share){ 0, 0 };
-        slow->begun[i] = begun_by(control_rank_at(slow->control->head, i));
+        const struct control_rank *page = control_rank_at(slow->control->head, i);
+
+        slow->share[i] = (struct rank_share){ .calls_before = begun_by(page) };
     }
 }
 
@@ -100,7 +102,8 @@ static void end_window(struct slow_ranks *slow)
     int slowest;
 
     for (int i = 0; i < slow->size; i++)
-        slow->share[i].calls = begun_by(control_rank_at(slow->control->head, i)) - slow->begun[i];
+        slow->share[i].calls =
+            begun_by(control_rank_at(slow->control->head, i)) - slow->share[i].calls_before;
     slowest = slow_rank_of(slow->share, slow->size, slow->looks);
     if (slowest >= 0 && slowest == slow->suspect && slowest != slow->reported)
         report(slow, slowest);
@@ -158,8 +161,11 @@ void slow_ranks_begin(struct slow_ranks *slow, int size)
     if (slow->seconds <= 0 || size < 2 || !slow->control->head)
         return;
     slow->share = calloc((size_t)size, sizeof *slow->share);
-    slow->begun = calloc((size_t)size, sizeof *slow->begun);
-    slow->size = slow->share && slow->begun ? size : 0; /* out of memory: not watched */
+    if (!slow->share) {
+        log_line(LOG_WARN, "out of memory: slow ranks among %d are not watched", size);
+        return;
+    }
+    slow->size = size;
     slow->suspect = slow->reported = -1;
     begin_window(slow);
     set_timer(slow);
@@ -169,8 +175,6 @@ void slow_ranks_end(struct slow_ranks *slow)
 {
     event_del(&slow->timer);
     free(slow->share);
-    free(slow->begun);
     slow->share = NULL;
-    slow->begun = NULL;
     slow->size = 0;
 }

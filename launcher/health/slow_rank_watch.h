@@ -12,20 +12,20 @@
 #include "launcher/health/control_page_host.h"
 
 struct rank_share {
-    int inside;     /* in how many looks it was in a collective */
-    uint64_t calls; /* that it began meanwhile */
+    int inside;            /* in how many looks it was in a collective */
+    uint64_t calls;        /* collectives that it began meanwhile */
+    uint64_t calls_before; /* and before */
 };
 
 struct slow_ranks {
     struct event timer;
     const struct control_host *control;
-    int seconds; /* of two windows; 0: it is off */
-    int size;    /* of the round's workers here */
-    int looks;   /* in this window */
-    struct rank_share *share;
-    uint64_t *begun; /* collectives that each had begun when the window began */
-    int suspect;     /* that of the last window; -1: there was none */
-    int reported;    /* -1: none in this round */
+    int seconds;              /* of two windows; 0: it is off */
+    int size;                 /* of the round's workers here */
+    int looks;                /* in this window */
+    struct rank_share *share; /* [size] */
+    int suspect;              /* that of the last window; -1: there was none */
+    int reported;             /* -1: none in this round */
     void (*found)(void *arg, const char *text);
     void *arg;
 };

@@ -62,8 +62,8 @@ void frame_drop(struct evbuffer *from, const struct relay_frame *frame)
     evbuffer_drain(from, sizeof(struct header) + frame->size);
 }
 
-int frame_is_own_version(const struct relay_frame *frame, char theirs[24])
+int frame_is_own_version(const struct relay_frame *frame, char version[24])
 {
-    snprintf(theirs, 24, "%.*s", frame->size < 20 ? (int)frame->size : 20, frame->data);
-    return !strcmp(theirs, CT_VERSION);
+    snprintf(version, 24, "%.*s", frame->size < 20 ? (int)frame->size : 20, frame->data);
+    return !strcmp(version, CT_VERSION);
 }

@@ -269,17 +269,17 @@ static void check_started(struct hosts *h)
 static void node_started(struct hosts *h, const struct relay_frame *frame)
 {
     const int node = frame->node;
-    char theirs[24], why[160];
+    char version[24], why[160];
 
     if (h->nodes[node].state != NODE_CALLED)
         return;
     h->nodes[node].state = h->port ? NODE_LISTENED : NODE_STARTED;
     h->answered++;
     check_started(h);
-    if (frame_is_own_version(frame, theirs))
+    if (frame_is_own_version(frame, version))
         return;
     snprintf(why, sizeof why, "its ctrun is version %s, and this one is %s: they must be the same",
-             theirs, CT_VERSION);
+             version, CT_VERSION);
     node_lost(h, node, 0, why);
 }
 

@@ -48,25 +48,17 @@ void print_text(FILE *out, const char *text, size_t length)
     }
 }
 
-static void print_line(char *line, const char *version, const char *date)
+static void print_line(const char *line, const char *version, const char *date)
 {
-    for (char *at = line, *mark; *at; at = mark + strlen(mark)) {
-        const char *value = NULL;
-        size_t length = 0;
-
-        for (mark = at; *mark && !value; mark++) {
-            if (!strncmp(mark, "@VERSION@", length = 9))
-                value = version;
-            else if (!strncmp(mark, "@DATE@", length = 6))
-                value = date;
-            if (value)
-                break;
-        }
-        printf("%.*s%s", (int)(mark - at), at, value ? value : "");
-        if (value) {
-            at = mark + length;
-            print_line(at, version, date);
-            return;
+    while (*line) {
+        if (!strncmp(line, "@VERSION@", 9)) {
+            fputs(version, stdout);
+            line += 9;
+        } else if (!strncmp(line, "@DATE@", 6)) {
+            fputs(date, stdout);
+            line += 6;
+        } else {
+            putchar(*line++);
         }
     }
 }

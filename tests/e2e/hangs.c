@@ -138,7 +138,7 @@ static void itself(int rank)
     sum(CT_WORLD, 1024);
 }
 
-/* For a message that nobody sends. */
+/* For a message that no rank sends. */
 static void probes(int rank)
 {
     ct_message message;
