@@ -19,6 +19,7 @@ from ctrun._libct import (
     GroupOptions,
     InitOptions,
     InvalidError,
+    MessageFields,
     Status,
     TimedOut,
     check,
@@ -36,18 +37,8 @@ Message = collections.namedtuple("Message", "source tag count dtype")  # of grou
 _MANY_WORKS = 64  # under way: those that are done are looked for, since a program may have dropped them
 
 
-class _Message(ctypes.Structure):
-    """ct_message"""
-
-    _fields_ = [
-        ("source", ctypes.c_int),
-        ("tag", ctypes.c_int),
-        ("count", ctypes.c_size_t),
-        ("dtype", ctypes.c_int),
-    ]
-
-    def described(self):
-        return Message(self.source, self.tag, self.count, DTYPES[self.dtype][0])
+def _described(fields):
+    return Message(fields.source, fields.tag, fields.count, DTYPES[fields.dtype][0])
 
 
 def _op(name):
@@ -532,19 +523,19 @@ class Group:
 
     def probe(self, src=ANY_SOURCE, tag=ANY_TAG):
         """Waits for a message that no receive was posted for: its Message, which recv() then gets."""
-        message = _Message()
+        message = MessageFields()
         check(lib.ct_probe(self._at(), integer(src, "src"), integer(tag, "tag"), ctypes.byref(message)))
-        return message.described()
+        return _described(message)
 
     def iprobe(self, src=ANY_SOURCE, tag=ANY_TAG):
         """The same without waiting; None if there is none."""
-        message, found = _Message(), ctypes.c_int(0)
+        message, found = MessageFields(), ctypes.c_int(0)
         check(
             lib.ct_iprobe(
                 self._at(), integer(src, "src"), integer(tag, "tag"), ctypes.byref(found), ctypes.byref(message)
             )
         )
-        return message.described() if found.value else None
+        return _described(message) if found.value else None
 
     def isend(self, array, dst, tag=0):
         return self._message(lib.ct_isend, Buffer(array), dst, tag)

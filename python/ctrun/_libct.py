@@ -234,6 +234,17 @@ class GroupOptions(ctypes.Structure):
     ]
 
 
+class MessageFields(ctypes.Structure):
+    """ct_message."""
+
+    _fields_ = [
+        ("source", ctypes.c_int),
+        ("tag", ctypes.c_int),
+        ("count", ctypes.c_size_t),
+        ("dtype", ctypes.c_int),
+    ]
+
+
 def path():
     """The library's file: $CT_LIBRARY, or the one of this package."""
     return os.environ.get("CT_LIBRARY") or os.path.join(
