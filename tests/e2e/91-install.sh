@@ -45,6 +45,12 @@ ${CXX:-c++} -Wall -Wextra -Wpedantic -Wold-style-cast -Wzero-as-null-pointer-con
     $(pkg-config --cflags --libs ct) -Wl,-rpath,"$libdir" -o in-cxx 2>&1 &&
     says "so does one in C++, without a warning" ./in-cxx
 expect "both were compiled" [ -x in-c -a -x in-cxx ]
+if command -v mpicc >/dev/null; then
+    expect "backend mpi's plug-in compiles from where it is installed" \
+        mpicc -O2 -Wall -Werror -shared -fPIC -I"$prefix/include" "$prefix/share/ct/libct_mpi.c" -o libct-mpi.so
+else
+    echo "skipped: the plug-in of backend mpi, without an mpicc"
+fi
 
 # ---- find_package, in C and C++; a tree that was moved ----
 
