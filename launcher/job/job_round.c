@@ -87,7 +87,7 @@ static void clear_workers(struct job *job)
     init_watch_stop(&job->init_watch);
     uninterruptible_watch_end(&job->uninterruptible);
     stall_end(&job->stall);
-    slow_ranks_end(&job->slow_ranks);
+    share_watch_end(&job->shares);
     status_end_round(&job->status);
     pmi_server_end(&job->pmi);
     for (int i = 0; i < job->size; i++)
@@ -268,7 +268,8 @@ void job_start_round(struct job *job)
             init_watch_start(&job->init_watch);
         uninterruptible_watch_begin(&job->uninterruptible);
         stall_begin(&job->stall);
-        slow_ranks_begin(&job->slow_ranks, job->size);
+        if (job->plan.world > 1)
+            share_watch_begin(&job->shares, job->plan.base, job->size);
         return;
     }
     job->state = ENDED;

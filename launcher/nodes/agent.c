@@ -334,6 +334,17 @@ static void agent_fence(struct nodes *nodes, const char *puts, size_t bytes)
     node_link_print(&a->link, NODE_FENCE, "%s", a->generation);
 }
 
+static void agent_shares(struct nodes *nodes, const struct collective_shares *shares)
+{
+    struct agent *a = (struct agent *)nodes;
+    struct node_shares message = { .shares = *shares };
+    char text[NODE_TEXT];
+
+    snprintf(message.generation, sizeof message.generation, "%s", a->generation);
+    node_shares_print(&message, text);
+    node_link_print(&a->link, NODE_SHARES, "%s", text);
+}
+
 static void send_rows(void *arg, const char *data, size_t bytes)
 {
     node_link_send(arg, NODE_ROWS, data, bytes);
@@ -399,6 +410,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .signalled = agent_signalled,
                                             .ask_stop = agent_ask_stop,
                                             .fence = agent_fence,
+                                            .shares = agent_shares,
                                             .look = agent_look,
                                             .rows = agent_rows,
                                             .ended = agent_ended,

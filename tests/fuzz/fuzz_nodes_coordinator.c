@@ -170,6 +170,11 @@ static int rows_come(void *job, int node, unsigned look, const char *rows, size_
     return 0;
 }
 
+static void slow(void *job, const struct slow_rank *found, const char *node)
+{
+    holds(((struct scene *)job)->runs && (found->rank >= 0) == !*node);
+}
+
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
@@ -178,6 +183,7 @@ static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop_asked = stop_asked,
                                           .puts = puts_come,
                                           .fenced = fenced,
+                                          .slow = slow,
                                           .rows = rows_come };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
