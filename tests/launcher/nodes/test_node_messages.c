@@ -264,7 +264,7 @@ static void take_piece(void *arg, const char *data, size_t bytes)
 static void rows_stand_behind_the_number_of_their_look(void **state)
 {
     struct pieces pieces = { .used = 0 };
-    char text[2 * NODE_PIECE];
+    char text[5 * NODE_PIECE / 2];
     size_t used = 0;
     unsigned look;
 
