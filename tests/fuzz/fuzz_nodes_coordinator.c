@@ -170,6 +170,11 @@ static int rows_come(void *job, int node, unsigned look, const char *rows, size_
     return 0;
 }
 
+static void waits(void *job, const char *text)
+{
+    holds(!((struct scene *)job)->runs && strlen(text) < NODE_TEXT);
+}
+
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
@@ -178,7 +183,8 @@ static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop_asked = stop_asked,
                                           .puts = puts_come,
                                           .fenced = fenced,
-                                          .rows = rows_come };
+                                          .rows = rows_come,
+                                          .waits = waits };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
