@@ -141,6 +141,8 @@ void output_bar(struct output *output, const struct stream *stream, const char *
     line_dedup_flush(&output->dedup); /* what its worker wrote before it */
     console->on_bar = 1;
     console_wipe(console);
+    if (size == 0)
+        return;
     console_add(console, stream->prefix, strlen(stream->prefix));
     console_add(console, text, size);
     console->on_bar = 1;
