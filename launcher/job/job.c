@@ -402,6 +402,7 @@ static void on_round(void *arg, const struct plan *plan)
 {
     struct job *job = arg;
 
+    output_progress(&job->output, "");
     job->restarted = job->plan.generation && plan->restarts > job->plan.restarts;
     job->plan = *plan;
     job_event(job, ROUND);
@@ -423,6 +424,7 @@ static void on_over(void *arg, int code, const char *why)
 {
     struct job *job = arg;
 
+    output_progress(&job->output, "");
     job->code = code;
     snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
     job_event(job, OVER);
@@ -447,6 +449,11 @@ static void on_puts(void *arg, const char *puts, size_t bytes)
 static void on_fenced(void *arg)
 {
     pmi_server_fenced(&((struct job *)arg)->pmi);
+}
+
+static void on_waits(void *arg, const char *text)
+{
+    output_progress(&((struct job *)arg)->output, text);
 }
 
 static void on_member(void *arg, int node, int there)
@@ -500,7 +507,8 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .fenced = on_fenced,
                                              .slow = on_slow,
                                              .look = on_look,
-                                             .rows = on_rows };
+                                             .rows = on_rows,
+                                             .waits = on_waits };
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 

@@ -51,6 +51,8 @@ struct nodes_hooks {
     /* Of the coordinator: a piece of that answer, of whole lines (launcher/status/rank_row.h); no
      * bytes: it was the last one.  -1: it can't be read. */
     int (*rows)(void *job, int node, unsigned look, const char *rows, size_t bytes);
+    /* How far the wait for a round is, for a terminal: each second or so.  "": it is over. */
+    void (*waits)(void *job, const char *text);
 };
 
 /* Each kind of node starts with this. */
@@ -131,8 +133,9 @@ enum {
     NODE_FENCE,    /* both ways: "generation": its ranks are in PMI's barrier; it is over */
     NODE_WAITING,  /* coordinator: for what the job waits, as a line for the user */
     NODE_LOOK,     /* coordinator: "number": what do the ranks do?  For the status page */
-    NODE_SHARES,   /* agent: "generation rank least next most calls"; struct collective_shares */
-    NODE_ROWS      /* agent: the answer, a piece of it; node_messages.h */
+    NODE_ROWS,     /* agent: the answer, a piece of it; node_messages.h */
+    NODE_PROGRESS, /* coordinator: how far the wait is, as a line for a terminal */
+    NODE_SHARES    /* agent: "generation rank least next most calls"; struct collective_shares */
 };
 
 #define WORLD_MOST \

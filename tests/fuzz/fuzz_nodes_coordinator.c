@@ -175,6 +175,11 @@ static void slow(void *job, const struct slow_rank *found, const char *node)
     holds(((struct scene *)job)->runs && (found->rank >= 0) == !*node);
 }
 
+static void waits(void *job, const char *text)
+{
+    holds(!((struct scene *)job)->runs && strlen(text) < NODE_TEXT);
+}
+
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
@@ -184,7 +189,8 @@ static const struct nodes_hooks hooks = { .round = round_begins,
                                           .puts = puts_come,
                                           .fenced = fenced,
                                           .slow = slow,
-                                          .rows = rows_come };
+                                          .rows = rows_come,
+                                          .waits = waits };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
