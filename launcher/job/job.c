@@ -461,6 +461,15 @@ static void on_member(void *arg, int node, int there)
     events_node(&((struct job *)arg)->events, node, there);
 }
 
+void job_send_rows(struct job *job, unsigned look)
+{
+    struct text rows = { 0 };
+
+    status_rows(&job->status, job->plan.restarts, &rows);
+    job->nodes->ops->rows(job->nodes, look, rows.data, rows.used);
+    free(rows.data);
+}
+
 static void on_slow(void *arg, const struct slow_rank *slow, const char *node)
 {
     struct job *job = arg;
@@ -484,17 +493,12 @@ static void on_slow(void *arg, const struct slow_rank *slow, const char *node)
 
 static void on_look(void *arg, unsigned look)
 {
-    struct job *job = arg;
-    struct text rows = { 0 };
-
-    status_rows(&job->status, job->plan.restarts, &rows);
-    job->nodes->ops->rows(job->nodes, look, rows.data, rows.used);
-    free(rows.data);
+    job_send_rows(arg, look);
 }
 
-static int on_rows(void *arg, int node, unsigned look, const char *rows, size_t bytes)
+static void on_rows(void *arg, int node, unsigned look, const char *rows, size_t bytes)
 {
-    return status_take(&((struct job *)arg)->status, node, look, rows, bytes);
+    status_take(&((struct job *)arg)->status, node, look, rows, bytes);
 }
 
 const struct nodes_hooks job_nodes_hooks = { .round = on_round,
@@ -603,8 +607,11 @@ static void tell_facts(void *arg, struct job_facts *facts, int *node, int *nodes
 
     facts->job = job_name(job);
     facts->program = job->options->program[0] ? job->options->program[0] : "";
-    facts->state =
-        job->state == DONE ? job->code == 0 ? "succeeded" : "failed" : states[job->state];
+    facts->state = states[job->state];
+    if (job->state == DONE)
+        facts->state = job->code == 0 ? "succeeded" : "failed";
+    else if (job->size == 0 && job->plan.generation)
+        facts->state = states[RUNNING]; /* elsewhere; here a round ends at once */
     facts->world = job->plan.world;
     facts->restarts = job->plan.restarts;
     facts->started_s = job->started_s;

@@ -96,6 +96,7 @@ struct job {
 
 /* job.c */
 void job_event(struct job *job, enum job_event event);
+void job_send_rows(struct job *job, unsigned look);           /* of an agent: for the status page */
 const char *job_name(const struct job *job);                  /* for ctctl and the status page */
 void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
 extern const struct nodes_hooks job_nodes_hooks;

@@ -130,6 +130,8 @@ static void tell_end(void *arg)
 void job_end_round(struct job *job)
 {
     clear_workers(job);
+    if (job->status.was_asked && !job->meet.is_coordinator)
+        job_send_rows(job, 0);
     trace_host_ended(&job->trace, job->base, tell_end, job);
 }
 

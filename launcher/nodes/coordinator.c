@@ -205,8 +205,9 @@ static int own_look(struct nodes *nodes, unsigned look)
         return 0;
     snprintf(number, sizeof number, "%u", look);
     for (int i = 0; i < c->ranked_count; i++)
-        if (c->ranked[i]->agent) {
+        if (c->ranked[i]->agent && !c->ranked[i]->is_asked) {
             store_agent_send(c->ranked[i]->agent, NODE_LOOK, number, strlen(number));
+            c->ranked[i]->is_asked = 1;
             asked++;
         }
     return asked;
@@ -275,17 +276,19 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
 }
 
 /* 0: it is no such message. */
-static int take_rows(struct coordinator *c, const struct member *from, const char *data,
-                     size_t bytes)
+static int take_rows(struct coordinator *c, struct member *from, const char *data, size_t bytes)
 {
     unsigned look;
     const char *const rows = node_rows_read(data, bytes, &look);
+    const size_t size = rows ? bytes - (size_t)(rows - data) : 0;
 
-    return rows
-           && (!from->in_round
-               || c->nodes.hooks->rows(c->nodes.job, from->number, look, rows,
-                                       bytes - (size_t)(rows - data))
-                      == 0);
+    if (!rows)
+        return 0;
+    if (size == 0)
+        from->is_asked = 0;
+    if (from->in_round && c->phase != WAITING)
+        c->nodes.hooks->rows(c->nodes.job, from->number, look, rows, size);
+    return 1;
 }
 
 /* A node whose message can't be read is lost: the round might wait for it for ever. */

@@ -44,6 +44,7 @@ struct member {
     int lost;                        /* of its workers, with --on-failure=continue */
     struct collective_shares shares; /* of its newest window */
     int has_shares;
+    int is_asked;  /* what its ranks do, and has not answered */
     int is_fenced; /* its ranks are in PMI's barrier */
     size_t puts;   /* bytes that it has sent for this barrier */
     int leaves;    /* signal that told its ctrun to stop, of an elastic job: the others go on */

@@ -160,17 +160,17 @@ void round_end_print(const struct round_end *end, char text[NODE_TEXT])
     snprintf(text, NODE_TEXT, "%d %d", end->stop_code, end->done);
 }
 
-/* ---- Puts ------------------------------------------------------------------- */
+/* ---- Many lines -------------------------------------------------------------- */
 
-/* The longest begin of puts that fits and ends with a put. */
-static size_t piece_of(const char *puts, size_t bytes, size_t most)
+/* The longest begin of a text that fits and ends with a line. */
+static size_t piece_of(const char *text, size_t bytes, size_t most)
 {
     const char *end;
 
     if (bytes <= most)
         return bytes;
-    end = memrchr(puts, '\n', most);
-    return end ? (size_t)(end + 1 - puts) : bytes;
+    end = memrchr(text, '\n', most);
+    return end ? (size_t)(end + 1 - text) : bytes;
 }
 
 void node_pieces(const char *head, const char *text, size_t bytes,

@@ -74,13 +74,13 @@ struct stop_request {
 int stop_request_read(const char *text, struct stop_request *request);
 struct stop_request stop_request(const char *generation, int for_good);
 
-/* NODE_PUTS: the generation, a newline, then what ranks put by PMI: "key value" and a newline for
- * each.  One message has whole puts, of NODE_PIECE bytes at most. */
-#define NODE_PIECE 16384
-
 /* Text of many lines as messages of whole lines behind one of their own, `head`. */
+#define NODE_PIECE 16384
 void node_pieces(const char *head, const char *text, size_t bytes,
                  void (*send)(void *arg, const char *data, size_t bytes), void *arg);
+
+/* NODE_PUTS: the generation, a newline, then what ranks put by PMI: "key value" and a newline for
+ * each.  One message has whole puts, of NODE_PIECE bytes at most. */
 /* The puts; NULL: they are of another generation. */
 const char *fence_puts_read(const char *data, size_t bytes, const char *generation);
 

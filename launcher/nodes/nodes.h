@@ -49,8 +49,8 @@ struct nodes_hooks {
     /* Of an agent: the coordinator wants to know what the ranks do; rows() owes the answer. */
     void (*look)(void *job, unsigned look);
     /* Of the coordinator: a piece of that answer, of whole lines (launcher/status/rank_row.h); no
-     * bytes: it was the last one.  -1: it can't be read. */
-    int (*rows)(void *job, int node, unsigned look, const char *rows, size_t bytes);
+     * bytes: it was the last one. */
+    void (*rows)(void *job, int node, unsigned look, const char *rows, size_t bytes);
     /* How far the wait for a round is, for a terminal: each second or so.  "": it is over. */
     void (*waits)(void *job, const char *text);
 };
@@ -94,10 +94,10 @@ struct nodes_ops {
     void (*fence)(struct nodes *nodes, const char *puts, size_t bytes);
     /* At the end of a window, in a round. */
     void (*shares)(struct nodes *nodes, const struct collective_shares *shares);
-    /* Of the coordinator: asks the other nodes of the round what their ranks do.  Gives how many.
-     */
+    /* Of the coordinator: asks the other nodes of the round what their ranks do, but for those that
+     * have not answered the last time.  Gives how many. */
     int (*look)(struct nodes *nodes, unsigned look);
-    /* Of an agent: the answer to that look. */
+    /* Of an agent: the answer to that look; or the last state of a round, to look 0. */
     void (*rows)(struct nodes *nodes, unsigned look, const char *rows, size_t bytes);
     void (*ended)(struct nodes *nodes, const struct round_end *end); /* its last worker has */
     /* The event loop does not run for a while: the others get the heartbeat that is due. */

@@ -52,7 +52,7 @@ static int each_line(const struct text *text, int (*visit)(void *arg, const stru
         return -1;
     memcpy(copy, text->used ? text->data : "", text->used);
     copy[text->used] = '\0';
-    for (char *line = copy; *line && result == 0; line = next) {
+    for (char *line = copy; line < copy + text->used && result == 0; line = next) {
         struct status_line what;
 
         next = strchr(line, '\n');
@@ -69,34 +69,47 @@ static int each_line(const struct text *text, int (*visit)(void *arg, const stru
     return result;
 }
 
+/* One line of the node itself, then its sentences, then its ranks. */
 static int accept_line(void *arg, const struct status_line *line)
 {
-    (void)arg;
-    (void)line;
+    int *const last = arg;
+
+    if ((*last < 0) != (line->kind == LINE_NODE) || (int)line->kind < *last)
+        return -1;
+    *last = line->kind;
     return 0;
+}
+
+static int is_answer(const struct text *text)
+{
+    int last = -1;
+
+    return each_line(text, accept_line, &last) == 0 && last >= 0;
 }
 
 int board_take(struct board *board, int node, unsigned look, int is_last, const char *text,
                size_t size)
 {
     struct board_node *from;
-    struct text gone;
+    struct text before;
 
     if (node < 0 || node >= board->nodes)
         return 0; /* of another round */
     from = &board->node[node];
-    if (memchr(text, '\0', size) || from->coming.used + size > ANSWER_MOST)
-        return -1;
-    text_add(&from->coming, text, size);
+    if (look != from->coming_look)
+        from->coming.used = 0; /* the rest of that answer will not come */
+    from->coming_look = look;
+    if (from->coming.used + size <= ANSWER_MOST)
+        text_add(&from->coming, text, size);
     if (!is_last)
         return 0;
-    if (each_line(&from->coming, accept_line, NULL) < 0) {
+    if (!is_answer(&from->coming)) {
         from->coming.used = 0;
         return -1;
     }
-    gone = from->shown;
+    before = from->shown;
     from->shown = from->coming;
-    from->coming = gone;
+    from->coming = before;
     from->coming.used = 0;
     from->answered_ms = clock_ms();
     from->look = look;
@@ -184,9 +197,12 @@ static int json_line(void *arg, const struct status_line *line)
 }
 
 /* Its sentences, and the last words of a rank that failed; not the rest of torchrun's report. */
-static int is_shown(const char *line)
+static int is_shown(const char *line, size_t size)
 {
-    return !strncmp(line, "ctrun: ", 7) || !strncmp(line, "    | ", 6);
+    static const char sentence[] = "ctrun: ", last_words[] = "    | ";
+
+    return (size >= strlen(sentence) && !memcmp(line, sentence, strlen(sentence)))
+           || (size >= strlen(last_words) && !memcmp(line, last_words, strlen(last_words)));
 }
 
 static void json_said(struct json_text *json, const struct text *said)
@@ -196,7 +212,7 @@ static void json_said(struct json_text *json, const struct text *said)
 
     for (size_t i = 0, begin = 0; i < said->used; i++)
         if (said->data[i] == '\n') {
-            if (i - begin > 7 && is_shown(said->data + begin))
+            if (is_shown(said->data + begin, i - begin))
                 text_add(&shown, said->data + begin, i + 1 - begin);
             begin = i + 1;
         }
@@ -285,7 +301,7 @@ static const struct metric metrics[] = {
 struct metric_writer {
     struct text *to;
     const struct metric *metric; /* NULL: the state */
-    int node, stuck;
+    int node;
     char host[256]; /* as the value of a label */
 };
 
@@ -310,8 +326,6 @@ static int metric_line(void *arg, const struct status_line *line)
 
     if (line->kind == LINE_NODE)
         label_value(line->text, writer->host, sizeof writer->host);
-    if (line->kind == LINE_STUCK)
-        writer->stuck++;
     if (line->kind != LINE_RANK)
         return 0;
     if (writer->metric)
@@ -337,15 +351,19 @@ static void print_ranks(const struct board *board, const struct metric *metric, 
                   &(struct metric_writer){ .to = to, .metric = metric, .node = i });
 }
 
+static int count_stuck(void *arg, const struct status_line *line)
+{
+    *(int *)arg += line->kind == LINE_STUCK;
+    return 0;
+}
+
 /* How many sentences say that ranks of the node are stuck. */
 static int stuck_on(const struct board_node *node)
 {
-    struct text none = { 0 };
-    struct metric_writer writer = { .to = &none, .metric = metrics };
+    int count = 0;
 
-    each_line(&node->shown, metric_line, &writer);
-    free(none.data);
-    return writer.stuck;
+    each_line(&node->shown, count_stuck, &count);
+    return count;
 }
 
 void board_metrics(const struct board *board, const struct job_facts *facts, struct text *to)

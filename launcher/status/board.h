@@ -9,8 +9,9 @@
 #include "runtime/util/text.h"
 
 struct board_node {
-    struct text shown;   /* its last whole answer (rank_row.h) */
-    struct text coming;  /* the pieces so far of the one that is coming */
+    struct text shown;  /* its last whole answer (rank_row.h) */
+    struct text coming; /* the pieces so far of the one that is coming, to this look: */
+    unsigned coming_look;
     int64_t answered_ms; /* when the last one was whole; 0: there is none */
     unsigned look;       /* that it answered */
 };
@@ -25,7 +26,7 @@ struct board {
 int board_set_nodes(struct board *board, int nodes);
 void board_free(struct board *board);
 
-/* A piece of a node's answer to a look.  -1: it is none. */
+/* A piece of a node's answer to a look.  -1: it is none, and what came of the answer is dropped. */
 int board_take(struct board *board, int node, unsigned look, int is_last, const char *text,
                size_t size);
 /* How many nodes have answered the newest look. */

@@ -14,7 +14,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define LOOK_MS 100
+#define LOOK_MS 100          /* between two looks */
 #define WAITS_NS 5000000000u /* a rank that waits for so long is said to */
 #define LINES 5              /* of output */
 #define LINES_BYTES 800
@@ -40,7 +40,7 @@ static void look(evutil_socket_t fd, short what, void *arg)
     rows->looked_ms = now;
     for (int i = 0; i < rows->size; i++)
         if (rows->workers[i].running && is_in_call(control_rank_at(rows->control->head, i)))
-            rows->in_calls_ms[i] += passed;
+            rows->time[i].in_calls_ms += passed;
 }
 
 void node_rows_setup(struct node_rows *rows, struct event_base *base,
@@ -50,16 +50,16 @@ void node_rows_setup(struct node_rows *rows, struct event_base *base,
     event_assign(&rows->timer, base, -1, EV_PERSIST, look, rows);
 }
 
-int node_rows_begin(struct node_rows *rows, struct worker *workers, int size)
+int node_rows_begin(struct node_rows *rows, struct worker *workers, int size, int counts)
 {
-    node_rows_end(rows);
+    node_rows_free(rows);
     rows->workers = workers;
     rows->size = size;
-    if (size == 0 || !rows->control->head)
-        return 0;
-    rows->in_calls_ms = calloc((size_t)size, sizeof *rows->in_calls_ms);
-    if (!rows->in_calls_ms)
+    rows->time = calloc((size_t)size + 1, sizeof *rows->time);
+    if (!rows->time)
         return -1;
+    if (!counts || !rows->control->head)
+        return 0;
     rows->looked_ms = clock_ms();
     event_add(&rows->timer, &(struct timeval){ 0, LOOK_MS * 1000 });
     return 0;
@@ -67,11 +67,14 @@ int node_rows_begin(struct node_rows *rows, struct worker *workers, int size)
 
 void node_rows_end(struct node_rows *rows)
 {
-    if (!rows->in_calls_ms)
-        return;
     event_del(&rows->timer);
-    free(rows->in_calls_ms);
-    rows->in_calls_ms = NULL;
+}
+
+void node_rows_free(struct node_rows *rows)
+{
+    event_del(&rows->timer);
+    free(rows->time);
+    rows->time = NULL;
 }
 
 /* ---- Rows ---------------------------------------------------------------------------- */
@@ -135,26 +138,32 @@ static void print_rank(const struct node_rows *rows, const struct job_snapshot *
     char now[RANK_TEXT] = "";
     char *const out = last_lines(&worker->out), *const err = last_lines(&worker->err);
     struct text plain = { 0 };
-    struct process_snapshot process = rank ? rank->process : process_read(worker->pid);
+    const struct process_snapshot process = rank ? rank->process : process_read(worker->pid);
+    struct rank_time time = rows->time ? rows->time[i] : (struct rank_time){ 0, 0 };
+
+    if (time.cpu_ms < (int64_t)(process.cpu_s * 1000))
+        time.cpu_ms = (int64_t)(process.cpu_s * 1000);
+    if (rows->time)
+        rows->time[i] = time;
 
     if (rank)
         describe_rank(job, rank, now, sizeof now);
     status_add_plain(&plain, now, strlen(now));
     text_add(&plain, "", 1);
     if (plain.data && out && err)
-        status_print_rank(
-            to, &(struct rank_row){ .rank = worker->rank,
-                                    .local_rank = i,
-                                    .pid = process.pid > 0 ? process.pid : worker->pid,
-                                    .process = process.state > ' ' ? process.state : '-',
-                                    .stage = stage_of(worker, rank, by_verdict),
-                                    .calls = rank ? rank->calls : 0,
-                                    .bytes = rank ? rank->bytes : 0,
-                                    .in_calls_ms = rows->in_calls_ms ? rows->in_calls_ms[i] : 0,
-                                    .cpu_ms = (int64_t)(process.cpu_s * 1000),
-                                    .now = plain.data,
-                                    .out = out,
-                                    .err = err });
+        status_print_rank(to,
+                          &(struct rank_row){ .rank = worker->rank,
+                                              .local_rank = i,
+                                              .pid = process.pid > 0 ? process.pid : worker->pid,
+                                              .process = process.state > ' ' ? process.state : '-',
+                                              .stage = stage_of(worker, rank, by_verdict),
+                                              .calls = rank ? rank->calls : 0,
+                                              .bytes = rank ? rank->bytes : 0,
+                                              .in_calls_ms = time.in_calls_ms,
+                                              .cpu_ms = time.cpu_ms,
+                                              .now = plain.data,
+                                              .out = out,
+                                              .err = err });
     free(plain.data);
     free(out);
     free(err);

@@ -18,16 +18,21 @@ struct node_rows {
     const struct control_host *control;
     struct worker *workers; /* [size] */
     int size;
-    int64_t looked_ms;    /* when the last look was */
-    int64_t *in_calls_ms; /* [size], of the round; NULL: looks are not taken */
+    int64_t looked_ms; /* when the last look was */
+    /* [size], of the round; NULL: there is none.  cpu_ms: what /proc said last, since it says
+     * nothing of a process that has ended. */
+    struct rank_time {
+        int64_t in_calls_ms, cpu_ms;
+    } * time;
 };
 
 void node_rows_setup(struct node_rows *rows, struct event_base *base,
                      const struct control_host *control);
-/* A round begins: looks are taken from now on.  0; -1: out of memory, and there will be no share of
- * time in calls. */
-int node_rows_begin(struct node_rows *rows, struct worker *workers, int size);
-void node_rows_end(struct node_rows *rows); /* twice is fine */
+/* A round begins.  counts: the time in calls is wanted.  0; -1: out of memory, and no time will be
+ * shown. */
+int node_rows_begin(struct node_rows *rows, struct worker *workers, int size, int counts);
+void node_rows_end(struct node_rows *rows); /* of the round, whose rows stay; twice is fine */
+void node_rows_free(struct node_rows *rows);
 
 /* Adds the rows.  host: this node's name. */
 void node_rows_print(struct node_rows *rows, const char *host, int restarts, struct text *to);

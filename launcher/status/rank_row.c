@@ -22,6 +22,12 @@ static void add(struct text *to, const char *word)
     text_add(to, word, strlen(word));
 }
 
+/* A worker may have written anything into its page. */
+static uint64_t bounded(uint64_t value)
+{
+    return value < INT64_MAX ? value : INT64_MAX;
+}
+
 void status_print_node(struct text *to, const char *host, int pid, int restarts)
 {
     text_print(to, "node\t%d\t%d\t", pid, restarts);
@@ -39,8 +45,8 @@ void status_print_stuck(struct text *to, const char *sentence)
 void status_print_rank(struct text *to, const struct rank_row *row)
 {
     text_print(to, "rank\t%d\t%d\t%d\t%c\t%d\t%" PRIu64 "\t%" PRIu64 "\t%" PRId64 "\t%" PRId64 "\t",
-               row->rank, row->local_rank, row->pid, row->process, (int)row->stage, row->calls,
-               row->bytes, row->in_calls_ms, row->cpu_ms);
+               row->rank, row->local_rank, row->pid, row->process, (int)row->stage,
+               bounded(row->calls), bounded(row->bytes), row->in_calls_ms, row->cpu_ms);
     add(to, row->now);
     add(to, "\t");
     add(to, row->out);
@@ -77,8 +83,8 @@ void status_add_plain(struct text *to, const char *bytes, size_t size)
 
         if (c == 27)
             i += escape_bytes(bytes + i, size - i) - 1;
-        else if (c == '\t' || c == LINE_END)
-            text_add(&plain, c == '\t' ? " " : bytes + i, 1);
+        else if (c == '\t')
+            text_add(&plain, " ", 1);
         else if (c >= ' ' && c != 127)
             text_add(&plain, bytes + i, 1);
     }

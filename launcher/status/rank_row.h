@@ -41,8 +41,8 @@ struct rank_row {
 
 /* A line of such a text. */
 struct status_line {
-    enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind;
-    const char *text; /* host, or sentence */
+    enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind; /* in this order in an answer */
+    const char *text;                               /* host, or sentence */
     int pid, restarts;
     struct rank_row row;
 };

@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <event2/keyvalq_struct.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "launcher/status/page.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
@@ -26,7 +28,8 @@
 #define LEAST_TOKEN 16 /* characters */
 #define UNREAD_MOST \
     (4 << 20) /* bytes that a slow watcher may have before it; then it misses some */
-#define GOODBYE_TURNS 100
+#define GOODBYE_MS 100
+#define APART_MS 250 /* two looks; who asks in between gets what the last one saw */
 
 /* Who has asked and is answered when the nodes have looked. */
 struct status_client {
@@ -107,8 +110,10 @@ static const char *refuses(const struct status_server *status, struct evhttp_req
     if (has_token(status, request))
         return NULL;
     if (!is_own_process(status, request))
-        return "this page shows a job of another user or host: it needs the token that ctrun "
-               "printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN\n";
+        return status->is_loopback
+                   ? "this page shows a job of another user\n"
+                   : "this page shows a job of another user or host: it needs the token that ctrun "
+                     "printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN\n";
     if (!is_our_name(status, request))
         return "ask for this page by the address at which ctrun serves it, or by this host's "
                "name\n";
@@ -135,11 +140,16 @@ static void client_remove(struct status_client *client)
     free(client);
 }
 
-/* Its connection is gone, and the request with it. */
+/* The connection is about to go.  evhttp frees the request with it, unless it has taken it off
+ * before since its answer was not whole: then it is ours. */
 static void on_close(struct evhttp_connection *connection, void *arg)
 {
+    struct status_client *const client = arg;
+
     (void)connection;
-    client_remove(arg);
+    if (!evhttp_request_get_connection(client->request))
+        evhttp_request_free(client->request);
+    client_remove(client);
 }
 
 static void send_event(struct status_client *client, const char *event, const struct text *json)
@@ -160,29 +170,63 @@ static void send_event(struct status_client *client, const char *event, const st
     evbuffer_free(chunk);
 }
 
-/* All that wait are answered; who watches stays. */
-static void answer_clients(struct status_server *status)
+/* The event loop has ended: what evhttp has queued goes now, as far as the other end takes it
+ * within a moment. */
+static void send_now(struct evhttp_connection *connection)
 {
-    struct text json = { 0 }, metrics = { 0 };
+    struct bufferevent *const to = evhttp_connection_get_bufferevent(connection);
+    struct evbuffer *const queue = bufferevent_get_output(to);
+    const int64_t end = clock_ms() + GOODBYE_MS;
+
+    evbuffer_unfreeze(queue, 1);
+    while (evbuffer_get_length(queue) > 0 && clock_ms() < end) {
+        struct pollfd ready = { bufferevent_getfd(to), POLLOUT, 0 };
+
+        if (poll(&ready, 1, (int)(end - clock_ms())) < 1 || evbuffer_write(queue, ready.fd) < 0)
+            break;
+    }
+    evbuffer_freeze(queue, 1);
+}
+
+/* What clients of this kind get, made when the first of them does. */
+static const struct text *body_for(struct status_server *status, int kind, struct text *json,
+                                   struct text *metrics)
+{
+    struct text *const body = kind == WANTS_METRICS ? metrics : json;
     struct job_facts facts;
     int node, nodes;
 
+    if (body->used > 0)
+        return body;
     facts_of(status, &facts, &node, &nodes);
-    board_json(&status->board, &facts, &json);
-    board_metrics(&status->board, &facts, &metrics);
+    (kind == WANTS_METRICS ? board_metrics : board_json)(&status->board, &facts, body);
+    return body;
+}
+
+/* All that wait are answered.  Who watches stays, unless the job is over. */
+static void answer_clients(struct status_server *status, int is_over)
+{
+    struct text json = { 0 }, metrics = { 0 };
+
     for (struct status_client *client = status->clients, *next; client; client = next) {
-        const int is_json = client->kind == WANTS_JSON;
-        const struct text *const body = is_json ? &json : &metrics;
+        struct evhttp_connection *const connection = evhttp_request_get_connection(client->request);
+        const struct text *const body = body_for(status, client->kind, &json, &metrics);
 
         next = client->next;
-        if (client->kind == WATCHES) {
-            send_event(client, "job", &json);
+        if (client->kind == WATCHES)
+            send_event(client, is_over ? "over" : "job", body);
+        if (client->kind == WATCHES && !is_over)
             continue;
-        }
-        evhttp_connection_set_closecb(evhttp_request_get_connection(client->request), NULL, NULL);
-        http_answer(client->request, HTTP_OK, is_json ? json_type : metrics_type, body->data,
-                    body->used);
+        evhttp_connection_set_closecb(connection, NULL, NULL);
+        if (client->kind == WATCHES)
+            evhttp_send_reply_end(client->request);
+        else
+            http_answer(client->request, HTTP_OK,
+                        client->kind == WANTS_METRICS ? metrics_type : json_type, body->data,
+                        body->used);
         client_remove(client);
+        if (is_over)
+            send_now(connection);
     }
     free(json.data);
     free(metrics.data);
@@ -193,8 +237,9 @@ static void answer_clients(struct status_server *status)
 static void end_look(struct status_server *status)
 {
     status->is_looking = 0;
+    status->looked_ms = clock_ms();
     event_del(&status->turn);
-    answer_clients(status);
+    answer_clients(status, 0);
     if (status->clients) /* they watch */
         event_add(&status->turn, &(struct timeval){ 1, 0 });
 }
@@ -203,6 +248,7 @@ void status_rows(struct status_server *status, int restarts, struct text *rows)
 {
     char host[64];
 
+    status->was_asked = 1;
     node_host_name(status->options, host, sizeof host);
     node_rows_print(&status->rows, host, restarts, rows);
 }
@@ -250,16 +296,21 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
         begin_look(status);
 }
 
-int status_take(struct status_server *status, int node, unsigned look, const char *rows,
-                size_t bytes)
+void status_take(struct status_server *status, int node, unsigned look, const char *rows,
+                 size_t bytes)
 {
-    if (!status->http.http || look != status->board.look)
-        return 0; /* it comes too late */
-    if (board_take(&status->board, node, look, bytes == 0, rows, bytes) < 0)
-        return -1;
+    if (!status->http.http)
+        return;
+    if (board_take(&status->board, node, look, bytes == 0, rows, bytes) < 0
+        && !status->complained) {
+        status->complained = 1;
+        log_line(LOG_WARN,
+                 "--status: what node %d shows of its ranks can't be read; is it another "
+                 "version?",
+                 node);
+    }
     if (status->is_looking && board_answers(&status->board) >= status->awaited)
         end_look(status);
-    return 0;
 }
 
 /* ---- Requests ------------------------------------------------------------------------ */
@@ -291,8 +342,14 @@ static void client_add(struct status_server *status, struct evhttp_request *requ
         evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
         evhttp_send_reply_start(request, HTTP_OK, NULL);
     }
-    if (!status->is_looking)
+    if (status->is_looking)
+        return;
+    if (clock_ms() - status->looked_ms < APART_MS) {
+        event_del(&status->turn);
+        end_look(status);
+    } else {
         begin_look(status);
+    }
 }
 
 static void send_page(struct evhttp_request *request)
@@ -344,6 +401,7 @@ static void answer(struct evhttp_request *request, void *arg)
 static int make_token(char *token)
 {
     const char *const given = getenv("CT_STATUS_TOKEN");
+    const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
     unsigned char bytes[16];
 
     if (given && *given && strlen(given) < LEAST_TOKEN) {
@@ -353,6 +411,10 @@ static int make_token(char *token)
     }
     if (given && *given && strlen(given) >= STATUS_TOKEN) {
         log_line(LOG_ERROR, "CT_STATUS_TOKEN is longer than %d characters", STATUS_TOKEN - 1);
+        return -1;
+    }
+    if (given && given[strspn(given, plain)]) { /* it stands in an address */
+        log_line(LOG_ERROR, "CT_STATUS_TOKEN may have letters, digits, '-', '.' and '_' only");
         return -1;
     }
     snprintf(token, STATUS_TOKEN, "%s", given ? given : "");
@@ -367,27 +429,38 @@ static int make_token(char *token)
     return 0;
 }
 
-/* A socket that its server has left behind is in the way of the next one. */
+/* Its server is gone: then it is in the way of the next one. */
+static int is_left_behind(const struct sockaddr_un *name)
+{
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct stat info;
+    int is_dead = fd >= 0 && lstat(name->sun_path, &info) == 0 && S_ISSOCK(info.st_mode)
+                  && connect(fd, (const struct sockaddr *)name, sizeof *name) < 0
+                  && errno == ECONNREFUSED;
+
+    if (fd >= 0)
+        close(fd);
+    return is_dead;
+}
+
 static int listen_at_path(const char *path)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const mode_t mask = umask(0177);
-    struct stat info;
-    int result;
+    int fails;
 
     memcpy(name.sun_path, path, strlen(path));
-    if (fd >= 0 && lstat(path, &info) == 0 && S_ISSOCK(info.st_mode)
-        && connect(fd, (struct sockaddr *)&name, sizeof name) < 0 && errno == ECONNREFUSED)
+    if (is_left_behind(&name))
         unlink(path);
-    result = fd < 0 || bind(fd, (struct sockaddr *)&name, sizeof name) < 0 || listen(fd, 64) < 0;
+    fails = fd < 0 || bind(fd, (struct sockaddr *)&name, sizeof name) < 0 || listen(fd, 64) < 0;
     umask(mask);
-    if (result) {
-        log_line(LOG_ERROR, "--status=unix:%s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-    }
-    return result ? -1 : fd;
+    if (!fails)
+        return fd;
+    log_line(LOG_ERROR, "--status=unix:%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 static int listen_for(const struct status_at *at)
@@ -413,7 +486,7 @@ static void say_where(const struct status_server *status, int listener)
     if (*at->path)
         log_line(LOG_WARN, "the job's page: curl --unix-socket %s http://localhost/api/job",
                  at->path);
-    else if (socket_is_loopback(listener))
+    else if (status->is_loopback)
         log_line(LOG_WARN, "the job's page: http://%s%s%s:%d/ on %s", open, at->host, shut,
                  socket_port(listener), host);
     else
@@ -437,6 +510,7 @@ int status_open(struct status_server *status, struct event_base *base,
     if (make_token(status->token) < 0 || (listener = listen_for(&options->status)) < 0)
         return 1;
     status->netlink = peer_uid_open();
+    status->is_loopback = !*options->status.path && socket_is_loopback(listener);
     say_where(status, listener);
     evtimer_assign(&status->turn, base, on_turn, status);
     if (http_server_open(&status->http, base, listener, answer, status) == 0)
@@ -447,8 +521,9 @@ int status_open(struct status_server *status, struct event_base *base,
 
 void status_begin_round(struct status_server *status, struct worker *workers, int size)
 {
-    if (status->options->status.is_on && node_rows_begin(&status->rows, workers, size) < 0)
-        log_line(LOG_WARN, "out of memory: the page of --status shows no share of time in calls");
+    status->was_asked = 0;
+    if (node_rows_begin(&status->rows, workers, size, status->options->status.is_on) < 0)
+        log_line(LOG_WARN, "out of memory: --status shows no time of the ranks here");
 }
 
 void status_end_round(struct status_server *status)
@@ -457,50 +532,26 @@ void status_end_round(struct status_server *status)
         node_rows_end(&status->rows);
 }
 
-/* Those who watch see the end; the loop turns until it is sent, or for a moment. */
-static void say_goodbye(struct status_server *status)
-{
-    struct job_facts facts;
-    struct text json = { 0 };
-    int node, nodes;
-
-    if (!status->clients)
-        return;
-    facts_of(status, &facts, &node, &nodes);
-    if (status->rows.size > 0)
-        look_here(status, node, facts.restarts);
-    board_json(&status->board, &facts, &json);
-    for (struct status_client *client = status->clients, *next; client; client = next) {
-        next = client->next;
-        evhttp_connection_set_closecb(evhttp_request_get_connection(client->request), NULL, NULL);
-        if (client->kind == WATCHES) {
-            send_event(client, "over", &json);
-            evhttp_send_reply_end(client->request);
-        } else {
-            http_answer(client->request, HTTP_OK, json_type, json.data, json.used);
-        }
-        client_remove(client);
-    }
-    free(json.data);
-    for (int i = 0; i < GOODBYE_TURNS; i++) {
-        event_base_loop(status->base, EVLOOP_NONBLOCK);
-        usleep(1000);
-    }
-}
-
 void status_close(struct status_server *status)
 {
+    struct job_facts facts;
+    int node, nodes;
+
     if (!status->options)
         return;
     node_rows_end(&status->rows);
-    if (!status->http.http)
-        return;
-    event_del(&status->turn);
-    say_goodbye(status);
-    http_server_close(&status->http);
+    if (status->http.http) {
+        event_del(&status->turn);
+        facts_of(status, &facts, &node, &nodes);
+        if (status->clients && status->rows.size > 0)
+            look_here(status, node, facts.restarts);
+        answer_clients(status, 1);
+        http_server_close(&status->http);
+        if (*status->options->status.path)
+            unlink(status->options->status.path);
+    }
+    node_rows_free(&status->rows);
     board_free(&status->board);
     if (status->netlink >= 0)
         close(status->netlink);
-    if (*status->options->status.path)
-        unlink(status->options->status.path);
 }

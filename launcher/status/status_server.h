@@ -36,7 +36,11 @@ struct status_server {
     struct event_base *base;
     struct event turn; /* the next look is due, or its answers are late */
     int is_looking;
-    int awaited; /* answers to this look */
+    int awaited;       /* answers to this look */
+    int64_t looked_ms; /* when the last one ended */
+    int was_asked;     /* in this round: the last rows are wanted, too */
+    int complained;    /* of a node's rows */
+    int is_loopback;
     struct board board;
     struct status_client *clients;
     int count; /* of them */
@@ -58,9 +62,9 @@ void status_close(struct status_server *status);
 void status_begin_round(struct status_server *status, struct worker *workers, int size);
 void status_end_round(struct status_server *status);
 
-/* A piece of another node's answer.  -1: it can't be read. */
-int status_take(struct status_server *status, int node, unsigned look, const char *rows,
-                size_t bytes);
+/* A piece of another node's answer. */
+void status_take(struct status_server *status, int node, unsigned look, const char *rows,
+                 size_t bytes);
 /* This node's answer; the caller frees rows->data. */
 void status_rows(struct status_server *status, int restarts, struct text *rows);
 

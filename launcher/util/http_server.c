@@ -1,31 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.c - see http_server.h.
  *
- * evhttp takes every connection.  It has no limit of its own, so before each one the lowest free
- * descriptor is looked at: when it has risen by DESCRIPTORS since the server was opened, the
- * listener rests for a while, and what waits in the kernel's queue is taken later. */
+ * evhttp takes every connection and tells nobody how many it has.  So at each one the descriptors
+ * of this process are looked through for those of the server: when there are CONNECTIONS, the
+ * listener rests for a moment, and what waits in the kernel's queue is taken later. */
 #include "launcher/util/http_server.h"
 
+#include <dirent.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
-#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#define DESCRIPTORS 128
+#define CONNECTIONS 128
 #define SECONDS 10 /* of a connection on which nothing moves */
 #define HEAD_BYTES 8192
+#define UNREAD_BYTES 65536 /* of what a client sends and evhttp does not read */
 
-static int lowest_free_descriptor(int near)
+/* Both are ends at one address: a listener, and a connection that it accepted. */
+static int is_same_end(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-    const int fd = fcntl(near, F_DUPFD_CLOEXEC, 0);
+    const struct sockaddr_un *unix_a = (const void *)a, *unix_b = (const void *)b;
+    const struct sockaddr_in *v4_a = (const void *)a, *v4_b = (const void *)b;
 
-    if (fd >= 0)
-        close(fd);
-    return fd; /* -1: there is none */
+    if (a->ss_family != b->ss_family)
+        return 0;
+    if (a->ss_family == AF_UNIX)
+        return !strcmp(unix_a->sun_path, unix_b->sun_path);
+    return v4_a->sin_port == v4_b->sin_port; /* where IPv6 has it, too */
+}
+
+static int count_connections(int listener)
+{
+    struct sockaddr_storage own = { 0 }, end;
+    socklen_t size = sizeof own;
+    DIR *const folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    if (!folder || getsockname(listener, (struct sockaddr *)&own, &size) < 0)
+        count = CONNECTIONS; /* there may be no descriptor left */
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        const int fd = atoi(entry->d_name);
+
+        end = (struct sockaddr_storage){ 0 };
+        size = sizeof end;
+        count += fd > 0 && fd != listener && getsockname(fd, (struct sockaddr *)&end, &size) == 0
+                 && is_same_end(&own, &end);
+    }
+    if (folder)
+        closedir(folder);
+    return count;
 }
 
 static void take_again(evutil_socket_t fd, short what, void *arg)
@@ -41,13 +72,16 @@ static void take_again(evutil_socket_t fd, short what, void *arg)
 static struct bufferevent *make_bufferevent(struct event_base *base, void *arg)
 {
     struct http_server *server = arg;
-    const int lowest = lowest_free_descriptor(evconnlistener_get_fd(server->listener));
+    struct bufferevent *const connection = bufferevent_socket_new(base, -1, 0);
 
-    if (lowest < 0 || lowest > server->most) {
+    if (count_connections(evconnlistener_get_fd(server->listener)) >= CONNECTIONS) {
         evconnlistener_disable(server->listener);
         event_add(&server->again, &(struct timeval){ 1, 0 });
     }
-    return bufferevent_socket_new(base, -1, 0);
+    /* evhttp goes on reading while a request is being answered, and drops nothing of it. */
+    if (connection)
+        bufferevent_setwatermark(connection, EV_READ, 0, UNREAD_BYTES);
+    return connection;
 }
 
 /* evhttp would say 501 of a method that it knows and may not pass on. */
@@ -73,12 +107,10 @@ int http_server_open(struct http_server *server, struct event_base *base, int li
     evutil_make_socket_nonblocking(listener);
     bound = server->http ? evhttp_accept_socket_with_handle(server->http, listener) : NULL;
     if (!bound) {
-        close(listener);
         http_server_close(server);
         return -1;
     }
     server->listener = evhttp_bound_socket_get_listener(bound);
-    server->most = lowest_free_descriptor(listener) + DESCRIPTORS;
     evtimer_assign(&server->again, base, take_again, server);
     evhttp_set_allowed_methods(server->http, 0xffff); /* on_request() refuses */
     evhttp_set_max_headers_size(server->http, HEAD_BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.h - libevent's HTTP server on one socket, with limits: GET and HEAD, a head of 8 KiB,
- * 10 seconds for what a client has to say or to take, and no more than some hundred descriptors,
- * so that strangers who connect take none that workers need. */
+ * 10 seconds for what a client has to say or to take, and 128 connections, so that strangers take
+ * no descriptors that workers need. */
 #ifndef LAUNCHER_UTIL_HTTP_SERVER_H
 #define LAUNCHER_UTIL_HTTP_SERVER_H
 
@@ -11,13 +11,12 @@
 struct http_server {
     struct evhttp *http; /* NULL: it is not open */
     struct evconnlistener *listener;
-    int most;           /* no descriptor above it, while connections are taken */
     struct event again; /* connections are taken again */
     void (*answer)(struct evhttp_request *request, void *arg);
     void *arg;
 };
 
-/* Takes over the listening socket, also if it fails.  answer() owes each GET and HEAD an answer, at
+/* Takes over the listening socket.  answer() owes each GET and HEAD an answer, at
  * once or later.  -1: out of memory. */
 int http_server_open(struct http_server *server, struct event_base *base, int listener,
                      void (*answer)(struct evhttp_request *request, void *arg), void *arg);

@@ -48,6 +48,8 @@ static const char *const ours[] = {
     "CT_SLOTS", /* of ctruns, not of workers */
     "CT_HOSTS_NODE",
     "CT_PROGRESS_ROOM",
+    "CT_STATUS", /* at which this ctrun serves its page */
+    "CT_STATUS_TOKEN",
     "CT_INTERFACE", /* --iface */
     "CT_ENCRYPT",   /* --encrypt */
 };

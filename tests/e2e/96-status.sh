@@ -1,42 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctrun --status: what the page, its JSON and its metrics say; who may read it; several nodes; a browser; Prometheus.
+# ctrun --status: what the page, its JSON and its metrics say; who may read it; a browser; Prometheus.
 . "$CT_SOURCE/tests/e2e/lib.sh"
-. "$CT_SOURCE/tests/e2e/nodes.sh"
-. "$CT_SOURCE/tests/e2e/hosts.sh"
+. "$CT_SOURCE/tests/e2e/nodes.sh" # new_port
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
 export OMP_NUM_THREADS=1
-trap 'kill $(jobs -p) 2>/dev/null; kill_agents; no_hosts; cd /; rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; cd /; rm -rf "$work"' EXIT
 worker=$CT_BUILD/tests/e2e_looked_at
 
-# ask PATH [HEADER...]: "200 type length-of-body", and the body in .body.  ask unix:PATH PATH.  sum EXPRESSION: of .body as JSON, j.
-cat >ask.py <<'END'
-import http.client, os, socket, sys
-words = sys.argv[1:]
-if "AS" in os.environ:
-    out = open(".body", "wb")
-    "loads what another user may not".encode("idna")
-    os.setuid(int(os.environ["AS"]))
-method = words.pop(0) if words[0].isupper() else "GET"
-if words[0].startswith("unix:"):
-    c = http.client.HTTPConnection("localhost", timeout=20)
-    c.sock = socket.socket(socket.AF_UNIX)
-    c.sock.connect(words.pop(0)[5:])
-else:
-    c = http.client.HTTPConnection(*words.pop(0).split("/"), timeout=20)
-c.request(method, words[0], headers=dict(w.split(": ", 1) for w in words[1:]))
-r = c.getresponse()
-body = r.read()
-(out if "AS" in os.environ else open(".body", "wb")).write(body)
-print(r.status, r.getheader("Content-Type"))
-END
-cat >say.py <<'END'
-import json, sys
-j = json.load(open(".body"))
-ranks = [r for n in j["nodes"] for r in n["ranks"]]
-print(eval(sys.argv[1]))
-END
-ask() { ${at:-} python3 ask.py "$@" 2>&1 | tail -n 1; }
-say() { python3 say.py "$1" 2>&1 | tail -n 1; }
+. "$CT_SOURCE/tests/e2e/page.sh"
 serves() { [ "$(ask "$where" "$@")" = "200 application/json" ]; }
 start() { # OPTIONS...: a job with a page at $where
     new_port
@@ -90,7 +61,7 @@ print(c.getresponse().getheader("Content-Security-Policy"))
 END
 )" "^default-src 'none'; .*frame-ancestors 'none'"
 if [ "$(id -u)" = 0 ]; then
-    expect "another user of this host is refused" is "$(AS=65534 ask "$where" /api/job) $(cat .body)" "403 text/plain this page shows a job of another user or host: it needs the token that ctrun printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN"
+    expect "another user of this host is refused" is "$(AS=65534 ask "$where" /api/job) $(cat .body)" "403 text/plain this page shows a job of another user"
 fi
 python3 - "$where" <<'END' &
 import socket, sys, time
@@ -114,6 +85,36 @@ expect "a crowd that says nothing takes few descriptors" [ "$(fds)" -lt 250 ]
 kill $crowd
 expect "and goes" within 30 serves /api/job
 
+# Watchers that leave, and one that talks all the time: memory stays as it is.
+python3 - "$where" "$job" >.watchers <<'END'
+import socket, sys
+host, port = sys.argv[1].split("/")
+def resident():
+    return next(int(l.split()[1]) for l in open("/proc/%s/status" % sys.argv[2]) if l.startswith("RssAnon"))
+def watch(head=b""):
+    s = socket.create_connection((host, int(port)), timeout=20)
+    s.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n")
+    s.recv(10)
+    return s
+for i in range(100):
+    watch(b"X-Long: " + b"x" * 7000 + b"\r\n").close()
+before = resident()
+for i in range(300):
+    watch(b"X-Long: " + b"x" * 7000 + b"\r\n").close()
+print("left", resident() - before < 1000)
+s = watch()
+s.settimeout(0.5)
+try:
+    for i in range(50):
+        s.sendall(b"x" * 1000000)
+except OSError:
+    pass
+print("talked", resident() - before < 3000)
+END
+expect "watchers that leave, or talk, take no memory" is "$(cat .watchers)" "left True
+talked True"
+expect "and it goes on" within 30 serves /api/job
+
 # ---- A browser
 if command -v chromium >/dev/null; then
     timeout 100 python3 "$CT_SOURCE/tests/e2e/browser.py" "http://127.0.0.1:${where#*/}/" \
@@ -123,8 +124,7 @@ if command -v chromium >/dev/null; then
         'say=[...document.querySelectorAll(".tile")].map(t => t.className).join()' \
         'say=document.getElementById("state").textContent' \
         'wait=/^0 .*waiting *100 %/.test(document.querySelector("tr.row").innerText.replace(/\s+/g, " "))' \
-        'do=(at("filter").value = "rank 2 has", at("filter").oninput())' 'say=document.querySelectorAll("tr.row").length' \
-        "do=require" >.page 2>&1
+        'do=(at("filter").value = "rank 2 has", at("filter").oninput())' 'say=document.querySelectorAll("tr.row").length' >.page 2>&1
     expect "the page shows the same, and a program's output as text" is "$? $(cat .page)" "0 waiting,blocking,waiting
 rank 0 has <b>begun</b> & � waits|to stderr
 tile waiting,tile blocking,tile waiting
@@ -144,11 +144,13 @@ for line in r:
     sys.stdout.buffer.write(line)
 END
 events=$!
-within 20 grep -q '^event: job' .events
+waited() { ask "$where" /api/job >/dev/null && [ "$(say "ranks[0]['in_calls_s'] > 1")" = True ]; }
+within 20 waited && within 20 grep -q '^event: job' .events
 touch go
 ended_job
 wait $events
 expect "the job does not mind, and its output is as it was" is "$code $(sort <<<"$out" | head -n 1)" "0 $(printf '\033[1mrank 0\033[0m\thas <b>begun</b> & \xff waits')"
+expect "the time in calls stays to the end" matches "$(tail -n 2 .events)" '"in_calls_s":[1-9]'
 expect "who watches sees the end" matches "$(tail -n 3 .events | tr '\n' ' ')" '^event: over data: \{.*"state":"succeeded"'
 rm go
 start --nproc-per-node=2 --max-restarts=1 "$worker" 0 go 1
@@ -179,32 +181,4 @@ expect "what is no address is an error of usage" is "$code ${err%%$'\n'*}" "2 ct
 CT_STATUS_TOKEN=short run --status=0 true
 expect "nor is a short token taken" is "$code $err" "1 ctrun: CT_STATUS_TOKEN has 5 characters; it needs 16"
 
-# ---- Two nodes
-hosts 2 || { echo "skipped: two hosts, for which there is no right"; finish; }
-head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
-export CT_STORE_SECRET_FILE=$work/secret CT_STATUS_TOKEN=0123456789abcdef
-port=29400 where=10.77.0.1/8080
-node() { ${on[$1]} "$CTRUN" --nnodes=2 --node-rank="$1" --master-addr=10.77.0.1 --master-port=29400 --stall=0 --rdzv-conf=keep_alive_interval=5,keep_alive_max_attempt=12 --status=0.0.0.0:8080 --nproc-per-node=2 "$worker" 3 go -1; }
-node 0 >n0.out 2>n0.err </dev/null &
-first=$!
-node 1 >n1.out 2>n1.err </dev/null &
-second=$!
-at=${on[1]}
-expect "from another host it asks for the token" within 20 eval '[ "$(ask "$where" /api/job)" = "403 text/plain" ]'
-expect "  by a sentence" has "$(cat .body)" "it needs the token that ctrun printed"
-expect "  which ctrun has printed" within 20 grep -q "^ctrun: the job's page: http://h0:8080/?token=0123456789abcdef$" n0.err
-expect "  a wrong one is none" is "$(ask "$where" '/api/job?token=0123456789abcdeg')" "403 text/plain"
-expect "  with it all is shown" is "$(ask "$where" '/api/job?token=0123456789abcdef')" "200 application/json"
-expect "  so is it as Prometheus sends it" is "$(ask "$where" /metrics 'Authorization: Bearer 0123456789abcdef')" "200 text/plain; version=0.0.4; charset=utf-8"
-both() { ask "$where" '/api/job?token=0123456789abcdef' >/dev/null && [ "$(say "[(n['host'], [(r['rank'], r['calls'], r['state']) for r in n['ranks']]) for n in j['nodes']]")" = "$1" ]; }
-expect "the ranks of both nodes" within 20 both "[('h0', [(0, 8, 'waiting'), (1, 8, 'waiting')]), ('h1', [(2, 8, 'waiting'), (3, 7, 'blocking')])]"
-expect "node 1 serves nothing" is "$(at=${on[0]} ask 10.77.0.2/8080 /api/job | grep -o refused)" refused
-pid1=$(say "j['nodes'][1]['pid']")
-kill -STOP "$pid1"
-silent() { ask "$where" '/api/job?token=0123456789abcdef' >/dev/null && [ "$(say "j['nodes'][1]['answered_s_ago'] > 1 and j['nodes'][0]['answered_s_ago'] < 1 and len(ranks)")" = 4 ]; }
-expect "a node that does not answer is shown as it was, with the time" within 20 silent
-kill -CONT "$pid1"
-touch go
-wait $first $second
-expect "and both end well" is "$? $(sort -u n1.err)" "0 to stderr"
 finish

@@ -68,16 +68,22 @@ class Browser:
     def value(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in result:
-            return None
+            raise ValueError("%s: %s" % (expression, result["exceptionDetails"]["exception"].get("description")))
         return result["result"].get("value")
 
     def wait(self, expression):
         end = time.monotonic() + 30
-        while not self.value("!!(%s)" % expression):
+        while not self.is_true(expression):
             if time.monotonic() > end:
                 sys.exit("browser.py: not true within 30 s: %s; the page says: %s"
                          % (expression, self.value("document.body.innerText")))
             time.sleep(0.1)
+
+    def is_true(self, expression):
+        try:
+            return self.value("!!(%s)" % expression)
+        except ValueError:  # of what is not there yet
+            return False
 
     def shot(self, file):
         height = min(2400, self.value("document.documentElement.scrollHeight"))

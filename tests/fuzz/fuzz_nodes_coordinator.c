@@ -162,12 +162,11 @@ static void fenced(void *job)
     holds(((struct scene *)job)->runs);
 }
 
-static int rows_come(void *job, int node, unsigned look, const char *rows, size_t bytes)
+static void rows_come(void *job, int node, unsigned look, const char *rows, size_t bytes)
 {
     (void)look;
     (void)rows;
     holds(((struct scene *)job)->nodes && node >= 0 && node < NODES && bytes < NODE_PIECE + 16);
-    return 0;
 }
 
 static void slow(void *job, const struct slow_rank *found, const char *node)

@@ -213,21 +213,45 @@ static void prometheus_gets_each_metric_in_one_place(void **state)
 
 static void an_answer_that_cannot_be_read_leaves_the_last_one(void **state)
 {
+    static const char *const wrong[] = {
+        "rank\tx\n",
+        "stuck\ta",                       /* a line without its end */
+        "stuck\ta\n",                     /* no line of the node */
+        "node\t1\t1\th\nnode\t1\t1\th\n", /* two */
+        "node\t1\t1\th\nrank\t3\t1\t4310\tS\t2\t12\t4800\t1500\t20\tnow\tone\t\nstuck\ta\n",
+        "",
+    };
     struct board board = a_board();
     const size_t before = board.node[0].shown.used;
 
     (void)state;
     board.look = 8;
-    assert_int_equal(board_take(&board, 0, 8, 0, "rank\tx\n", 7), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(board_take(&board, 0, 8, 0, wrong[i], strlen(wrong[i])), 0);
+        if (board_take(&board, 0, 8, 1, "", 0) != -1)
+            fail_msg("taken: %s", wrong[i]);
+    }
+    assert_int_equal(board_take(&board, 0, 8, 0, "node\t1\t1\t\0\n", 12), 0);
     assert_int_equal(board_take(&board, 0, 8, 1, "", 0), -1);
-    assert_int_equal(board_take(&board, 0, 8, 0, "stuck\ta", 7), 0); /* a line without its end */
-    assert_int_equal(board_take(&board, 0, 8, 1, "", 0), -1);
-    assert_int_equal(board_take(&board, 0, 8, 0, "stuck\0\n", 7), -1);
     assert_int_equal(board.node[0].shown.used, before);
     assert_int_equal(board_answers(&board), 0);
     assert_int_equal(board_take(&board, 2, 8, 1, "", 0), 0); /* there is no such node any more */
     assert_int_equal(board_set_nodes(&board, 1), 0);
     assert_int_equal(board.nodes, 1);
+    board_free(&board);
+}
+
+static void the_rest_of_an_answer_that_was_cut_is_not_waited_for(void **state)
+{
+    struct board board = a_board();
+
+    (void)state;
+    board.look = 9;
+    assert_int_equal(board_take(&board, 0, 8, 0, "node\t1\t1\thalf\nstuck\ta\n", 23), 0);
+    assert_int_equal(board_take(&board, 0, 9, 0, "node\t2\t0\twhole\n", 15), 0);
+    assert_int_equal(board_take(&board, 0, 9, 1, "", 0), 0);
+    assert_int_equal(board.node[0].shown.used, 15);
+    assert_int_equal(board_answers(&board), 1);
     board_free(&board);
 }
 
@@ -240,6 +264,7 @@ int main(void)
         cmocka_unit_test(ctruns_sentences_are_shown_without_the_report),
         cmocka_unit_test(the_page_shows_what_nodes_have_sent),
         cmocka_unit_test(prometheus_gets_each_metric_in_one_place),
+        cmocka_unit_test(the_rest_of_an_answer_that_was_cut_is_not_waited_for),
         cmocka_unit_test(an_answer_that_cannot_be_read_leaves_the_last_one),
     };
 
