@@ -139,6 +139,10 @@ static const struct option_row rows[OPTIONS] = {
         "stall", NULL, 0, "TIME", NULL, "60s", { "CT_STALL" }, 0,
         parse_duration, FIELD(stall),
         "report which ranks wait for which when a rank has waited that long, and a rank that makes the others wait again and again for that long (10s, 5m; 0: never); ctctl status shows it at any time", NULL, 0 },
+    [OPTION_STATUS] = {
+        "status", NULL, 0, "[HOST:]PORT|unix:PATH", NULL, NULL, { "CT_STATUS" }, 0,
+        parse_status, FIELD(status),
+        "serve a page that shows what each rank does, live: on this host's loopback, or at HOST to who has its token", NULL, 0 },
     [OPTION_EVENTS] = {
         "events", NULL, 0, "FILE", NULL, NULL, { "CT_EVENTS" }, 0,
         parse_file_name, FIELD(events),

@@ -17,6 +17,7 @@
 #include "config/values/parse_output.h"
 #include "config/values/parse_placement.h"
 #include "config/values/parse_restart.h"
+#include "config/values/parse_status.h"
 
 struct setting {
     enum { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } from;
@@ -59,8 +60,9 @@ struct options {
     int shutdown_timeout, stall;
     const char *deadline; /* NULL: not given */
     int deadline_margin;  /* before the end of the Slurm job */
-    const char *events;   /* a file; NULL: none */
-    const char *trace;    /* the same */
+    struct status_at status;
+    const char *events; /* a file; NULL: none */
+    const char *trace;  /* the same */
     size_t trace_size;
     const char *log_dir; /* NULL: none */
     struct stream_spec redirects, tee;

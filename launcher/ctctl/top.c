@@ -51,15 +51,6 @@ static void end(int signal)
 
 /* ---- Looks ------------------------------------------------------------------------- */
 
-/* The first group in which the rank is in a call; NULL: it is in none. */
-static const struct group_snapshot *group_of_call(const struct rank_snapshot *rank)
-{
-    for (int i = 0; i < CONTROL_GROUPS; i++)
-        if (rank->group[i].id && rank->group[i].now.phase == CONTROL_IN)
-            return &rank->group[i];
-    return NULL;
-}
-
 static int rows_for(struct top *top, const struct job_snapshot *job)
 {
     if (top->ranks == job->ranks && top->launcher == job->launcher
@@ -83,7 +74,7 @@ static void look(struct top *top, const struct job_snapshot *job)
         if (row->pid != job->rank[i].process.pid)
             *row = (struct rank_row){ .pid = job->rank[i].process.pid, .is_new = 1 };
         row->looks++;
-        row->inside += group_of_call(&job->rank[i]) || *job->rank[i].waiting_for;
+        row->inside += rank_is_in_call(&job->rank[i]);
         row->cpu = job->rank[i].process.cpu_s;
         row->calls = 0;
         for (int group = 0; group < CONTROL_GROUPS; group++)
@@ -102,34 +93,12 @@ static void next_picture(struct top *top)
 
 /* ---- Pictures ------------------------------------------------------------------------- */
 
-static void print_place(const struct job_snapshot *job, const struct rank_snapshot *rank, int room)
-{
-    const struct death_snapshot *death = snapshot_death_of(job, rank->rank);
-    const struct group_snapshot *group = group_of_call(rank);
-    char text[400] = "", call[160];
-
-    if (death) {
-        describe_death(death, text, sizeof text);
-    } else if (rank->process.pid == 0 || !rank->process.state) {
-        snprintf(text, sizeof text, rank->process.pid ? "gone" : "not started yet");
-    } else if (group) {
-        describe_call(&group->now, group->now.root, call, sizeof call);
-        snprintf(text, sizeof text, "%s on group %s%s%s", call, group->name,
-                 *group->where ? " at " : "", group->where);
-    } else if (*rank->waiting_for) {
-        snprintf(text, sizeof text, "waits for %s", rank->waiting_for);
-    } else if (rank->state == CONTROL_INIT) {
-        snprintf(text, sizeof text, "ct_init_process_group()");
-    } else if (*rank->process.waits_in) {
-        snprintf(text, sizeof text, "(%s)", rank->process.waits_in);
-    }
-    printf("%.*s", room > 0 ? room : 0, text);
-}
-
 static void print_row(const struct job_snapshot *job, int i, const struct rank_row *row,
                       double seconds, int width)
 {
     const struct rank_snapshot *rank = &job->rank[i];
+    const int room = width - 44;
+    char now[RANK_TEXT];
     const double of_time = row->is_new || seconds <= 0 ? 0 : 1 / seconds;
     /* A group that was destroyed takes its number of calls away. */
     const uint64_t calls = row->calls > row->calls_before ? row->calls - row->calls_before : 0;
@@ -138,8 +107,8 @@ static void print_row(const struct job_snapshot *job, int i, const struct rank_r
            rank->process.state ? rank->process.state : '-',
            100 * (row->cpu - row->cpu_before) * of_time, (double)calls * of_time,
            row->looks ? 100 * row->inside / row->looks : 0);
-    print_place(job, rank, width - 44);
-    printf("\n");
+    describe_rank(job, rank, now, sizeof now);
+    printf("%.*s\n", room > 0 ? room : 0, now);
 }
 
 static void print_picture(struct top *top, const struct job_snapshot *job, double seconds)

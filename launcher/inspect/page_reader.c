@@ -268,7 +268,9 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
                                     .pid = atomic_load(&page.pid),
                                     .state = state <= CONTROL_OUTSIDE ? (enum control_state)state
                                                                       : CONTROL_STARTED,
-                                    .since_ns = atomic_load(&page.since_ns) };
+                                    .since_ns = atomic_load(&page.since_ns),
+                                    .calls = atomic_load(&page.calls),
+                                    .bytes = atomic_load(&page.bytes_before) };
     if (rank->rank < 0 || rank->rank >= SNAPSHOT_RANKS)
         rank->rank = 0;
     rank->worker = rank->worker > 0 ? rank->worker : 0;
@@ -284,6 +286,8 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
             valid = copy_entry(fd, where, &page.groups[i]);
         if (valid < 0)
             valid = take_ring_again(fd, at, where, rank);
+        if (atomic_load(&page.groups[i].id)) /* else they are among bytes_before */
+            rank->bytes += page.groups[i].bytes;
         take_entry(rank, i, &page.groups[i], valid);
     }
     take_place(fd, at, rank);

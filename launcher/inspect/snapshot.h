@@ -71,6 +71,7 @@ struct rank_snapshot {
     struct group_snapshot group[CONTROL_GROUPS];
     struct call_snapshot ring[CONTROL_CALLS]; /* the last calls, the newest first */
     int ring_used;
+    uint64_t calls, bytes; /* so far: of all groups, messages too; count times the dtype's size */
     /* From /proc: */
     struct process_snapshot process; /* of pid, else of worker */
     struct process_snapshot wrapper; /* of worker, where pid is another process */

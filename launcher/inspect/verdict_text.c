@@ -414,3 +414,44 @@ void verdict_json(struct json_text *json, const struct verdict *verdict,
     }
     json_close(json, '}');
 }
+
+/* ---- What a rank does --------------------------------------------------------- */
+
+/* The first group in which it is in a call; NULL: it is in none. */
+static const struct group_snapshot *group_of_call(const struct rank_snapshot *rank)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (rank->group[i].id && rank->group[i].now.phase == CONTROL_IN)
+            return &rank->group[i];
+    return NULL;
+}
+
+int rank_is_in_call(const struct rank_snapshot *rank)
+{
+    return group_of_call(rank) || *rank->waiting_for;
+}
+
+void describe_rank(const struct job_snapshot *job, const struct rank_snapshot *rank, char *text,
+                   size_t size)
+{
+    const struct death_snapshot *death = snapshot_death_of(job, rank->rank);
+    const struct group_snapshot *group = group_of_call(rank);
+    char call[160];
+
+    *text = '\0';
+    if (death) {
+        describe_death(death, text, size);
+    } else if (rank->process.pid == 0 || !rank->process.state) {
+        snprintf(text, size, rank->process.pid ? "gone" : "not started yet");
+    } else if (group) {
+        describe_call(&group->now, group->now.root, call, sizeof call);
+        snprintf(text, size, "%s on group %s%s%s", call, group->name, *group->where ? " at " : "",
+                 group->where);
+    } else if (*rank->waiting_for) {
+        snprintf(text, size, "waits for %s", rank->waiting_for);
+    } else if (rank->state == CONTROL_INIT) {
+        snprintf(text, size, "ct_init_process_group()");
+    } else if (*rank->process.waits_in) {
+        snprintf(text, size, "(%s)", rank->process.waits_in);
+    }
+}

@@ -26,4 +26,13 @@ void describe_call(const struct call_snapshot *call, int peer, char *text, size_
 /* "exited with code 3", "died of SIGKILL", "was lost with its host" */
 void describe_death(const struct death_snapshot *death, char *text, size_t size);
 
+/* What the rank does now: "all_reduce #12 (4 f32, sum) on group world at train.c:88", "waits for
+ * key x of the store", "exited with code 3", "(futex)"; "": it computes. */
+#define RANK_TEXT 512
+void describe_rank(const struct job_snapshot *job, const struct rank_snapshot *rank, char *text,
+                   size_t size);
+
+/* It is in a call of a group, or in another wait that it noted. */
+int rank_is_in_call(const struct rank_snapshot *rank);
+
 #endif

@@ -13,12 +13,14 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/workers/signals.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
 
@@ -452,6 +454,21 @@ static void on_member(void *arg, int node, int there)
     events_node(&((struct job *)arg)->events, node, there);
 }
 
+static void on_look(void *arg, unsigned look)
+{
+    struct job *job = arg;
+    struct text rows = { 0 };
+
+    status_rows(&job->status, job->plan.restarts, &rows);
+    job->nodes->ops->rows(job->nodes, look, rows.data, rows.used);
+    free(rows.data);
+}
+
+static int on_rows(void *arg, int node, unsigned look, const char *rows, size_t bytes)
+{
+    return status_take(&((struct job *)arg)->status, node, look, rows, bytes);
+}
+
 const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .member = on_member,
                                              .stop = on_stop,
@@ -459,7 +476,9 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .died = on_died,
                                              .stop_asked = job_stop_asked,
                                              .puts = on_puts,
-                                             .fenced = on_fenced };
+                                             .fenced = on_fenced,
+                                             .look = on_look,
+                                             .rows = on_rows };
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 
@@ -525,6 +544,46 @@ static void found_slow(void *arg, const char *text)
     log_line(LOG_WARN, "%s", text);
 }
 
+/* ---- The status page ----------------------------------------------------------- */
+
+/* By which ctctl knows the job.  Workers of a job of one node see torchrun's choice instead, an id
+ * that is new each time, whatever the user gave. */
+const char *job_name(const struct job *job)
+{
+    const char *name = job->options->rdzv_id;
+
+    return *name && strcmp(name, "none") != 0 ? name : job->meet.run_id;
+}
+
+static int look_elsewhere(void *arg, unsigned look)
+{
+    struct job *job = arg;
+
+    return job->nodes ? job->nodes->ops->look(job->nodes, look) : 0;
+}
+
+static void tell_facts(void *arg, struct job_facts *facts, int *node, int *nodes)
+{
+    static const char *const states[JOB_STATES] = { [MEETING] = "waiting for nodes",
+                                                    [RUNNING] = "running",
+                                                    [STOPPING] = "stopping",
+                                                    [ENDED] = "between two starts" };
+    struct job *job = arg;
+
+    facts->job = job_name(job);
+    facts->program = job->options->program[0] ? job->options->program[0] : "";
+    facts->state =
+        job->state == DONE ? job->code == 0 ? "succeeded" : "failed" : states[job->state];
+    facts->world = job->plan.world;
+    facts->restarts = job->plan.restarts;
+    facts->started_s = job->started_s;
+    facts->said = &job->output.said;
+    *node = job->plan.node;
+    *nodes = job->plan.nodes;
+}
+
+static const struct status_hooks status_hooks = { look_elsewhere, tell_facts };
+
 static void grace_over(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -571,6 +630,13 @@ int job_listen(struct job *job)
         return 1;
     }
     health_open(&job->health, job->base);
+    job->started_s = (double)clock_ns(CLOCK_REALTIME) / 1e9;
+    if (job->options->status.is_on)
+        output_open_consoles(&job->output); /* what ctrun says is shown on the page, too */
+    if (status_open(&job->status, job->base, job->options, &job->control, job->meet.is_coordinator,
+                    &status_hooks, job)
+        != 0)
+        return 1;
     pmi_server_setup(&job->pmi, job->base, &pmi_hooks, job, job->options->stall);
     stall_setup(&job->stall, job->base, job->options->stall, &job->control, found_stall, job);
     slow_ranks_setup(&job->slow_ranks, job->base, job->options->stall, &job->control, found_slow,

@@ -22,6 +22,7 @@
 #include "launcher/pmi/pmi_server.h"
 #include "launcher/report/first_failure.h"
 #include "launcher/report/report.h"
+#include "launcher/status/status_server.h"
 #include "launcher/trace/trace_host.h"
 #include "launcher/workers/subreaper.h"
 #include "launcher/workers/worker.h"
@@ -67,7 +68,9 @@ struct job {
     struct uninterruptible_watch uninterruptible;
     struct stall stall;
     struct slow_ranks slow_ranks;
-    struct health health;
+    struct http_server health;
+    struct status_server status;
+    double started_s; /* since 1970 */
     struct output output;
     struct init_watch init_watch;
     struct pmi_server pmi;
@@ -93,6 +96,7 @@ struct job {
 
 /* job.c */
 void job_event(struct job *job, enum job_event event);
+const char *job_name(const struct job *job);                  /* for ctctl and the status page */
 void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
 extern const struct nodes_hooks job_nodes_hooks;
 /* 0, or ctrun's exit code and the error is logged. */

@@ -88,6 +88,7 @@ static void clear_workers(struct job *job)
     uninterruptible_watch_end(&job->uninterruptible);
     stall_end(&job->stall);
     slow_ranks_end(&job->slow_ranks);
+    status_end_round(&job->status);
     pmi_server_end(&job->pmi);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
@@ -155,15 +156,6 @@ static struct round round_of(struct job *job)
                                           job->trace.memory, -1 } };
 }
 
-/* By which ctctl knows the job.  Workers of a job of one node see torchrun's choice instead, an id
- * that is new each time, whatever the user gave. */
-static const char *name_for_ctctl(const struct job *job)
-{
-    const char *name = job->options->rdzv_id;
-
-    return *name && strcmp(name, "none") != 0 ? name : job->meet.run_id;
-}
-
 /* Thousands of starts take seconds: a signal that stops ctrun does not wait for the last. */
 static int is_told_to_stop(const struct job *job)
 {
@@ -213,7 +205,7 @@ static int start_workers(struct job *job)
     if (run_folder_next(&job->folder) != 0
         || output_round(&job->output, job->plan.base, job->plan.world, job->size) < 0)
         return 1;
-    control_host_open(&job->control, &job->plan, job->size, name_for_ctctl(job),
+    control_host_open(&job->control, &job->plan, job->size, job_name(job),
                       job->options->program[0]);
     round = round_of(job);
     if (open_pmi(job) != 0)
@@ -270,6 +262,7 @@ void job_start_round(struct job *job)
         return;
     }
     code = trace_host_round(&job->trace, &job->plan) < 0 ? 1 : start_workers(job);
+    status_begin_round(&job->status, job->workers, job->size);
     if (code == 0) {
         if (job->running == job->size)
             init_watch_start(&job->init_watch);

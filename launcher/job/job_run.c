@@ -185,7 +185,7 @@ static void tear_down(struct job *job)
         init_watch_stop(&job->init_watch);
         finish_output(job);
         uninterruptible_watch_close(&job->uninterruptible);
-        health_close(&job->health);
+        http_server_close(&job->health);
         event_base_free(job->base);
     }
     if (job->signal_fd >= 0)
@@ -203,7 +203,6 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .state = MEETING,
                        .signal_fd = -1,
                        .meet = { .listener = -1, .file_lock = -1 },
-                       .health.listener = -1,
                        .failures.epoll = -1,
                        .control = { .memory = -1, .event = -1 },
                        .trace = { .memory = -1, .file.fd = -1 },
@@ -217,6 +216,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
             store_server_run(job.meet.server, job.base);
     }
     pass_on(&job);
+    status_close(&job.status);
     tear_down(&job);
     return job.code;
 }

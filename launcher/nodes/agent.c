@@ -5,6 +5,7 @@
  * An agent that loses the coordinator stops its workers, since no other node would learn of their
  * failures any more.  In a fixed job it ends then.  In an elastic one it tries to join again for as
  * long as a node may be silent: it may have been cut off, or stopped, for a while. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static void on_message(void *arg, int type, const char *text)
     struct stop_request request;
     char why[NODE_TEXT];
     const char *words;
-    int code;
+    int code, look;
 
     a->last_message = clock_ms();
     if (type == NODE_REFUSED) {
@@ -161,6 +162,8 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0
                && !strcmp(request.generation, a->generation)) {
         a->nodes.hooks->stop_asked(a->nodes.job, request.for_good);
+    } else if (type == NODE_LOOK && node_number_read(text, 0, INT_MAX, &look) == 0) {
+        a->nodes.hooks->look(a->nodes.job, (unsigned)look);
     } else if (type == NODE_FENCE && a->running && !strcmp(text, a->generation)) {
         a->nodes.hooks->fenced(a->nodes.job);
     } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
@@ -327,8 +330,31 @@ static void agent_fence(struct nodes *nodes, const char *puts, size_t bytes)
 {
     struct agent *a = (struct agent *)nodes;
 
-    fence_pieces(a->generation, puts, bytes, send_puts, &a->link);
+    node_pieces(a->generation, puts, bytes, send_puts, &a->link);
     node_link_print(&a->link, NODE_FENCE, "%s", a->generation);
+}
+
+static void send_rows(void *arg, const char *data, size_t bytes)
+{
+    node_link_send(arg, NODE_ROWS, data, bytes);
+}
+
+static void agent_rows(struct nodes *nodes, unsigned look, const char *rows, size_t bytes)
+{
+    struct agent *a = (struct agent *)nodes;
+    char number[16];
+
+    snprintf(number, sizeof number, "%u", look);
+    node_pieces(number, rows, bytes, send_rows, &a->link);
+    node_link_print(&a->link, NODE_ROWS, "%s\n", number);
+}
+
+/* The coordinator alone asks. */
+static int agent_look(struct nodes *nodes, unsigned look)
+{
+    (void)nodes;
+    (void)look;
+    return 0;
 }
 
 static void agent_ended(struct nodes *nodes, const struct round_end *end)
@@ -373,6 +399,8 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .signalled = agent_signalled,
                                             .ask_stop = agent_ask_stop,
                                             .fence = agent_fence,
+                                            .look = agent_look,
+                                            .rows = agent_rows,
                                             .ended = agent_ended,
                                             .alive = agent_alive,
                                             .destroy = agent_destroy };

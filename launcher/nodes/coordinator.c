@@ -187,6 +187,23 @@ static void own_fence(struct nodes *nodes, const char *puts, size_t bytes)
     fence_own(of(nodes), puts, bytes);
 }
 
+static int own_look(struct nodes *nodes, unsigned look)
+{
+    struct coordinator *c = of(nodes);
+    char number[16];
+    int asked = 0;
+
+    if (c->phase == WAITING || c->phase == FINISHED) /* nodes of the last round may be gone */
+        return 0;
+    snprintf(number, sizeof number, "%u", look);
+    for (int i = 0; i < c->ranked_count; i++)
+        if (c->ranked[i]->agent) {
+            store_agent_send(c->ranked[i]->agent, NODE_LOOK, number, strlen(number));
+            asked++;
+        }
+    return asked;
+}
+
 static void own_ended(struct nodes *nodes, const struct round_end *end)
 {
     rounds_ended(of(nodes), own(nodes), end);
@@ -243,6 +260,20 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
     }
 }
 
+/* 0: it is no such message. */
+static int take_rows(struct coordinator *c, const struct member *from, const char *data,
+                     size_t bytes)
+{
+    unsigned look;
+    const char *const rows = node_rows_read(data, bytes, &look);
+
+    return rows
+           && (!from->in_round
+               || c->nodes.hooks->rows(c->nodes.job, from->number, look, rows,
+                                       bytes - (size_t)(rows - data))
+                      == 0);
+}
+
 /* A node whose message can't be read is lost: the round might wait for it for ever. */
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
@@ -257,7 +288,9 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         return;
     }
     from->last_message = clock_ms();
-    if (type == NODE_PUTS ? fence_puts(c, from, data, bytes) : take_message(c, from, type, text))
+    if (type == NODE_PUTS   ? fence_puts(c, from, data, bytes)
+        : type == NODE_ROWS ? take_rows(c, from, data, bytes)
+                            : take_message(c, from, type, text))
         return;
     log_line(LOG_ERROR, "%s: its words are not understood (\"%.60s\"); is it another version?",
              from->name, text);
@@ -401,6 +434,7 @@ static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
                                                   .signalled = own_signalled,
                                                   .ask_stop = own_ask_stop,
                                                   .fence = own_fence,
+                                                  .look = own_look,
                                                   .ended = own_ended,
                                                   .alive = own_alive,
                                                   .destroy = coordinator_destroy };

@@ -70,7 +70,7 @@ static void finish(struct coordinator *c)
 {
     const char *generation = c->meet->generation;
 
-    fence_pieces(generation, c->fence.data, c->fence.used, send_piece, c);
+    node_pieces(generation, c->fence.data, c->fence.used, send_piece, c);
     send_all(c, NODE_FENCE, generation, strlen(generation));
     c->nodes.hooks->puts(c->nodes.job, c->fence.data, c->fence.used);
     fence_begin(c);

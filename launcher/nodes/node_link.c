@@ -147,7 +147,7 @@ static void take_message(struct node_link *link, int type, const unsigned char *
 static void take_messages(struct node_link *link)
 {
     struct evbuffer *const in = link->in;
-    unsigned char message[4 + FENCE_PIECE + 1];
+    unsigned char message[4 + NODE_PIECE + 1];
     uint32_t size;
 
     while (link->fd >= 0 && link->in == in) {
@@ -157,7 +157,7 @@ static void take_messages(struct node_link *link)
         if (have < 5)
             return;
         memcpy(&size, message, 4);
-        most = message[4] == NODE_PUTS ? FENCE_PIECE + 1 : NODE_TEXT;
+        most = message[4] == NODE_PUTS ? NODE_PIECE + 1 : NODE_TEXT;
         if (size == 0 || size > most) {
             broken(link, 0, "it speaks another language: is it the same version of ctrun?");
             return;

@@ -3,6 +3,7 @@
 #include "launcher/nodes/node_messages.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,22 +173,37 @@ static size_t piece_of(const char *puts, size_t bytes, size_t most)
     return end ? (size_t)(end + 1 - puts) : bytes;
 }
 
-void fence_pieces(const char *generation, const char *puts, size_t bytes,
-                  void (*send)(void *arg, const char *data, size_t bytes), void *arg)
+void node_pieces(const char *head, const char *text, size_t bytes,
+                 void (*send)(void *arg, const char *data, size_t bytes), void *arg)
 {
-    char data[FENCE_PIECE];
-    const size_t head = (size_t)snprintf(data, sizeof data, "%s\n", generation);
+    char data[NODE_PIECE];
+    const size_t used = (size_t)snprintf(data, sizeof data, "%s\n", head);
 
     while (bytes > 0) {
-        const size_t piece = piece_of(puts, bytes, sizeof data - head);
+        const size_t piece = piece_of(text, bytes, sizeof data - used);
 
-        if (piece > sizeof data - head) /* no put is that long */
+        if (piece > sizeof data - used) /* no line is that long */
             return;
-        memcpy(data + head, puts, piece);
-        send(arg, data, head + piece);
-        puts += piece;
+        memcpy(data + used, text, piece);
+        send(arg, data, used + piece);
+        text += piece;
         bytes -= piece;
     }
+}
+
+const char *node_rows_read(const char *data, size_t bytes, unsigned *look)
+{
+    const char *const end = memchr(data, '\n', bytes < 16 ? bytes : 16);
+    char text[16];
+    int value;
+
+    if (!end)
+        return NULL;
+    snprintf(text, sizeof text, "%.*s", (int)(end - data), data);
+    if (node_number_read(text, 0, INT_MAX, &value) < 0)
+        return NULL;
+    *look = (unsigned)value;
+    return end + 1;
 }
 
 const char *fence_puts_read(const char *data, size_t bytes, const char *generation)

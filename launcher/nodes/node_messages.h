@@ -75,13 +75,17 @@ int stop_request_read(const char *text, struct stop_request *request);
 struct stop_request stop_request(const char *generation, int for_good);
 
 /* NODE_PUTS: the generation, a newline, then what ranks put by PMI: "key value" and a newline for
- * each.  One message has whole puts, of FENCE_PIECE bytes at most. */
-#define FENCE_PIECE 16384
+ * each.  One message has whole puts, of NODE_PIECE bytes at most. */
+#define NODE_PIECE 16384
 
-void fence_pieces(const char *generation, const char *puts, size_t bytes,
-                  void (*send)(void *arg, const char *data, size_t bytes), void *arg);
+/* Text of many lines as messages of whole lines behind one of their own, `head`. */
+void node_pieces(const char *head, const char *text, size_t bytes,
+                 void (*send)(void *arg, const char *data, size_t bytes), void *arg);
 /* The puts; NULL: they are of another generation. */
 const char *fence_puts_read(const char *data, size_t bytes, const char *generation);
+
+/* NODE_ROWS: the number of the look, a newline, then rows; none: that was the last piece. */
+const char *node_rows_read(const char *data, size_t bytes, unsigned *look); /* NULL: it is none */
 
 /* The workers of a host that does not answer any more.  host: "" if it is not known; code:
  * CONTROL_SILENT or CONTROL_CLOSED. */

@@ -42,6 +42,11 @@ struct nodes_hooks {
     /* What ranks put by PMI (pmi_space.h); then: all ranks of the round are in the barrier. */
     void (*puts)(void *job, const char *puts, size_t bytes);
     void (*fenced)(void *job);
+    /* Of an agent: the coordinator wants to know what the ranks do; rows() owes the answer. */
+    void (*look)(void *job, unsigned look);
+    /* Of the coordinator: a piece of that answer, of whole lines (launcher/status/rank_row.h); no
+     * bytes: it was the last one.  -1: it can't be read. */
+    int (*rows)(void *job, int node, unsigned look, const char *rows, size_t bytes);
 };
 
 /* Each kind of node starts with this. */
@@ -81,6 +86,11 @@ struct nodes_ops {
     void (*ask_stop)(struct nodes *nodes, int for_good);
     /* All ranks of this node are in PMI's barrier, and this is what they have put. */
     void (*fence)(struct nodes *nodes, const char *puts, size_t bytes);
+    /* Of the coordinator: asks the other nodes of the round what their ranks do.  Gives how many.
+     */
+    int (*look)(struct nodes *nodes, unsigned look);
+    /* Of an agent: the answer to that look. */
+    void (*rows)(struct nodes *nodes, unsigned look, const char *rows, size_t bytes);
     void (*ended)(struct nodes *nodes, const struct round_end *end); /* its last worker has */
     /* The event loop does not run for a while: the others get the heartbeat that is due. */
     void (*alive)(struct nodes *nodes);
@@ -113,12 +123,14 @@ enum {
     NODE_ASK_STOP, /* both ways: the ranks shall stop at the same step; struct stop_request */
     NODE_PUTS,     /* both ways: what ranks put by PMI, a piece of it; node_messages.h */
     NODE_FENCE,    /* both ways: "generation": its ranks are in PMI's barrier; it is over */
-    NODE_WAITING   /* coordinator: for what the job waits, as a line for the user */
+    NODE_WAITING,  /* coordinator: for what the job waits, as a line for the user */
+    NODE_LOOK,     /* coordinator: "number": what do the ranks do?  For the status page */
+    NODE_ROWS      /* agent: the answer, a piece of it; node_messages.h */
 };
 
 #define WORLD_MOST \
     (1 << 22) /* workers of a job: numbers that agents send are added up, and looped over */
-#define NODE_TEXT 1024 /* of one of them, but for NODE_PUTS */
+#define NODE_TEXT 1024 /* of one of them, but for NODE_PUTS and NODE_ROWS */
 
 /* Text that another ctrun sent, without control characters. */
 static inline void node_text(char *text, size_t size, const void *data, size_t bytes)

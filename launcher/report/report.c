@@ -355,20 +355,23 @@ static void sentence(const struct failed_round *round, const char *what_follows)
 
 static void add_last_words(struct text *out, struct worker *first_failed)
 {
-    const char *last = stream_last_lines(&first_failed->err, LAST_LINES);
+    const char *last;
+    size_t left = stream_last_lines(&first_failed->err, LAST_LINES, &last);
     char title[64];
 
-    if (!*last)
+    if (left == 0)
         return;
     snprintf(title, sizeof title, "ctrun: last words of rank %d:\n", first_failed->rank);
     text_add(out, title, strlen(title));
-    while (*last) {
-        const size_t length = strcspn(last, "\n");
+    while (left > 0) {
+        const char *const end = memchr(last, '\n', left);
+        const size_t length = end ? (size_t)(end - last) : left;
 
         text_add(out, "    | ", 6);
         report_add_plain(out, last, length < LONGEST_WORDS ? length : LONGEST_WORDS);
         text_add(out, "\n", 1);
-        last += length + (last[length] == '\n');
+        last += length + (end != NULL);
+        left -= length + (end != NULL);
     }
 }
 

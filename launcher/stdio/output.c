@@ -158,10 +158,14 @@ static void relieved(void *arg)
         }
 }
 
+#define SAID 4096
+
 static void say(struct output *output, const char *line, size_t size)
 {
     struct console *console = output->to[STDERR_FILENO];
 
+    if (output->options->status.is_on)
+        text_add_last(&output->said, line, size, SAID);
     line_dedup_flush(&output->dedup);
     console_flush(output->to[STDOUT_FILENO]);
     console_wipe(console);
@@ -374,4 +378,5 @@ void output_free(struct output *output)
     if (output->to[STDOUT_FILENO])
         console_close(output->to[STDOUT_FILENO]);
     free(output->line.data);
+    free(output->said.data);
 }

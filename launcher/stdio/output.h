@@ -39,6 +39,7 @@ struct output {
     int first_rank, world, size;        /* of this round */
     struct console consoles[2], *to[3]; /* opened when the first stream needs them */
     struct text line;                   /* the one that is being put together */
+    struct text said;                   /* with --status: the newest lines of ctrun itself */
     struct log_file filtered[3];
     struct line_dedup dedup;
     struct event dedup_timer;

@@ -34,6 +34,11 @@ static const char *tee_prefix(const struct options *options)
     return !strcmp(options->prefix, "none") ? "" : options->prefix;
 }
 
+static int is_kept(const struct options *options, int to)
+{
+    return to == STDERR_FILENO || options->status.is_on;
+}
+
 struct route route_of(const struct options *options, const struct origin *origin)
 {
     const int bit = origin->to == STDOUT_FILENO ? 1 : 2;
@@ -50,16 +55,16 @@ struct route route_of(const struct options *options, const struct origin *origin
         };
     if (tee || redirect)
         return (struct route){ .file = 1 };
-    if (!listed && origin->to == STDERR_FILENO) /* its last words may still be wanted */
+    if (!listed && is_kept(options, origin->to)) /* its last words may still be wanted */
         return (struct route){ .through = 1 };
     if (!listed)
         return (struct route){ .nowhere = 1 };
-    if (!strcmp(options->prefix, "none") || !*options->prefix)
-        return (struct route){ 0 };
-    if (strcmp(options->prefix, "auto") != 0)
+    if (*options->prefix && strcmp(options->prefix, "none") && strcmp(options->prefix, "auto"))
         return (struct route){ .through = 1, .shown = 1, .prefix = options->prefix };
-    if (origin->terminal && origin->world > 1)
+    if (!strcmp(options->prefix, "auto") && origin->terminal && origin->world > 1)
         return (struct route){ .through = 1, .shown = 1, .by_rank = 1 };
+    if (options->status.is_on)
+        return (struct route){ .through = 1, .shown = 1, .prefix = "" };
     return (struct route){ 0 };
 }
 
@@ -132,21 +137,6 @@ void stream_setup(struct stream *stream)
     *stream = (struct stream){ .given = -1, .fd = -1, .file.fd = -1 };
 }
 
-static void keep_last(struct stream *stream, const char *data, size_t size)
-{
-    struct text *last = &stream->last;
-
-    if (size > KEPT) {
-        data += size - KEPT;
-        size = KEPT;
-    }
-    text_add(last, data, size);
-    if (last->used > 2 * KEPT) {
-        memmove(last->data, last->data + last->used - KEPT, KEPT);
-        last->used = KEPT;
-    }
-}
-
 /* ---- What arrives --------------------------------------------------------- */
 
 static void take_line(void *arg, const char *text, size_t size)
@@ -167,8 +157,8 @@ static void feed(struct stream *stream, const char *data, size_t size)
 {
     const struct line_taker taker = { take_line, take_bar, stream };
 
-    if (stream->to == STDERR_FILENO)
-        keep_last(stream, data, size);
+    if (stream->is_kept)
+        text_add_last(&stream->last, data, size, KEPT);
     log_file_write(&stream->file, data, size);
     if (!stream->route.shown)
         return;
@@ -288,6 +278,7 @@ int worker_stream_open(struct stream *stream, struct output *output, int rank, i
     stream->local_rank = local_rank;
     stream->to = to;
     stream->route = route_of(output->options, &origin);
+    stream->is_kept = is_kept(output->options, to);
     if (stream->route.file && open_file(stream) != 0)
         return 1;
     if (stream->route.through)
@@ -335,28 +326,30 @@ static void read_last(struct stream *stream)
 {
     char data[KEPT];
 
-    if (stream->route.file && !stream->route.through)
-        keep_last(stream, data, log_file_tail(&stream->file, data, sizeof data));
+    if (!stream->route.file || stream->route.through)
+        return;
+    stream->last.used = 0;
+    text_add(&stream->last, data, log_file_tail(&stream->file, data, sizeof data));
 }
 
-const char *stream_last_lines(struct stream *stream, int most)
+size_t stream_last_lines(struct stream *stream, int most, const char **at)
 {
-    struct text *last = &stream->last;
-    const char *at;
+    const struct text *last = &stream->last;
+    const char *begin, *end;
 
+    read_last(stream);
+    *at = "";
     if (last->used == 0)
-        read_last(stream);
-    if (last->used == 0)
-        return "";
-    text_add(last, "", 1);
-    last->used--;
-    while (last->used > 0 && last->data[last->used - 1] == '\n')
-        last->data[--last->used] = '\0';
-    at = last->data + last->used;
-    for (int lines = 0; at > last->data; at--)
-        if (at[-1] == '\n' && ++lines == most)
+        return 0;
+    end = last->data + last->used;
+    while (end > last->data && end[-1] == '\n')
+        end--;
+    begin = end;
+    for (int lines = 0; begin > last->data; begin--)
+        if (begin[-1] == '\n' && ++lines == most)
             break;
-    return at;
+    *at = begin;
+    return (size_t)(end - begin);
 }
 
 void stream_free(struct stream *stream)

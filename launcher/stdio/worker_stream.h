@@ -64,7 +64,8 @@ struct stream {
     char *prefix;
     struct log_file file;
     struct lines lines;
-    struct text last; /* of stderr: the newest bytes, for the report */
+    int is_kept; /* the newest bytes are, for the report or the status page: */
+    struct text last;
     struct event event;
     struct stream *next, **link; /* in output->streams, while fd is open */
 };
@@ -80,9 +81,10 @@ void stream_given(struct stream *stream);
 /* Shows what is left; a process that still holds the other end is not waited for. */
 void worker_stream_close(struct stream *stream);
 
-/* The last lines a worker wrote to stderr, at most `most`; "" if they went past
- * us (the worker has inherited our stderr, as under torchrun). */
-const char *stream_last_lines(struct stream *stream, int most);
+/* The last lines that a worker wrote, at most `most`, without the last one's end: *at points into
+ * the stream, until it is fed again.  Gives their bytes; 0 also if they went past us (the worker
+ * has inherited our descriptor, as under torchrun). */
+size_t stream_last_lines(struct stream *stream, int most, const char **at);
 void stream_free(struct stream *stream);
 
 #endif

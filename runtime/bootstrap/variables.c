@@ -47,6 +47,8 @@ static const struct variable_row rows[] = {
     { "CT_STORE_SECRET_FILE", "the file that the secret is in (mode 600)" },
     { "CT_ENCRYPT", "1: all that leaves a host is encrypted with the job's secret (TLS 1.3); all "
                     "hosts the same" },
+    { "CT_STATUS_TOKEN",
+      "what --status asks of who is on another host, 16 characters at least; unset: a new one" },
     { "CT_DEADLINE", "when ct_should_stop() begins to return 1; ctrun sets it for its workers" },
     /* ctrun's options */
     { "CT_JOB", NULL },
@@ -56,6 +58,7 @@ static const struct variable_row rows[] = {
     { "CT_STALL", NULL },
     { "CT_FAILURE_REPORT", NULL },
     { "CT_QUIET", NULL },
+    { "CT_STATUS", NULL },
     { "CT_EVENTS", NULL },
     { "CT_TRACE_SIZE", NULL },
     { "CT_SHOW", NULL },

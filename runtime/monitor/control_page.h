@@ -26,7 +26,7 @@
 #include "runtime/util/error.h"
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
-#define CONTROL_VERSION 3
+#define CONTROL_VERSION 4
 #define CONTROL_NAME "ct-control" /* the name of the memfd, for ctctl */
 #define CONTROL_GROUPS 24         /* how many groups of a worker are recorded at a time */
 #define CONTROL_CALLS 128 /* a power of two: how many of the last calls of a worker are kept */
@@ -121,7 +121,9 @@ struct control_group {
     char name[28];
     /* while the line is free: the id of the group that had it last; 0: none did */
     _Atomic uint64_t was;
+    uint64_t bytes; /* of all its calls so far: count times the dtype's size */
 };
+_Static_assert(sizeof(struct control_group) == CACHE_PAIR, "what a call writes is one cache pair");
 
 struct control_rank {
     int32_t rank, local_rank;
@@ -134,6 +136,8 @@ struct control_rank {
     /* how often programs of this worker initialised; it is in the names of their store keys */
     _Atomic uint32_t inits;
     _Atomic uint64_t calls; /* how many calls were ever written to the ring */
+    /* of calls on groups that the worker has left; those of the others have theirs in their line */
+    _Atomic uint64_t bytes_before;
     /* What the worker waits for outside of groups, as text: "key grads/7 of the store"; "" when
      * it does not wait. */
     _Atomic uint32_t waiting_version;

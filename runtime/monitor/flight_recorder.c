@@ -19,6 +19,7 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
         line->size = size;
         line->now = (struct control_call){ 0 };
         line->caller = 0;
+        line->bytes = 0;
         atomic_store(&line->was, 0);
         atomic_store(&line->version, 0); /* odd if the last program died while it wrote */
         atomic_store(&line->begun, 0);
@@ -38,6 +39,7 @@ void record_close(struct record *record)
     if (line) {
         /* a reader can report that the rank left the group */
         atomic_store(&line->was, atomic_load(&line->id));
+        atomic_fetch_add(&record->own->bytes_before, line->bytes);
         atomic_store(&line->id, 0);
     }
     *record = (struct record){ .index = CONTROL_GROUPS };

@@ -24,6 +24,19 @@ void text_add(struct text *text, const char *data, size_t size)
     text->used += size;
 }
 
+void text_add_last(struct text *text, const char *data, size_t size, size_t most)
+{
+    if (size > most) {
+        data += size - most;
+        size = most;
+    }
+    text_add(text, data, size);
+    if (text->used > 2 * most) {
+        memmove(text->data, text->data + text->used - most, most);
+        text->used = most;
+    }
+}
+
 void text_print(struct text *text, const char *format, ...)
 {
     char words[2048];

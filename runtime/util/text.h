@@ -14,6 +14,9 @@ struct text {
 /* Out of memory: the bytes are dropped, the job goes on. */
 void text_add(struct text *text, const char *data, size_t size);
 
+/* The same, and of all bytes so far only the last ones are kept: `most`, or up to twice as many. */
+void text_add_last(struct text *text, const char *data, size_t size, size_t most);
+
 /* The same for words, cut at 2 KiB. */
 void text_print(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

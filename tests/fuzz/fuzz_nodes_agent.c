@@ -97,7 +97,7 @@ static void stop_asked(void *job, int for_good)
 static void puts_come(void *job, const char *puts, size_t bytes)
 {
     (void)puts;
-    holds(((struct scene *)job)->runs && bytes < FENCE_PIECE);
+    holds(((struct scene *)job)->runs && bytes < NODE_PIECE);
 }
 
 static void fenced(void *job)
@@ -105,8 +105,22 @@ static void fenced(void *job)
     holds(((struct scene *)job)->runs);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop,       is_over,   member,
-                                          died,         stop_asked, puts_come, fenced };
+static void look(void *job, unsigned number)
+{
+    struct scene *s = job;
+
+    s->nodes->ops->rows(s->nodes, number, "row\n", 4);
+}
+
+static const struct nodes_hooks hooks = { .round = round_begins,
+                                          .stop = stop,
+                                          .over = is_over,
+                                          .member = member,
+                                          .died = died,
+                                          .stop_asked = stop_asked,
+                                          .puts = puts_come,
+                                          .fenced = fenced,
+                                          .look = look };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 
@@ -216,7 +230,8 @@ static void listen_to_it(struct scene *s)
         holds(size >= 1 && size <= NODE_TEXT + 1);
         if (s->have < 4 + size)
             return;
-        holds(s->sent[4] == AGENT_OURS || (s->sent[4] >= NODE_JOIN && s->sent[4] <= NODE_FENCE));
+        holds(s->sent[4] == AGENT_OURS || s->sent[4] == NODE_ROWS
+              || (s->sent[4] >= NODE_JOIN && s->sent[4] <= NODE_FENCE));
         holds(s->sent[4] != NODE_REFUSED && s->sent[4] != NODE_ROUND && s->sent[4] != NODE_STOP
               && s->sent[4] != NODE_OVER);
         s->have -= 4 + size;

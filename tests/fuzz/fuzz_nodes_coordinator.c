@@ -52,7 +52,7 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
           || type == NODE_BEAT || type == NODE_DIED || type == NODE_ASK_STOP || type == NODE_PUTS
           || type == NODE_FENCE);
     if (type == NODE_PUTS) { /* as they came: only ranks read them */
-        holds(bytes <= FENCE_PIECE);
+        holds(bytes <= NODE_PIECE);
         return;
     }
     holds(bytes < NODE_TEXT);
@@ -162,8 +162,23 @@ static void fenced(void *job)
     holds(((struct scene *)job)->runs);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop,       is_over,   member,
-                                          died,         stop_asked, puts_come, fenced };
+static int rows_come(void *job, int node, unsigned look, const char *rows, size_t bytes)
+{
+    (void)look;
+    (void)rows;
+    holds(((struct scene *)job)->nodes && node >= 0 && node < NODES && bytes < NODE_PIECE + 16);
+    return 0;
+}
+
+static const struct nodes_hooks hooks = { .round = round_begins,
+                                          .stop = stop,
+                                          .over = is_over,
+                                          .member = member,
+                                          .died = died,
+                                          .stop_asked = stop_asked,
+                                          .puts = puts_come,
+                                          .fenced = fenced,
+                                          .rows = rows_come };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 

@@ -141,7 +141,7 @@ static void take_piece(void *arg, const char *data, size_t bytes)
 
     (void)arg;
     pieces++;
-    assert_true(bytes <= FENCE_PIECE);
+    assert_true(bytes <= NODE_PIECE);
     assert_non_null(puts);
     assert_null(fence_puts_read(data, bytes, "012"));
     assert_int_equal(pmi_space_merge(&other, puts, bytes - (size_t)(puts - data)), 0);
@@ -160,7 +160,7 @@ static void another_node_gets_all_that_was_put_in_pieces(void **state)
         answers(line, "cmd=put_result rc=0 msg=success\n");
     }
     pieces = 0;
-    fence_pieces("0123", job.space.fresh.data, job.space.fresh.used, take_piece, NULL);
+    node_pieces("0123", job.space.fresh.data, job.space.fresh.used, take_piece, NULL);
     assert_int_equal(pieces, 7); /* 16 puts fit into one */
     for (int i = 0; i < 100; i++) {
         const int size = snprintf(line, sizeof line, "k%d", i);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/status/node_rows.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/inspect/page_reader.h"
+#include "launcher/inspect/elf_module.h"
+#include "launcher/inspect/proc_info.h"
+#include "launcher/inspect/verdict_text.h"
+#include "launcher/status/rank_row.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+#define LOOK_MS 100
+#define WAITS_NS 5000000000u /* a rank that waits for so long is said to */
+#define LINES 5              /* of output */
+#define LINES_BYTES 800
+
+/* ---- The share of time in calls ------------------------------------------------------ */
+
+static int is_in_call(const struct control_rank *page)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (atomic_load_explicit(&page->groups[i].id, memory_order_relaxed) != 0
+            && __atomic_load_n(&page->groups[i].now.phase, __ATOMIC_RELAXED) == CONTROL_IN)
+            return 1;
+    return __atomic_load_n(&page->waiting_for[0], __ATOMIC_RELAXED) != '\0';
+}
+
+static void look(evutil_socket_t fd, short what, void *arg)
+{
+    struct node_rows *rows = arg;
+    const int64_t now = clock_ms(), passed = now - rows->looked_ms;
+
+    (void)fd;
+    (void)what;
+    rows->looked_ms = now;
+    for (int i = 0; i < rows->size; i++)
+        if (rows->workers[i].running && is_in_call(control_rank_at(rows->control->head, i)))
+            rows->in_calls_ms[i] += passed;
+}
+
+void node_rows_setup(struct node_rows *rows, struct event_base *base,
+                     const struct control_host *control)
+{
+    *rows = (struct node_rows){ .control = control };
+    event_assign(&rows->timer, base, -1, EV_PERSIST, look, rows);
+}
+
+int node_rows_begin(struct node_rows *rows, struct worker *workers, int size)
+{
+    node_rows_end(rows);
+    rows->workers = workers;
+    rows->size = size;
+    if (size == 0 || !rows->control->head)
+        return 0;
+    rows->in_calls_ms = calloc((size_t)size, sizeof *rows->in_calls_ms);
+    if (!rows->in_calls_ms)
+        return -1;
+    rows->looked_ms = clock_ms();
+    event_add(&rows->timer, &(struct timeval){ 0, LOOK_MS * 1000 });
+    return 0;
+}
+
+void node_rows_end(struct node_rows *rows)
+{
+    if (!rows->in_calls_ms)
+        return;
+    event_del(&rows->timer);
+    free(rows->in_calls_ms);
+    rows->in_calls_ms = NULL;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------- */
+
+/* What the verdicts say of each rank here. */
+static void take_verdicts(const struct verdict_list *list, enum rank_stage *stage)
+{
+    for (int i = 0; i < list->count; i++) {
+        const struct verdict *verdict = &list->verdict[i];
+
+        for (int set = 0; set < verdict->sets && verdict->kind != VERDICT_TOGETHER; set++) {
+            const struct rank_set *ranks = &verdict->set[set];
+
+            for (int m = 0; m < ranks->count; m++)
+                if (ranks->member[m].at >= 0)
+                    stage[ranks->member[m].at] = ranks->does.waits ? STAGE_WAITS : STAGE_BLOCKS;
+        }
+    }
+}
+
+static enum rank_stage stage_of(const struct worker *worker, const struct rank_snapshot *rank,
+                                enum rank_stage by_verdict)
+{
+    if (!worker->running && worker->pid > 0)
+        return !worker_failed(worker) ? STAGE_DONE : worker->asked ? STAGE_STOPPED : STAGE_FAILED;
+    if (by_verdict != STAGE_RUNS || !rank)
+        return by_verdict;
+    return rank->state == CONTROL_INIT ? STAGE_STARTS : STAGE_RUNS;
+}
+
+static char *last_lines(struct stream *stream)
+{
+    const char *at;
+    size_t size = stream_last_lines(stream, LINES, &at);
+    struct text lines = { 0 };
+
+    if (size > LINES_BYTES) {
+        at += size - LINES_BYTES;
+        size = LINES_BYTES;
+    }
+    while (size > 0) {
+        const char *const end = memchr(at, '\n', size);
+        const size_t length = end ? (size_t)(end - at) : size;
+
+        status_add_plain(&lines, at, length);
+        if (end)
+            text_add(&lines, &(char){ LINE_END }, 1);
+        at += length + (end != NULL);
+        size -= length + (end != NULL);
+    }
+    text_add(&lines, "", 1);
+    return lines.data;
+}
+
+/* rank: NULL, if there is no control page. */
+static void print_rank(const struct node_rows *rows, const struct job_snapshot *job,
+                       struct rank_snapshot *rank, int i, enum rank_stage by_verdict,
+                       struct text *to)
+{
+    struct worker *worker = &rows->workers[i];
+    char now[RANK_TEXT] = "";
+    char *const out = last_lines(&worker->out), *const err = last_lines(&worker->err);
+    struct text plain = { 0 };
+    struct process_snapshot process = rank ? rank->process : process_read(worker->pid);
+
+    if (rank)
+        describe_rank(job, rank, now, sizeof now);
+    status_add_plain(&plain, now, strlen(now));
+    text_add(&plain, "", 1);
+    if (plain.data && out && err)
+        status_print_rank(
+            to, &(struct rank_row){ .rank = worker->rank,
+                                    .local_rank = i,
+                                    .pid = process.pid > 0 ? process.pid : worker->pid,
+                                    .process = process.state > ' ' ? process.state : '-',
+                                    .stage = stage_of(worker, rank, by_verdict),
+                                    .calls = rank ? rank->calls : 0,
+                                    .bytes = rank ? rank->bytes : 0,
+                                    .in_calls_ms = rows->in_calls_ms ? rows->in_calls_ms[i] : 0,
+                                    .cpu_ms = (int64_t)(process.cpu_s * 1000),
+                                    .now = plain.data,
+                                    .out = out,
+                                    .err = err });
+    free(plain.data);
+    free(out);
+    free(err);
+}
+
+void node_rows_print(struct node_rows *rows, const char *host, int restarts, struct text *to)
+{
+    enum rank_stage *const stage = calloc((size_t)rows->size + 1, sizeof *stage);
+    struct job_snapshot job = { .rank = NULL };
+    struct verdict_list list = { .count = 0 };
+    const int has_page = rows->control->head && page_read(rows->control->memory, &job) == 0;
+    char text[VERDICT_TEXT];
+
+    status_print_node(to, host, (int)getpid(), restarts);
+    for (int i = 0; stage && i < rows->size; i++)
+        stage[i] = STAGE_RUNS;
+    if (has_page && stage && job.ranks == rows->size) {
+        process_read_all(&job);
+        module_places(&job);
+        verdict_list_make(&list, &job, WAITS_NS); /* out of memory: fewer verdicts */
+        take_verdicts(&list, stage);
+    }
+    for (int i = 0; i < list.count; i++) {
+        verdict_text(&list.verdict[i], &job, text, sizeof text);
+        status_print_stuck(to, text);
+    }
+    for (int i = 0; stage && i < rows->size; i++)
+        print_rank(rows, &job, i < job.ranks ? &job.rank[i] : NULL, i, stage[i], to);
+    verdict_list_free(&list);
+    snapshot_free(&job);
+    free(stage);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node_rows.h - this node's ranks as the status page shows them (rank_row.h).
+ *
+ * What a rank does at a moment comes from the control page and /proc, when it is asked for.  How
+ * much of its time it is in calls needs looks at the page several times a second, as long as a
+ * round runs.  No rank has to answer. */
+#ifndef LAUNCHER_STATUS_NODE_ROWS_H
+#define LAUNCHER_STATUS_NODE_ROWS_H
+
+#include <event2/event_struct.h>
+#include <stdint.h>
+
+#include "launcher/health/control_page_host.h"
+#include "launcher/workers/worker.h"
+
+struct node_rows {
+    struct event timer;
+    const struct control_host *control;
+    struct worker *workers; /* [size] */
+    int size;
+    int64_t looked_ms;    /* when the last look was */
+    int64_t *in_calls_ms; /* [size], of the round; NULL: looks are not taken */
+};
+
+void node_rows_setup(struct node_rows *rows, struct event_base *base,
+                     const struct control_host *control);
+/* A round begins: looks are taken from now on.  0; -1: out of memory, and there will be no share of
+ * time in calls. */
+int node_rows_begin(struct node_rows *rows, struct worker *workers, int size);
+void node_rows_end(struct node_rows *rows); /* twice is fine */
+
+/* Adds the rows.  host: this node's name. */
+void node_rows_print(struct node_rows *rows, const char *host, int restarts, struct text *to);
+
+#endif

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page.h - page.html as a text inside ctrun (embed.S). */
+#ifndef LAUNCHER_STATUS_PAGE_H
+#define LAUNCHER_STATUS_PAGE_H
+
+extern const char status_page[] __attribute__((visibility("hidden")));
+
+#endif

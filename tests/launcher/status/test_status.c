@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_status.c - the rows of the status page: to text and back, and the page's two forms. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/status/board.h"
+#include "launcher/status/rank_row.h"
+
+static const struct rank_row row = { .rank = 3,
+                                     .local_rank = 1,
+                                     .pid = 4310,
+                                     .process = 'S',
+                                     .stage = STAGE_WAITS,
+                                     .calls = 12,
+                                     .bytes = 4800,
+                                     .in_calls_ms = 1500,
+                                     .cpu_ms = 20,
+                                     .now = "barrier #2 on group \"w\\orld\"",
+                                     .out = "one\x1etwo",
+                                     .err = "" };
+
+static const struct job_facts facts = { .job = "j\"1",
+                                        .program = "./app",
+                                        .state = "running",
+                                        .version = "9.9",
+                                        .world = 2,
+                                        .restarts = 1,
+                                        .started_s = 1000.5,
+                                        .said = &(struct text){ .data = NULL } };
+
+static const char *ended(struct text *text)
+{
+    text_add(text, "", 1);
+    text->used--;
+    return text->data;
+}
+
+static void a_row_comes_back_as_it_was(void **state)
+{
+    struct text text = { 0 };
+    struct status_line line;
+
+    (void)state;
+    status_print_rank(&text, &row);
+    assert_int_equal(text.data[text.used - 1], '\n');
+    text.data[text.used - 1] = '\0';
+    assert_int_equal(status_line_read(text.data, &line), 0);
+    assert_int_equal(line.kind, LINE_RANK);
+    assert_int_equal(line.row.rank, 3);
+    assert_int_equal(line.row.pid, 4310);
+    assert_int_equal(line.row.process, 'S');
+    assert_int_equal(line.row.stage, STAGE_WAITS);
+    assert_int_equal(line.row.bytes, 4800);
+    assert_int_equal(line.row.in_calls_ms, 1500);
+    assert_string_equal(line.row.now, row.now);
+    assert_string_equal(line.row.out, row.out);
+    assert_string_equal(line.row.err, "");
+    free(text.data);
+}
+
+static void half_a_row_and_nonsense_are_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "rank",
+        "rank\t1\t0\t5\tS\t1\t1\t1\t1\t1\tnow\tout",            /* no stderr */
+        "rank\t1\t0\t5\tS\t1\t1\t1\t1\t1\tnow\tout\terr\tmore", /* a field too many */
+        "rank\t-1\t0\t5\tS\t1\t1\t1\t1\t1\tnow\tout\terr",
+        "rank\t1\t0\t5\tSS\t1\t1\t1\t1\t1\tnow\tout\terr",
+        "rank\t1\t0\t5\tS\t7\t1\t1\t1\t1\tnow\tout\terr", /* no such stage */
+        "rank\t1\t0\t5\tS\t1\t99999999999999999999\t1\t1\t1\tnow\tout\terr",
+        "rank\t1\t0\t5000000000\tS\t1\t1\t1\t1\t1\tnow\tout\terr",
+        "node\t1\t1",
+        "node\t1\tx\thost",
+        "stuck",
+        "other\ttext",
+    };
+    char copy[200];
+    struct status_line line;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(copy, sizeof copy, "%s", wrong[i]);
+        if (status_line_read(copy, &line) == 0)
+            fail_msg("taken: %s", wrong[i]);
+    }
+}
+
+static void what_a_terminal_obeys_is_left_out_of_output(void **state)
+{
+    static const struct {
+        const char *given, *plain;
+    } cases[] = {
+        { "\033[1;31mred\033[0m", "red" },
+        { "a\tb", "a b" },
+        { "\033]0;title\atext", "text" },
+        { "bell\a, back\b, \x7f", "bell, back, " },
+        { "\033[31", "" },
+        { "\033", "" },
+        { "\033(Bx", "Bx" },
+        { "\xc3\xa9", "\xc3\xa9" },
+        { "bad \xff", "bad \xef\xbf\xbd" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text text = { 0 };
+
+        status_add_plain(&text, cases[i].given, strlen(cases[i].given));
+        assert_string_equal(ended(&text), cases[i].plain);
+        free(text.data);
+    }
+}
+
+/* A board with one node that has answered, and one that has not. */
+static struct board a_board(void)
+{
+    struct board board = { .nodes = 0, .look = 7 };
+    struct text text = { 0 };
+
+    assert_int_equal(board_set_nodes(&board, 2), 0);
+    status_print_node(&text, "hosta", 99, 1);
+    status_print_stuck(&text, "rank 3 waits");
+    status_print_rank(&text, &row);
+    assert_int_equal(board_take(&board, 0, 7, 0, text.data, 10), 0); /* in two pieces */
+    assert_int_equal(board_answers(&board), 0);
+    assert_int_equal(board_take(&board, 0, 7, 0, text.data + 10, text.used - 10), 0);
+    assert_int_equal(board_take(&board, 0, 7, 1, "", 0), 0);
+    assert_int_equal(board_answers(&board), 1);
+    free(text.data);
+    return board;
+}
+
+static void the_page_shows_what_nodes_have_sent(void **state)
+{
+    struct board board = a_board();
+    struct text json = { 0 };
+    const char *nodes;
+
+    (void)state;
+    board_json(&board, &facts, &json);
+    ended(&json);
+    assert_true(!strncmp(json.data,
+                         "{\"job\":\"j\\\"1\",\"program\":\"./app\",\"state\":\"running\","
+                         "\"version\":\"9.9\",\"world\":2,\"restarts\":1,\"started\":1000.500,"
+                         "\"time\":",
+                         strlen("{\"job\":\"j\\\"1\",\"program\":\"./app\",\"state\":\"running\","
+                                "\"version\":\"9.9\",\"world\":2,\"restarts\":1,"
+                                "\"started\":1000.500,\"time\":")));
+    nodes = strstr(json.data, "\"host\"");
+    assert_non_null(nodes);
+    assert_string_equal(
+        nodes,
+        "\"host\":\"hosta\",\"pid\":99,\"restarts\":1,\"stuck\":[\"rank 3 waits\"],\"ranks\":[{"
+        "\"rank\":3,\"local_rank\":1,\"pid\":4310,\"state\":\"waiting\",\"process\":\"S\","
+        "\"calls\":12,\"bytes\":4800,\"in_calls_s\":1.500,\"cpu_s\":0.020,"
+        "\"now\":\"barrier #2 on group \\\"w\\\\orld\\\"\",\"stdout\":[\"one\",\"two\"],"
+        "\"stderr\":[]}]},"
+        "{\"node\":1,\"answered_s_ago\":null,\"stuck\":[],\"ranks\":[]}]}");
+    free(json.data);
+    board_free(&board);
+}
+
+static void prometheus_gets_each_metric_in_one_place(void **state)
+{
+    struct board board = a_board();
+    struct text text = { 0 };
+
+    (void)state;
+    board_metrics(&board, &facts, &text);
+    ended(&text);
+    assert_non_null(strstr(text.data, "\nctrun_job_info{job=\"j\\\"1\",program=\"./app\","
+                                      "version=\"9.9\"} 1\n"));
+    assert_non_null(strstr(text.data, "\nctrun_restarts_total 1\n"));
+    assert_non_null(strstr(text.data, "\nctrun_node_stuck{node=\"0\"} 1\n"
+                                      "ctrun_node_stuck{node=\"1\"} 0\n"));
+    assert_non_null(strstr(text.data, "\nctrun_rank_state{rank=\"3\",node=\"0\",host=\"hosta\","
+                                      "state=\"waiting\"} 1\n"));
+    assert_non_null(strstr(text.data, "# TYPE ctrun_rank_bytes_total counter\n"
+                                      "ctrun_rank_bytes_total{rank=\"3\",node=\"0\","
+                                      "host=\"hosta\"} 4800\n"));
+    assert_non_null(strstr(text.data, "\nctrun_rank_in_calls_seconds_total{rank=\"3\","
+                                      "node=\"0\",host=\"hosta\"} 1.5\n"));
+    free(text.data);
+    board_free(&board);
+}
+
+static void an_answer_that_cannot_be_read_leaves_the_last_one(void **state)
+{
+    struct board board = a_board();
+    const size_t before = board.node[0].shown.used;
+
+    (void)state;
+    board.look = 8;
+    assert_int_equal(board_take(&board, 0, 8, 0, "rank\tx\n", 7), 0);
+    assert_int_equal(board_take(&board, 0, 8, 1, "", 0), -1);
+    assert_int_equal(board_take(&board, 0, 8, 0, "stuck\ta", 7), 0); /* a line without its end */
+    assert_int_equal(board_take(&board, 0, 8, 1, "", 0), -1);
+    assert_int_equal(board_take(&board, 0, 8, 0, "stuck\0\n", 7), -1);
+    assert_int_equal(board.node[0].shown.used, before);
+    assert_int_equal(board_answers(&board), 0);
+    assert_int_equal(board_take(&board, 2, 8, 1, "", 0), 0); /* there is no such node any more */
+    assert_int_equal(board_set_nodes(&board, 1), 0);
+    assert_int_equal(board.nodes, 1);
+    board_free(&board);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_comes_back_as_it_was),
+        cmocka_unit_test(half_a_row_and_nonsense_are_refused),
+        cmocka_unit_test(what_a_terminal_obeys_is_left_out_of_output),
+        cmocka_unit_test(the_page_shows_what_nodes_have_sent),
+        cmocka_unit_test(prometheus_gets_each_metric_in_one_place),
+        cmocka_unit_test(an_answer_that_cannot_be_read_leaves_the_last_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
