@@ -41,7 +41,7 @@ def code_page(path):
 
 
 def stage(path):
-    """A page of the repository; what it links to and is no page becomes one."""
+    """A page of the repository, and those that it links to; a file that is none becomes one."""
     def follow(link):
         name = link[2]
         target = pathlib.Path(os.path.normpath(path.parent / name))
@@ -50,6 +50,7 @@ def stage(path):
         if not (source / target).is_file():
             sys.exit(f"{path}: {name} is no file")
         if target.suffix == ".md":
+            stage(target)
             return link[0]
         if target.suffix in (".svg", ".png"):
             copy(target)
@@ -57,7 +58,11 @@ def stage(path):
         code_page(target)
         return f"{link[1]}{name}.md{link[3]}"
 
-    text = LINK.sub(follow, (source / path).read_text())
+    if (pages / path).exists():
+        return str(path)
+    text = (source / path).read_text()
+    write(path, text)  # so that pages may name each other
+    text = LINK.sub(follow, text)
     # Python's Markdown takes one word behind the fence, and wants an empty line before a list.
     text = re.sub(r"^```(\w+) .*$", r"```\1", text, flags=re.M)
     return write(path, re.sub(r"(\n(?!- |  |\n)[^\n]+\n)(?=- )", r"\1\n", text))
@@ -141,7 +146,7 @@ def navigation():
 
     return [{"Start": stage(readme)},
             {"Guides": entries([guides, *(path for path in in_guides if path.parent == guides.parent)])},
-            {"For users": entries(path for path in rows["for users"] if path != guides)},
+            {"For users": entries(path for path in rows["for users"] if path.parent != guides.parent)},
             {"Manual": manual_pages()},
             {"How it works": entries(rows["for contributors"])},
             {"Figures": entries(tables) + [{f"Pictures: {path.name}": figures(path)}
@@ -181,8 +186,6 @@ def dead_links():
 
 shutil.rmtree(pages, ignore_errors=True)
 nav = navigation()
-for path in sorted((source / "docs/upstream").glob("*.md")):
-    stage(path.relative_to(source))
 shutil.copy(source / "packaging/site/site.css", pages)
 config = {"site_name": "ctrun", "docs_dir": str(pages), "site_dir": str(site), "use_directory_urls": False,
           "theme": {"name": "mkdocs", "highlightjs": False, "navigation_depth": 2}, "extra_css": ["site.css"],
