@@ -183,21 +183,32 @@ static int json_line(void *arg, const struct status_line *line)
     return 0;
 }
 
+/* Its sentences, and the last words of a rank that failed; not the rest of torchrun's report. */
+static int is_shown(const char *line)
+{
+    return !strncmp(line, "ctrun: ", 7) || !strncmp(line, "    | ", 6);
+}
+
 static void json_said(struct json_text *json, const struct text *said)
 {
-    const char *at;
-    struct text lines = { 0 };
+    struct text shown = { 0 };
+    size_t from = 0;
 
-    if (said->used > 0) {
-        at = said->data + said->used;
-        for (int count = 0; at > said->data; at--)
-            if (at[-1] == '\n' && ++count > SAID_LINES)
+    for (size_t i = 0, begin = 0; i < said->used; i++)
+        if (said->data[i] == '\n') {
+            if (i - begin > 7 && is_shown(said->data + begin))
+                text_add(&shown, said->data + begin, i + 1 - begin);
+            begin = i + 1;
+        }
+    if (shown.used > 0) {
+        from = shown.used;
+        for (int lines = 0; from > 0; from--)
+            if (shown.data[from - 1] == '\n' && ++lines > SAID_LINES)
                 break;
-        text_add(&lines, at, (size_t)(said->data + said->used - at));
     }
-    text_add(&lines, "", 1);
-    json_lines(json, "said", lines.data ? lines.data : "", '\n');
-    free(lines.data);
+    text_add(&shown, "", 1);
+    json_lines(json, "said", shown.data ? shown.data + from : "", '\n');
+    free(shown.data);
 }
 
 void board_json(const struct board *board, const struct job_facts *facts, struct text *to)

@@ -199,9 +199,26 @@ static void end_look(struct status_server *status)
         event_add(&status->turn, &(struct timeval){ 1, 0 });
 }
 
-static void begin_look(struct status_server *status)
+void status_rows(struct status_server *status, int restarts, struct text *rows)
+{
+    char host[64];
+
+    node_host_name(status->options, host, sizeof host);
+    node_rows_print(&status->rows, host, restarts, rows);
+}
+
+static void look_here(struct status_server *status, int node, int restarts)
 {
     struct text rows = { 0 };
+
+    status_rows(status, restarts, &rows);
+    board_take(&status->board, node, status->board.look, 0, rows.data, rows.used);
+    board_take(&status->board, node, status->board.look, 1, "", 0);
+    free(rows.data);
+}
+
+static void begin_look(struct status_server *status)
+{
     struct job_facts facts;
     int node, nodes;
 
@@ -213,11 +230,8 @@ static void begin_look(struct status_server *status)
     status->board.look = (status->board.look + 1) & 0x7fffffff; /* as a number of an int's size */
     status->awaited = status->hooks->look(status->arg, status->board.look);
     if (status->rows.size > 0) {
-        status_rows(status, facts.restarts, &rows);
-        board_take(&status->board, node, status->board.look, 0, rows.data, rows.used);
-        board_take(&status->board, node, status->board.look, 1, "", 0);
+        look_here(status, node, facts.restarts);
         status->awaited++;
-        free(rows.data);
     }
     event_add(&status->turn, &(struct timeval){ 1, 0 });
     if (board_answers(&status->board) >= status->awaited)
@@ -246,14 +260,6 @@ int status_take(struct status_server *status, int node, unsigned look, const cha
     if (status->is_looking && board_answers(&status->board) >= status->awaited)
         end_look(status);
     return 0;
-}
-
-void status_rows(struct status_server *status, int restarts, struct text *rows)
-{
-    char host[64];
-
-    node_host_name(status->options, host, sizeof host);
-    node_rows_print(&status->rows, host, restarts, rows);
 }
 
 /* ---- Requests ------------------------------------------------------------------------ */
@@ -461,6 +467,8 @@ static void say_goodbye(struct status_server *status)
     if (!status->clients)
         return;
     facts_of(status, &facts, &node, &nodes);
+    if (status->rows.size > 0)
+        look_here(status, node, facts.restarts);
     board_json(&status->board, &facts, &json);
     for (struct status_client *client = status->clients, *next; client; client = next) {
         next = client->next;

@@ -158,7 +158,7 @@ static void relieved(void *arg)
         }
 }
 
-#define SAID 4096
+#define SAID 16384 /* bytes: a failure is reported in many lines */
 
 static void say(struct output *output, const char *line, size_t size)
 {

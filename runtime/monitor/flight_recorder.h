@@ -9,8 +9,8 @@
 #define RUNTIME_MONITOR_FLIGHT_RECORDER_H
 
 #include "runtime/monitor/control_page.h"
-#include "include/ct.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 
 /* What a group keeps about its line. */
@@ -78,7 +78,7 @@ static inline void record_begin(struct record *record, const struct signature *s
     if (!line)
         return;
     version = control_write(&line->version);
-    line->bytes += call.count * ct_dtype_size((ct_dtype)call.dtype);
+    line->bytes += call.count * dtype_sizes[call.dtype];
     if (call.seq || !record_in_collective(line)) {
         line->now = call;
         line->tag = tag;

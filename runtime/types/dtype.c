@@ -19,6 +19,9 @@ static const struct dtype {
     ct_dtype accumulator;
 } dtypes[DTYPE_COUNT] = { DTYPES(DTYPE) };
 
+#define SIZE(NAME, name, FAMILY, T, COMPUTED, WIDE) [CT_##NAME] = sizeof(T),
+const unsigned char dtype_sizes[256] = { DTYPES(SIZE) };
+
 #define OP(NAME, name) [CT_##NAME] = #name,
 static const char *const ops[OP_COUNT] = { OPS(OP) };
 

@@ -5,7 +5,7 @@
         wait=EXPRESSION         until the JavaScript expression is true, at most 30 s
         say=EXPRESSION          prints its value
         do=STATEMENTS           runs them
-        shot=FILE.png           a picture of the whole page
+        shot=FILE.png           a picture of the page, of 2400 pixels at most
         size=WIDTHxHEIGHT  dark  light
 """
 import base64, json, os, shutil, socket, struct, subprocess, sys, tempfile, time, urllib.request
@@ -80,7 +80,7 @@ class Browser:
             time.sleep(0.1)
 
     def shot(self, file):
-        height = self.value("document.documentElement.scrollHeight")
+        height = min(2400, self.value("document.documentElement.scrollHeight"))
         picture = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
                             clip={"x": 0, "y": 0, "width": self.value("innerWidth"), "height": height, "scale": 1})
         with open(file, "wb") as out:

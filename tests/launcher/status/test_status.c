@@ -31,6 +31,8 @@ static const struct job_facts facts = { .job = "j\"1",
                                         .started_s = 1000.5,
                                         .said = &(struct text){ .data = NULL } };
 
+#define REPORT "====\n./app FAILED\n====\n"
+
 static const char *ended(struct text *text)
 {
     text_add(text, "", 1);
@@ -113,6 +115,27 @@ static void what_a_terminal_obeys_is_left_out_of_output(void **state)
         assert_string_equal(ended(&text), cases[i].plain);
         free(text.data);
     }
+}
+
+static void ctruns_sentences_are_shown_without_the_report(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct job_facts talks = facts;
+    struct text said = { 0 }, json = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 30; i++)
+        text_print(&said, "ctrun: line %d\n" REPORT, i);
+    text_print(&said, "    | oh\n");
+    talks.said = &said;
+    board_json(&board, &talks, &json);
+    ended(&json);
+    assert_null(strstr(json.data, "FAILED"));
+    assert_null(strstr(json.data, "\"ctrun: line 10\""));
+    assert_non_null(strstr(json.data, "\"said\":[\"ctrun: line 11\",\"ctrun: line 12\","));
+    assert_non_null(strstr(json.data, "\"ctrun: line 29\",\"    | oh\"],\"nodes\":[]}"));
+    free(said.data);
+    free(json.data);
 }
 
 /* A board with one node that has answered, and one that has not. */
@@ -214,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_row_comes_back_as_it_was),
         cmocka_unit_test(half_a_row_and_nonsense_are_refused),
         cmocka_unit_test(what_a_terminal_obeys_is_left_out_of_output),
+        cmocka_unit_test(ctruns_sentences_are_shown_without_the_report),
         cmocka_unit_test(the_page_shows_what_nodes_have_sent),
         cmocka_unit_test(prometheus_gets_each_metric_in_one_place),
         cmocka_unit_test(an_answer_that_cannot_be_read_leaves_the_last_one),
