@@ -149,7 +149,7 @@ def navigation():
             {"For users": entries(path for path in rows["for users"] if path.parent != guides.parent)},
             {"Manual": manual_pages()},
             {"How it works": entries(rows["for contributors"])},
-            {"Figures": entries(tables) + [{f"Pictures: {path.name}": figures(path)}
+            {"Figures": entries(tables) + [{path.name.replace("-", " ").capitalize(): figures(path)}
                                            for path in pictures if (source / path).is_dir()]}]
 
 

@@ -10,7 +10,7 @@ const char *dtype_name(ct_dtype dtype); /* "f32"; "?" for a value that is none *
 /* Bytes of an element, as ct_dtype_size(), for the record of each call: of any byte, 0 if it is no
  * dtype. */
 extern const unsigned char dtype_sizes[256];
-const char *op_name(ct_op op);          /* "sum" */
+const char *op_name(ct_op op); /* "sum" */
 
 /* All are 0 for a value that is no dtype. */
 int dtype_is_integer(ct_dtype dtype); /* bool is not one */
