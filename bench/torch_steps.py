@@ -16,6 +16,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from ctrun import torch_backend
+from progress import Progress
 
 torch.set_num_threads(1)
 options = dict(word[2:].split("=", 1) for word in sys.argv[1:])
@@ -166,8 +167,12 @@ if rank == 0:
     print(
         f"{size} ranks, torch {torch.__version__}, {device}: us, medians of {rounds} rounds\n{'':34}{columns}"
     )
+progress = Progress("torch_steps", len(ROWS))
 for title, (make, count) in ROWS.items():
+    if rank == 0:
+        progress.case(title)
     got = row(make, count)
+    progress.wipe()
     if rank == 0:
         columns = "".join(f"{got[name]:12.1f}" for name in names)
         print(f"{title:34}{columns}{got[names[-1]] / got[names[0]]:9.2f}", flush=True)

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "bench/combine_bench/by_hand.h"
+#include "bench/progress.h"
 #include "runtime/reduction/combine.h"
 #include "runtime/types/dtype.h"
 
@@ -33,6 +34,7 @@ struct bench {
     int rounds, csv;
     size_t most;
     char *source[MOST_BUFFERS], *destination[MOST_BUFFERS];
+    struct progress progress;
 };
 
 static double now_ns(void)
@@ -87,7 +89,7 @@ static double median(double *values, int n)
 }
 
 /* A batch lasts some 20 us at least, or one call. */
-static void measure(const struct bench *bench, const struct row *row, size_t bytes, int hand)
+static void measure(struct bench *bench, const struct row *row, size_t bytes, int hand)
 {
     static double speed[CONTENDERS][MOST_ROUNDS], ratio[CONTENDERS][MOST_ROUNDS];
     const enum contender beside = hand ? BY_HAND : MEMCPY;
@@ -109,6 +111,7 @@ static void measure(const struct bench *bench, const struct row *row, size_t byt
     for (int c = 0; c < CONTENDERS; c++)
         for (int r = 0; r < rounds; r++)
             ratio[c][r] = speed[c][r] / speed[beside][r];
+    progress_wipe(&bench->progress);
     printf(bench->csv ? "%s,%s,%d,%d,%zu" : "| %s %s %d to %d | %zu ", dtype_name(row->dtype),
            op_name(row->op), row->sources, row->destinations, bytes);
     for (int c = 0; c < CONTENDERS; c++)
@@ -121,13 +124,16 @@ static void measure(const struct bench *bench, const struct row *row, size_t byt
     fflush(stdout);
 }
 
-static void measure_row(const struct bench *bench, const struct row *row)
+static void measure_row(struct bench *bench, const struct row *row)
 {
     const int hand =
         row->dtype == CT_F32 && row->op == CT_SUM && row->sources == 2 && row->destinations == 1;
 
-    for (size_t bytes = LEAST; bytes <= bench->most; bytes *= 4)
+    for (size_t bytes = LEAST; bytes <= bench->most; bytes *= 4) {
+        progress_case(&bench->progress, "%s %s, %zu bytes", dtype_name(row->dtype),
+                      op_name(row->op), bytes);
         measure(bench, row, bytes, hand);
+    }
 }
 
 /* ---- The command line -------------------------------------------------------------- */
@@ -174,7 +180,7 @@ int main(int argc, char **argv)
     };
     struct bench bench = { .rounds = 60, .most = 64 << 20 };
     const char *const *texts = usual;
-    int count = sizeof usual / sizeof *usual, sources = 2, destinations = 1, at = 1;
+    int count = sizeof usual / sizeof *usual, sources = 2, destinations = 1, at = 1, cases = 0;
     struct row row;
 
     for (; at < argc && argv[at][0] == '-'; at++)
@@ -208,6 +214,9 @@ int main(int argc, char **argv)
         printf("| fold | bytes | %s | %s | %s | %s | %s | ratio | streaming ratio |\n"
                "|---|---|---|---|---|---|---|---|---|\n",
                names[0], names[1], names[2], names[3], names[4]);
+    for (size_t bytes = LEAST; bytes <= bench.most; bytes *= 4)
+        cases += count;
+    progress_begin(&bench.progress, "combine_bench", cases);
     for (int i = 0; i < count; i++)
         if (read_row(texts[i], &row))
             measure_row(&bench, &row);

@@ -6,6 +6,7 @@
 #include "bench/ct_bench/options.h"
 #include "bench/ct_bench/report.h"
 #include "bench/ct_bench/trial.h"
+#include "bench/progress.h"
 
 struct bench {
     struct options options;
@@ -15,7 +16,8 @@ struct bench {
     struct limits limits;
     double wire; /* bytes in a us; with --model */
     struct report report;
-    int64_t wrong; /* elements, of all rows */
+    int64_t wrong;            /* elements, of all rows */
+    struct progress progress; /* of rank 0 */
 };
 
 /* Says the sentence with this rank's name; 1. */

@@ -38,6 +38,7 @@ static void report_trial(struct bench *b, const struct trial *trial, const struc
                              .samples = times->samples,
                              .calls = times->calls };
 
+    progress_wipe(&b->progress);
     report_row(&b->report, &row);
 }
 
@@ -78,9 +79,18 @@ struct shape bench_shape(const struct bench *b, ct_group *group, size_t count)
                            .root = b->options.root };
 }
 
-static ct_status run_places(struct bench *b, const struct operation *operation, size_t count)
+/* What has one form only is measured in that one, whatever was asked for. */
+static int has_place(const struct bench *b, const struct operation *operation, int in_place)
 {
     const int one_buffer = operation->in_place == ALWAYS, never = operation->in_place == NEVER;
+
+    if (one_buffer || never)
+        return in_place == one_buffer;
+    return in_place ? b->options.in_place : b->options.out_of_place;
+}
+
+static ct_status run_places(struct bench *b, const struct operation *operation, size_t count)
+{
     ct_status status = CT_OK;
 
     for (int in_place = 0; in_place <= 1 && status == CT_OK; in_place++) {
@@ -89,11 +99,11 @@ static ct_status run_places(struct bench *b, const struct operation *operation, 
                                .in_place = in_place,
                                .room = &b->room };
 
-        /* What has one form only is measured in that one, whatever was asked for. */
-        if (in_place ? never : one_buffer)
+        if (!has_place(b, operation, in_place))
             continue;
-        if (!one_buffer && !never && !(in_place ? b->options.in_place : b->options.out_of_place))
-            continue;
+        if (b->rank == 0)
+            progress_case(&b->progress, "%s, %zu x %s", operation->name, count,
+                          name_of_dtype(b->options.dtype));
         status = run_trial(b, &trial);
     }
     return status;
@@ -108,25 +118,42 @@ size_t bench_count(const struct bench *b, const struct operation *operation, siz
     return operation->receives == NOBODY ? 0 : count > 0 ? count : 1;
 }
 
+/* Is there a row for size i?  Several small sizes may be one count; a barrier has no size. */
+static int is_new_count(const struct bench *b, const struct operation *operation, int i)
+{
+    const size_t *bytes = b->options.sizes.bytes;
+
+    return i == 0 || bench_count(b, operation, bytes[i]) != bench_count(b, operation, bytes[i - 1]);
+}
+
 static ct_status run_sizes(struct bench *b, const struct operation *operation)
 {
-    size_t last = SIZE_MAX;
     ct_status status = CT_OK;
 
-    for (int i = 0; i < b->options.sizes.count && status == CT_OK; i++) {
-        const size_t count = bench_count(b, operation, b->options.sizes.bytes[i]);
-
-        if (count != last) /* several small sizes may be one count; a barrier has no size */
-            status = run_places(b, operation, count);
-        last = count;
-    }
+    for (int i = 0; i < b->options.sizes.count && status == CT_OK; i++)
+        if (is_new_count(b, operation, i))
+            status = run_places(b, operation, bench_count(b, operation, b->options.sizes.bytes[i]));
     return status;
+}
+
+static int count_rows(const struct bench *b)
+{
+    int rows = 0;
+
+    for (int i = 0; i < operation_count; i++)
+        for (int size = 0; size < b->options.sizes.count; size++)
+            if (options_want(&b->options, operations[i].name)
+                && b->ranks >= operations[i].least_ranks && is_new_count(b, &operations[i], size))
+                rows += has_place(b, &operations[i], 0) + has_place(b, &operations[i], 1);
+    return rows;
 }
 
 int bench_sweep(struct bench *b)
 {
-    if (b->rank == 0)
+    if (b->rank == 0) {
+        progress_begin(&b->progress, "ct_bench", count_rows(b));
         report_columns(&b->report);
+    }
     for (int i = 0; i < operation_count; i++) {
         const struct operation *operation = &operations[i];
 
@@ -137,8 +164,10 @@ int bench_sweep(struct bench *b)
                 printf("# %s takes %d ranks\n", operation->name, operation->least_ranks);
             continue;
         }
-        if (run_sizes(b, operation) != CT_OK)
+        if (run_sizes(b, operation) != CT_OK) {
+            progress_wipe(&b->progress);
             return bench_fails(b, ct_last_error());
+        }
     }
     return 0;
 }

@@ -51,16 +51,20 @@ static ct_status contest_open(struct contest *c)
 
 static ct_status measure_one(struct contest *c, int i, size_t count)
 {
+    struct bench *b = c->b;
     struct trial trial = { .operation = c->operation,
-                           .shape = bench_shape(c->b, c->groups[i], count),
+                           .shape = bench_shape(b, c->groups[i], count),
                            .in_place = c->operation->in_place == ALWAYS,
-                           .room = &c->b->room };
+                           .room = &b->room };
     struct times times;
     ct_status status;
 
+    if (b->rank == 0)
+        progress_case(&b->progress, "%s, %zu x %s, %s", c->operation->name, count,
+                      name_of_dtype(b->options.dtype), c->names[i]);
     trial_place(&trial);
     trial_fill(&trial);
-    status = measure(&trial, &c->b->options.effort, c->b->scratch, &times);
+    status = measure(&trial, &b->options.effort, b->scratch, &times);
     if (status != CT_OK)
         return status;
     if (strcmp(ct_last_algorithm(c->groups[i]), c->names[i]))
@@ -80,6 +84,8 @@ static ct_status measure_all(struct contest *c, size_t count)
         for (int i = 0; i < c->count && status == CT_OK; i++)
             if (turn == 0 || c->us[i] > 0)
                 status = measure_one(c, i, count);
+            else
+                c->b->progress.of--;
     return status;
 }
 
@@ -96,6 +102,7 @@ static int fastest(const struct contest *c, int before)
 
 static void say(const struct contest *c, size_t bytes, int best)
 {
+    progress_wipe(&c->b->progress);
     printf("# %s, %zu bytes per rank:", c->operation->name, bytes);
     for (int i = 0; i < c->count; i++)
         if (c->us[i] > 0)
@@ -116,8 +123,10 @@ static ct_status run_contest(struct contest *c, char *override, size_t size)
         const size_t bytes = count * ct_dtype_size(b->options.dtype);
         int best;
 
-        if (bytes <= upto)
+        if (bytes <= upto) {
+            c->b->progress.of -= TURNS * c->count;
             continue;
+        }
         status = measure_all(c, count);
         if (status != CT_OK)
             break;
@@ -155,6 +164,16 @@ static int wants(const struct bench *b, const struct operation *operation)
            && ct_algorithm(operation->name, 1);
 }
 
+static int count_trials(const struct bench *b)
+{
+    int trials = 0;
+
+    for (int i = 0; i < operation_count; i++)
+        for (int k = 0; wants(b, &operations[i]) && ct_algorithm(operations[i].name, k); k++)
+            trials += TURNS * b->options.sizes.count;
+    return trials;
+}
+
 int bench_tune(struct bench *b)
 {
     FILE *file = b->rank == 0 ? fopen(b->options.tune, "we") : NULL;
@@ -169,9 +188,12 @@ int bench_tune(struct bench *b)
         failed = bench_fails(b, ct_last_error());
     if (!failed && file)
         fprintf(file, "# by ct_bench --tune, %d ranks; for CT_TUNING\n", b->ranks);
+    if (b->rank == 0)
+        progress_begin(&b->progress, "ct_bench --tune", count_trials(b));
     for (int i = 0; i < operation_count && !failed; i++)
         if (wants(b, &operations[i]) && tune_operation(b, &operations[i], file) != CT_OK)
             failed = bench_fails(b, ct_last_error());
+    progress_wipe(&b->progress);
     if (file && fclose(file) != 0 && !failed)
         failed = bench_fails(b, sentence);
     return failed;

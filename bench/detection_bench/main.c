@@ -16,6 +16,7 @@
  * spin then, some have slept long.  A launcher that polls every 100 ms shall not always be met at
  * the same moment: for launchers it is 50 to 150 ms. */
 #include "bench/detection_bench/systems.h"
+#include "bench/progress.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -239,6 +240,7 @@ struct bench {
     const char *path;
     char **places; /* NULL: all */
     int place_count;
+    struct progress progress;
 };
 
 static int usage(void)
@@ -283,8 +285,11 @@ static void run_row(struct bench *bench, const struct row *row)
 {
     int failures[16] = { 0 };
 
-    fprintf(stderr, "%s %s ...\n", row->kind->place, row->layout->name);
-    for (int run = 0; run < bench->limits.runs; run++)
+    if (bench->progress.room == 0)
+        fprintf(stderr, "%s %s ...\n", row->kind->place, row->layout->name);
+    for (int run = 0; run < bench->limits.runs; run++) {
+        progress_case(&bench->progress, "%s %s, run %d of %d", row->kind->place, row->layout->name,
+                      run + 1, bench->limits.runs);
         for (int i = 0; i < system_count; i++) {
             const int at = (run + i) % system_count;
             const int64_t began = stamp();
@@ -294,14 +299,36 @@ static void run_row(struct bench *bench, const struct row *row)
             if (!takes_part(system, row) || run % system->share || failures[at] >= MOST_FAILURES)
                 continue;
             never = death_run(system, row, run, bench->page, bench->path, bench->limits.limit_ms);
-            if (never < 0 && ++failures[at] == MOST_FAILURES)
+            if (never < 0 && ++failures[at] == MOST_FAILURES) {
+                progress_wipe(&bench->progress);
                 fprintf(stderr, "%s: %d runs did not come to be, no more of them\n", system->name,
                         MOST_FAILURES);
+            }
             if (never > 0)
                 failures[at] = MOST_FAILURES;
             system->spent_ns += stamp() - began;
             fflush(stdout);
         }
+    }
+}
+
+/* Calls `run` for all rows that are wanted, unless it is NULL.  Returns how many there are. */
+static int all_rows(struct bench *bench, int nodes,
+                    void (*run)(struct bench *bench, const struct row *row))
+{
+    int rows = 0;
+
+    for (int kind = 0; kind < row_kind_count; kind++) {
+        struct row row;
+
+        for (int position = 0; row_next(&row_kinds[kind], &position, &row);)
+            if (wanted(bench, row.kind->place) && (row.layout->nodes == 1 || nodes > 1)) {
+                rows++;
+                if (run)
+                    run(bench, &row);
+            }
+    }
+    return rows;
 }
 
 /* SYSTEM=COMMAND or SYSTEM@2=COMMAND; 0 if it is something else. */
@@ -345,13 +372,9 @@ int main(int argc, char **argv)
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         die("prctl");
     share_page(&bench);
-    for (int kind = 0; kind < row_kind_count; kind++) {
-        struct row row;
-
-        for (int position = 0; row_next(&row_kinds[kind], &position, &row);)
-            if (wanted(&bench, row.kind->place) && (row.layout->nodes == 1 || nodes > 1))
-                run_row(&bench, &row);
-    }
+    progress_begin(&bench.progress, "detection", all_rows(&bench, nodes, NULL) * bench.limits.runs);
+    all_rows(&bench, nodes, run_row);
+    progress_wipe(&bench.progress);
     servers_stop();
     for (int s = 0; s < system_count; s++)
         fprintf(stderr, "%s %.0f s%s", systems[s].name, (double)systems[s].spent_ns / 1e9,

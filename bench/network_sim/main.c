@@ -17,6 +17,7 @@
 #include "bench/network_sim/results.h"
 #include "bench/network_sim/scheduler.h"
 #include "bench/network_sim/self_test.h"
+#include "bench/progress.h"
 #include "collectives/hosts/pipeline_segment.h"
 
 /* ---- What takes too long ----------------------------------------------------------- */
@@ -94,13 +95,20 @@ static int run_job(const struct options *o, const struct job *job, struct result
 }
 
 /* A table. */
-static int run_hosts(const struct options *o, struct job job, struct results *results)
+static int run_hosts(const struct options *o, struct job job, struct results *results,
+                     struct progress *progress)
 {
     for (int i = 0; i < o->hosts.count; i++) {
         struct result *r = results_add(results);
 
+        int failed;
+
         job.hosts = o->hosts.values[i];
-        if (!r || run_job(o, &job, r) < 0)
+        progress_case(progress, "%s, %zu bytes, %dx%d", operation_name(job.operation), job.bytes,
+                      job.hosts, job.each);
+        failed = !r || run_job(o, &job, r) < 0;
+        progress_wipe(progress);
+        if (failed)
             return -1;
         if (i == 0)
             table_heading(stdout, r);
@@ -109,17 +117,23 @@ static int run_hosts(const struct options *o, struct job job, struct results *re
     return 0;
 }
 
-static int run_all(const struct options *o, struct results *results)
+static int sizes_of(const struct options *o, int op)
+{
+    return o->operation[op] == OPERATION_BARRIER ? 1 : o->sizes.count;
+}
+
+static int run_all(const struct options *o, struct results *results, struct progress *progress)
 {
     for (int op = 0; op < o->operations; op++)
+        progress->of += sizes_of(o, op) * o->ranks.count * o->hosts.count;
+    for (int op = 0; op < o->operations; op++)
         for (int ranks = 0; ranks < o->ranks.count; ranks++)
-            for (int size = 0; size < (o->operation[op] == OPERATION_BARRIER ? 1 : o->sizes.count);
-                 size++) {
+            for (int size = 0; size < sizes_of(o, op); size++) {
                 const struct job job = { .operation = o->operation[op],
                                          .bytes = (size_t)o->sizes.values[size],
                                          .each = (int)o->ranks.values[ranks] };
 
-                if (run_hosts(o, job, results) < 0)
+                if (run_hosts(o, job, results, progress) < 0)
                     return -1;
             }
     return 0;
@@ -154,9 +168,11 @@ static int write_file(const char *path, enum kind kind, const struct options *o,
 int main(int argc, char **argv)
 {
     struct results results = { 0 };
+    struct progress progress;
     struct options o;
     int failed;
 
+    progress_begin(&progress, "network_sim", 0); /* options_read() empties the environment */
     if (options_read(&o, argc, argv) < 0) {
         fprintf(stderr, "network_sim: %s\n", o.wrong);
         return 2;
@@ -171,7 +187,7 @@ int main(int argc, char **argv)
            "%g us; ranks begin within %g us\n",
            model.network.alpha_us, model.network.overhead_us, 1e-3 / model.network.us_per_byte,
            1e-3 / model.copy_us_per_byte, model.hop_us, model.skew_us);
-    failed = run_all(&o, &results) < 0;
+    failed = run_all(&o, &results, &progress) < 0;
     table_of_slower(stdout, &results);
     failed |= write_file(o.csv, CSV, &o, &results) < 0 || write_file(o.json, JSON, &o, &results) < 0
               || write_file(o.figure, FIGURE, &o, &results) < 0;

@@ -90,7 +90,7 @@ static void grace(struct job *job, int seconds)
     const struct timeval time = { seconds, 0 };
 
     stall_end(&job->stall); /* ranks that stop make no calls any more */
-    slow_ranks_end(&job->slow_ranks);
+    share_watch_end(&job->shares);
     event_add(&job->grace, &time);
 }
 
@@ -402,6 +402,7 @@ static void on_round(void *arg, const struct plan *plan)
 {
     struct job *job = arg;
 
+    output_progress(&job->output, "");
     job->restarted = job->plan.generation && plan->restarts > job->plan.restarts;
     job->plan = *plan;
     job_event(job, ROUND);
@@ -423,6 +424,7 @@ static void on_over(void *arg, int code, const char *why)
 {
     struct job *job = arg;
 
+    output_progress(&job->output, "");
     job->code = code;
     snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
     job_event(job, OVER);
@@ -449,9 +451,35 @@ static void on_fenced(void *arg)
     pmi_server_fenced(&((struct job *)arg)->pmi);
 }
 
+static void on_waits(void *arg, const char *text)
+{
+    output_progress(&((struct job *)arg)->output, text);
+}
+
 static void on_member(void *arg, int node, int there)
 {
     events_node(&((struct job *)arg)->events, node, there);
+}
+
+static void on_slow(void *arg, const struct slow_rank *slow, const char *node)
+{
+    struct job *job = arg;
+    const int seconds = job->options->stall;
+    char who[160], range[32];
+
+    snprintf(range, sizeof range, slow->others_least == slow->others_most ? "%d" : "%d to %d",
+             slow->others_least, slow->others_most);
+    if (slow->rank >= 0)
+        snprintf(who, sizeof who, "rank %d makes the others wait: for %d s it has been in",
+                 slow->rank, seconds);
+    else
+        snprintf(who, sizeof who,
+                 "the ranks of %s make the others wait: for %d s none has been longer in", node,
+                 seconds);
+    log_line(LOG_WARN, "%s collectives %s %d %% of the time, and %s for %s %%", who,
+             slow->rank >= 0 ? "for" : "than", slow->share,
+             job->plan.world == 2 ? "the other one" : "each other rank", range);
+    events_slow(&job->events, slow, node, seconds);
 }
 
 static void on_look(void *arg, unsigned look)
@@ -477,8 +505,10 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .stop_asked = job_stop_asked,
                                              .puts = on_puts,
                                              .fenced = on_fenced,
+                                             .slow = on_slow,
                                              .look = on_look,
-                                             .rows = on_rows };
+                                             .rows = on_rows,
+                                             .waits = on_waits };
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 
@@ -538,10 +568,11 @@ static void found_stall(void *arg, const struct verdict_list *list)
     events_stalled(&job->events, list);
 }
 
-static void found_slow(void *arg, const char *text)
+static void counted_shares(void *arg, const struct collective_shares *shares)
 {
-    (void)arg;
-    log_line(LOG_WARN, "%s", text);
+    struct job *job = arg;
+
+    job->nodes->ops->shares(job->nodes, shares);
 }
 
 /* ---- The status page ----------------------------------------------------------- */
@@ -639,7 +670,7 @@ int job_listen(struct job *job)
         return 1;
     pmi_server_setup(&job->pmi, job->base, &pmi_hooks, job, job->options->stall);
     stall_setup(&job->stall, job->base, job->options->stall, &job->control, found_stall, job);
-    slow_ranks_setup(&job->slow_ranks, job->base, job->options->stall, &job->control, found_slow,
-                     job);
+    share_watch_setup(&job->shares, job->base, job->options->stall, &job->control, counted_shares,
+                      job);
     return 0;
 }

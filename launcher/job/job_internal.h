@@ -11,9 +11,9 @@
 
 #include "config/rendezvous_options.h"
 #include "launcher/job/events.h"
+#include "launcher/health/collective_shares.h"
 #include "launcher/health/health_endpoint.h"
 #include "launcher/health/init_watch.h"
-#include "launcher/health/slow_rank_watch.h"
 #include "launcher/health/stall_detector.h"
 #include "launcher/health/uninterruptible_watch.h"
 #include "launcher/nodes/nodes.h"
@@ -67,7 +67,7 @@ struct job {
     struct subreaper subreaper;
     struct uninterruptible_watch uninterruptible;
     struct stall stall;
-    struct slow_ranks slow_ranks;
+    struct share_watch shares;
     struct http_server health;
     struct status_server status;
     double started_s; /* since 1970 */

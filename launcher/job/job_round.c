@@ -10,14 +10,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/job/job_internal.h"
 #include "launcher/job/no_effect.h"
 #include "launcher/report/placement_report.h"
+#include "launcher/util/progress_line.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define ALIVE_MS 1000 /* as often as other nodes expect a heartbeat */
+#define PREFIX_ROOM 12 /* "[4194303] " */
+#define ALIVE_MS 1000  /* as often as other nodes expect a heartbeat */
 
 /* ---- What failed, and what follows -------------------------------------- */
 
@@ -87,7 +90,7 @@ static void clear_workers(struct job *job)
     init_watch_stop(&job->init_watch);
     uninterruptible_watch_end(&job->uninterruptible);
     stall_end(&job->stall);
-    slow_ranks_end(&job->slow_ranks);
+    share_watch_end(&job->shares);
     status_end_round(&job->status);
     pmi_server_end(&job->pmi);
     for (int i = 0; i < job->size; i++)
@@ -132,6 +135,14 @@ void job_end_round(struct job *job)
 
 /* ---- Start ------------------------------------------------------------- */
 
+/* On our terminal, behind the prefix.  With --quiet workers are asked for no bars either. */
+static int progress_room_of_workers(void)
+{
+    const int room = log_wants(LOG_WARN) ? progress_room(STDERR_FILENO) : 0;
+
+    return room > PREFIX_ROOM ? room - PREFIX_ROOM : 0;
+}
+
 static struct round round_of(struct job *job)
 {
     return (struct round){ .size = job->size,
@@ -152,6 +163,7 @@ static struct round round_of(struct job *job)
                            .descriptors = &job->descriptors,
                            .placement = job->placement,
                            .serves_pmi = job->serves_pmi,
+                           .progress_room = progress_room_of_workers(),
                            .inherited = { job->control.memory, job->control.event,
                                           job->trace.memory, -1 } };
 }
@@ -268,7 +280,8 @@ void job_start_round(struct job *job)
             init_watch_start(&job->init_watch);
         uninterruptible_watch_begin(&job->uninterruptible);
         stall_begin(&job->stall);
-        slow_ranks_begin(&job->slow_ranks, job->size);
+        if (job->plan.world > 1)
+            share_watch_begin(&job->shares, job->plan.base, job->size);
         return;
     }
     job->state = ENDED;

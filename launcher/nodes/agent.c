@@ -157,6 +157,8 @@ static void on_message(void *arg, int type, const char *text)
         begin_round(a, text);
     } else if (type == NODE_WAITING) {
         log_line(LOG_WARN, "%s", text);
+    } else if (type == NODE_PROGRESS && !a->running) {
+        a->nodes.hooks->waits(a->nodes.job, text);
     } else if (type == NODE_DIED && node_death_read(text, &dead) == 0) {
         take_death(a, &dead);
     } else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0
@@ -242,6 +244,7 @@ static void join(void *arg, int fd, struct secure_channel *channel)
     node_link_print(&a->link, NODE_JOIN, "%s", text);
     a->last_message = clock_ms();
     a->lost[0] = 0;
+    a->nodes.hooks->waits(a->nodes.job, "");
     heartbeat_start(&a->heartbeat);
 }
 
@@ -253,7 +256,23 @@ static void on_gave_up(void *arg)
     over(a, 1, a->lost);
 }
 
-static const struct connect_retry_hooks retry_hooks = { .connected = join, .gave_up = on_gave_up };
+static void on_waits(void *arg, int seconds)
+{
+    const struct agent *a = arg;
+    char text[NODE_TEXT];
+
+    if (*a->meet->address)
+        snprintf(text, sizeof text, "waiting %d of %d s for %s at %s port %d", seconds,
+                 a->retry.timeout, a->meet->title, a->meet->address, a->meet->port);
+    else
+        snprintf(text, sizeof text, "waiting %d of %d s for %s, which writes where it is to %s",
+                 seconds, a->retry.timeout, a->meet->title, a->meet->file);
+    a->nodes.hooks->waits(a->nodes.job, text);
+}
+
+static const struct connect_retry_hooks retry_hooks = { .connected = join,
+                                                        .gave_up = on_gave_up,
+                                                        .waits = on_waits };
 
 static void agent_start(struct nodes *nodes)
 {
@@ -334,6 +353,17 @@ static void agent_fence(struct nodes *nodes, const char *puts, size_t bytes)
     node_link_print(&a->link, NODE_FENCE, "%s", a->generation);
 }
 
+static void agent_shares(struct nodes *nodes, const struct collective_shares *shares)
+{
+    struct agent *a = (struct agent *)nodes;
+    struct node_shares message = { .shares = *shares };
+    char text[NODE_TEXT];
+
+    snprintf(message.generation, sizeof message.generation, "%s", a->generation);
+    node_shares_print(&message, text);
+    node_link_print(&a->link, NODE_SHARES, "%s", text);
+}
+
 static void send_rows(void *arg, const char *data, size_t bytes)
 {
     node_link_send(arg, NODE_ROWS, data, bytes);
@@ -399,6 +429,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .signalled = agent_signalled,
                                             .ask_stop = agent_ask_stop,
                                             .fence = agent_fence,
+                                            .shares = agent_shares,
                                             .look = agent_look,
                                             .rows = agent_rows,
                                             .ended = agent_ended,

@@ -118,7 +118,7 @@ int members_rank(struct coordinator *c)
     for (int i = 0; i < count; i++) {
         ranked[i]->number = i;
         ranked[i]->base = base;
-        ranked[i]->ended = ranked[i]->lost = 0;
+        ranked[i]->ended = ranked[i]->lost = ranked[i]->has_shares = 0;
         ranked[i]->end = (struct round_end){ -1, 0 };
         base += ranked[i]->workers;
     }
@@ -187,6 +187,14 @@ static void own_fence(struct nodes *nodes, const char *puts, size_t bytes)
     fence_own(of(nodes), puts, bytes);
 }
 
+static void own_shares(struct nodes *nodes, const struct collective_shares *shares)
+{
+    struct node_shares message = { .shares = *shares };
+
+    snprintf(message.generation, sizeof message.generation, "%s", of(nodes)->meet->generation);
+    rounds_shares(of(nodes), own(nodes), &message);
+}
+
 static int own_look(struct nodes *nodes, unsigned look)
 {
     struct coordinator *c = of(nodes);
@@ -217,6 +225,7 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
     struct failure failure;
     struct node_death dead;
     struct stop_request request;
+    struct node_shares shares;
     struct round_end end;
     int number;
 
@@ -246,6 +255,11 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
         if (stop_request_read(text, &request) < 0)
             return 0;
         rounds_ask_stop(c, from, &request);
+        return 1;
+    case NODE_SHARES:
+        if (node_shares_read(text, &shares) < 0)
+            return 0;
+        rounds_shares(c, from, &shares);
         return 1;
     case NODE_FENCE:
         fence_in(c, from, text);
@@ -434,6 +448,7 @@ static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
                                                   .signalled = own_signalled,
                                                   .ask_stop = own_ask_stop,
                                                   .fence = own_fence,
+                                                  .shares = own_shares,
                                                   .look = own_look,
                                                   .ended = own_ended,
                                                   .alive = own_alive,

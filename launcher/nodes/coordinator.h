@@ -41,7 +41,9 @@ struct member {
     int base;     /* rank of its first worker */
     int ended;    /* its workers have */
     struct round_end end;
-    int lost;      /* of its workers, with --on-failure=continue */
+    int lost;                        /* of its workers, with --on-failure=continue */
+    struct collective_shares shares; /* of its newest window */
+    int has_shares;
     int is_fenced; /* its ranks are in PMI's barrier */
     size_t puts;   /* bytes that it has sent for this barrier */
     int leaves;    /* signal that told its ctrun to stop, of an elastic job: the others go on */
@@ -67,6 +69,7 @@ struct coordinator {
     enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
     char mapping[NODE_MAPPING]; /* of the round: struct plan */
     struct text fence;          /* what ranks of all nodes have put by PMI, for this barrier */
+    struct slow_rank slow, slow_said; /* of the last window; that was said in this round */
     struct restarts budget;
     int rounds, restarts;
     int code;                         /* of the first failure */
@@ -124,6 +127,9 @@ void rounds_ask_stop(struct coordinator *c, const struct member *from,
                      const struct stop_request *request);
 /* Workers of a member ended: sends that to all other nodes.  In the sockets when this returns. */
 void rounds_died(struct coordinator *c, const struct member *from, const struct node_death *dead);
+
+/* Decides when all nodes of the round have counted once more. */
+void rounds_shares(struct coordinator *c, struct member *from, const struct node_shares *shares);
 
 void rounds_lose_node(struct coordinator *c, struct member *from); /* with all its workers */
 /* Elastic: the workers stop, and begin again with the nodes that are there by then. */

@@ -18,14 +18,15 @@
 
 /* ---- Enough nodes? ------------------------------------------------------------ */
 
-/* A tick each second, and one at the end of the last call. */
+/* A tick each second, which nodes that come do not put off, and one at the end of the last call. */
 static void wait_on(struct coordinator *c)
 {
     const int64_t left = c->last_call ? c->last_call - clock_ms() : 1000;
     const int64_t ms = left < 0 ? 0 : left < 1000 ? left : 1000;
     const struct timeval wait = { ms / 1000, ms % 1000 * 1000 };
 
-    event_add(&c->tick, &wait);
+    if (left < 1000 || !event_pending(&c->tick, EV_TIMEOUT, NULL))
+        event_add(&c->tick, &wait);
 }
 
 static void begin_if_enough(struct coordinator *c)
@@ -46,6 +47,7 @@ void join_left(struct coordinator *c)
 
 void join_wait(struct coordinator *c)
 {
+    event_del(&c->tick); /* of the round before */
     c->phase = WAITING;
     c->since = clock_ms();
     c->speak = FIRST_WORD_MS;
@@ -238,6 +240,37 @@ static void say_what_is_missing(const struct coordinator *c, int seconds)
             store_agent_send(c->members[i]->agent, NODE_WAITING, line, strlen(line));
 }
 
+static int limit_of(const struct coordinator *c)
+{
+    const struct rdzv_conf *conf = &c->options->rdzv_conf;
+
+    return c->is_elastic ? conf->join_timeout : conf->timeout;
+}
+
+/* On the terminals of all nodes that wait: numbers only, since it comes each second. */
+static void show_how_far(const struct coordinator *c, int64_t waited)
+{
+    char wanted[32], text[NODE_TEXT];
+
+    if (c->min == c->max)
+        snprintf(wanted, sizeof wanted, "%d", c->max);
+    else
+        snprintf(wanted, sizeof wanted, "%d to %d", c->min, c->max);
+    if (c->last_call)
+        snprintf(text, sizeof text,
+                 "waiting %lld s: %d of %s nodes have joined; it begins in %lld s",
+                 (long long)waited / 1000, c->count, wanted,
+                 (long long)(c->last_call - clock_ms() + 999) / 1000);
+    else
+        snprintf(text, sizeof text, "waiting %lld of %d s: %d of %s nodes %s joined",
+                 (long long)waited / 1000, limit_of(c), c->count, wanted,
+                 c->count == 1 ? "has" : "have");
+    c->nodes.hooks->waits(c->nodes.job, text);
+    for (int i = 0; i < c->count; i++)
+        if (c->members[i]->agent)
+            store_agent_send(c->members[i]->agent, NODE_PROGRESS, text, strlen(text));
+}
+
 /* PyTorch's names of these errors are in the sentences: its users search for them. */
 static void give_up(struct coordinator *c)
 {
@@ -259,9 +292,7 @@ static void give_up(struct coordinator *c)
 
 void join_tick(struct coordinator *c)
 {
-    const struct rdzv_conf *conf = &c->options->rdzv_conf;
     const int64_t now = clock_ms(), waited = now - c->since;
-    const int limit = c->is_elastic ? conf->join_timeout : conf->timeout;
 
     if (c->last_call && now >= c->last_call) {
         rounds_begin(c);
@@ -271,8 +302,11 @@ void join_tick(struct coordinator *c)
         say_what_is_missing(c, (int)(waited / 1000));
         c->speak += NEXT_WORD_MS;
     }
-    if (!c->last_call && waited >= limit * INT64_C(1000))
+    if (!c->last_call && waited >= limit_of(c) * INT64_C(1000)) {
         give_up(c);
-    else
-        wait_on(c);
+        return;
+    }
+    if (waited >= 1000)
+        show_how_far(c, waited);
+    wait_on(c);
 }

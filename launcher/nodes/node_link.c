@@ -290,6 +290,8 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
         retry->hooks->gave_up(retry->arg);
         return;
     }
+    if (waited >= 1000)
+        retry->hooks->waits(retry->arg, (int)(waited / 1000));
     pause = (struct timeval){ retry->pause_ms / 1000, retry->pause_ms % 1000 * 1000 };
     retry->pause_ms = retry->pause_ms < 500 ? 2 * retry->pause_ms : 1000;
     event_add(&retry->again, &pause);

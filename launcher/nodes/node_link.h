@@ -52,7 +52,8 @@ void node_link_close(struct node_link *link); /* closed already is fine */
 struct connect_retry_hooks {
     /* The secret is proved; fd and its channel are the hook's. */
     void (*connected)(void *arg, int fd, struct secure_channel *channel);
-    void (*gave_up)(void *arg); /* the error is logged */
+    void (*gave_up)(void *arg);            /* the error is logged */
+    void (*waits)(void *arg, int seconds); /* it tries on */
 };
 
 struct connect_retry {

@@ -322,6 +322,30 @@ int node_over_read(const char *text, int *code, const char **why)
     return 0;
 }
 
+/* ---- Shares of time ---------------------------------------------------------- */
+
+int node_shares_read(const char *text, struct node_shares *shares)
+{
+    struct collective_shares *const s = &shares->shares;
+    const char *at = text;
+
+    *shares = (struct node_shares){ .generation = "" };
+    return word(&at, shares->generation, sizeof shares->generation)
+                   && number(&at, 0, WORLD_MOST, &s->rank) && number(&at, 0, 100, &s->least)
+                   && number(&at, 0, 100, &s->next) && number(&at, 0, 100, &s->most)
+                   && number(&at, 0, INT_MAX, &s->calls) && !*at
+               ? 0
+               : -1;
+}
+
+void node_shares_print(const struct node_shares *shares, char text[NODE_TEXT])
+{
+    const struct collective_shares *const s = &shares->shares;
+
+    snprintf(text, NODE_TEXT, "%s %d %d %d %d %d", shares->generation, s->rank, s->least, s->next,
+             s->most, s->calls);
+}
+
 /* ---- Stopping --------------------------------------------------------------- */
 
 int stop_request_read(const char *text, struct stop_request *request)

@@ -84,6 +84,15 @@ void node_pieces(const char *head, const char *text, size_t bytes,
 /* The puts; NULL: they are of another generation. */
 const char *fence_puts_read(const char *data, size_t bytes, const char *generation);
 
+/* NODE_SHARES. */
+struct node_shares {
+    char generation[NODE_GENERATION];
+    struct collective_shares shares;
+};
+
+int node_shares_read(const char *text, struct node_shares *shares);
+void node_shares_print(const struct node_shares *shares, char text[NODE_TEXT]);
+
 /* NODE_ROWS: the number of the look, a newline, then rows; none: that was the last piece. */
 const char *node_rows_read(const char *data, size_t bytes, unsigned *look); /* NULL: it is none */
 

@@ -11,6 +11,7 @@
 
 #include "config/options.h"
 #include "launcher/nodes/job_rendezvous.h"
+#include "launcher/nodes/slow_rank.h"
 #include "runtime/monitor/control_page.h"
 #include "runtime/store/server/launcher_peers.h"
 
@@ -42,11 +43,16 @@ struct nodes_hooks {
     /* What ranks put by PMI (pmi_space.h); then: all ranks of the round are in the barrier. */
     void (*puts)(void *job, const char *puts, size_t bytes);
     void (*fenced)(void *job);
+    /* Of the coordinator: in two windows one after the other this rank, or all ranks of the node
+     * with that name, made the others wait.  Once in a round. */
+    void (*slow)(void *job, const struct slow_rank *slow, const char *node);
     /* Of an agent: the coordinator wants to know what the ranks do; rows() owes the answer. */
     void (*look)(void *job, unsigned look);
     /* Of the coordinator: a piece of that answer, of whole lines (launcher/status/rank_row.h); no
      * bytes: it was the last one.  -1: it can't be read. */
     int (*rows)(void *job, int node, unsigned look, const char *rows, size_t bytes);
+    /* How far the wait for a round is, for a terminal: each second or so.  "": it is over. */
+    void (*waits)(void *job, const char *text);
 };
 
 /* Each kind of node starts with this. */
@@ -86,6 +92,8 @@ struct nodes_ops {
     void (*ask_stop)(struct nodes *nodes, int for_good);
     /* All ranks of this node are in PMI's barrier, and this is what they have put. */
     void (*fence)(struct nodes *nodes, const char *puts, size_t bytes);
+    /* At the end of a window, in a round. */
+    void (*shares)(struct nodes *nodes, const struct collective_shares *shares);
     /* Of the coordinator: asks the other nodes of the round what their ranks do.  Gives how many.
      */
     int (*look)(struct nodes *nodes, unsigned look);
@@ -125,7 +133,9 @@ enum {
     NODE_FENCE,    /* both ways: "generation": its ranks are in PMI's barrier; it is over */
     NODE_WAITING,  /* coordinator: for what the job waits, as a line for the user */
     NODE_LOOK,     /* coordinator: "number": what do the ranks do?  For the status page */
-    NODE_ROWS      /* agent: the answer, a piece of it; node_messages.h */
+    NODE_ROWS,     /* agent: the answer, a piece of it; node_messages.h */
+    NODE_PROGRESS, /* coordinator: how far the wait is, as a line for a terminal */
+    NODE_SHARES    /* agent: "generation rank least next most calls"; struct collective_shares */
 };
 
 #define WORLD_MOST \

@@ -112,6 +112,49 @@ void rounds_ask_stop(struct coordinator *c, const struct member *from,
         c->nodes.hooks->stop_asked(c->nodes.job, request->for_good);
 }
 
+/* ---- A slow rank --------------------------------------------------------------- */
+
+static int is_same(const struct slow_rank *a, const struct slow_rank *b)
+{
+    return a->rank == b->rank && a->node == b->node;
+}
+
+static void compare_shares(struct coordinator *c, const struct collective_shares *shares)
+{
+    const struct slow_rank slow = slow_rank_among(shares, c->ranked_count);
+
+    if ((slow.rank >= 0 || slow.node >= 0) && is_same(&slow, &c->slow)
+        && !is_same(&slow, &c->slow_said)) {
+        c->slow_said = slow;
+        c->nodes.hooks->slow(c->nodes.job, &slow, slow.node >= 0 ? c->ranked[slow.node]->name : "");
+    }
+    c->slow = slow;
+}
+
+void rounds_shares(struct coordinator *c, struct member *from, const struct node_shares *shares)
+{
+    struct collective_shares *all;
+
+    if (c->phase != RUNNING || !from->in_round
+        || strcmp(shares->generation, c->meet->generation) != 0 || shares->shares.rank < from->base
+        || shares->shares.rank >= from->base + from->workers)
+        return; /* not of its own workers, or of an older round */
+    from->shares = shares->shares;
+    from->has_shares = 1;
+    for (int i = 0; i < c->ranked_count; i++)
+        if (!c->ranked[i]->has_shares)
+            return;
+    all = calloc((size_t)(unsigned)c->ranked_count, sizeof *all);
+    for (int i = 0; i < c->ranked_count; i++) {
+        c->ranked[i]->has_shares = 0;
+        if (all)
+            all[i] = c->ranked[i]->shares;
+    }
+    if (all)
+        compare_shares(c, all);
+    free(all);
+}
+
 /* ---- A round begins ----------------------------------------------------------- */
 
 /* Ranks among the workers of the same role, as torchrun counts them. */
@@ -175,6 +218,7 @@ void rounds_begin(struct coordinator *c)
     job_rendezvous_new_round(c->meet);
     map_ranks(c);
     fence_begin(c);
+    c->slow = c->slow_said = (struct slow_rank){ .rank = -1, .node = -1 };
     c->phase = RUNNING;
     c->rounds++;
     c->code = c->is_cause = c->changed = c->stop_asked = c->signalled = 0;

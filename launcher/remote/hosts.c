@@ -58,11 +58,11 @@ struct hosts {
     struct branches branches;
     struct host_state *nodes;
     struct console consoles[2], *to[3];
-    struct event signals, input, lines, patience, alone, beat, foreground;
+    struct event signals, input, lines, patience, alone, beat, foreground, progress;
     int signal_fd, port, code, ended;
     int stopped; /* the job was told to stop from here, for `code` */
     int ending;  /* a node has ended, or all were told to stop: the others are about to end */
-    int answered;
+    int answered, waited; /* hosts; seconds for them, or for node 0's port */
     int waited_for_reader;
     int early, early_code; /* the first node that ended with a failure, and how */
     int input_node;        /* whose ranks get standard input; FRAME_ALL: all nodes; NO_NODE */
@@ -79,6 +79,12 @@ static void send_all(struct hosts *h, enum frame_type type, int node, int number
     branches_send(&h->branches, &(struct relay_frame){ type, node, number, NULL, 0 });
 }
 
+static void end_progress(struct hosts *h)
+{
+    event_del(&h->progress);
+    console_progress(h->to[STDERR_FILENO], "");
+}
+
 /* All end within the time that workers have to stop. */
 static void begin_patience(struct hosts *h)
 {
@@ -87,6 +93,7 @@ static void begin_patience(struct hosts *h)
     if (h->ending)
         return;
     h->ending = 1;
+    end_progress(h);
     event_add(&h->patience, &time);
 }
 
@@ -133,10 +140,33 @@ static void output_relieved(void *arg)
 
 static void show(struct hosts *h, int to, const char *data, size_t size)
 {
+    console_wipe(h->to[to]);
     console_add(h->to[to], data, size);
     console_flush(h->to[to]);
     if (console_full(h->to[to]))
         branches_read(&h->branches, 0);
+}
+
+/* A line of our own log takes the place of the progress line. */
+static void say(void *arg, const char *line, size_t size)
+{
+    show(arg, STDERR_FILENO, line, size);
+}
+
+static void show_progress(evutil_socket_t fd, short what, void *arg)
+{
+    struct hosts *h = arg;
+    char text[400];
+
+    (void)fd;
+    (void)what;
+    if (h->answered < h->start.nodes)
+        snprintf(text, sizeof text, "waiting %d of %d s: %d of %d hosts %s answered", ++h->waited,
+                 START_SECONDS, h->answered, h->start.nodes, h->answered == 1 ? "has" : "have");
+    else
+        snprintf(text, sizeof text, "waiting %d of %d s: node 0 (%s) does not listen yet",
+                 ++h->waited, START_SECONDS, host_of(h, 0));
+    console_progress(h->to[STDERR_FILENO], text);
 }
 
 /* Lines of several hosts are not mixed. */
@@ -262,8 +292,10 @@ static void node_lost(struct hosts *h, int node, int began, const char *why)
 /* All hosts answer, and node 0's port is known. */
 static void check_started(struct hosts *h)
 {
-    if (h->answered == h->start.nodes && h->port && !h->ending)
-        event_del(&h->patience);
+    if (h->answered < h->start.nodes || !h->port || h->ending)
+        return;
+    event_del(&h->patience);
+    end_progress(h);
 }
 
 static void node_started(struct hosts *h, const struct relay_frame *frame)
@@ -707,6 +739,7 @@ static void hosts_close(struct hosts *h)
 static int open_loop(struct hosts *h)
 {
     const struct timeval answer = { START_SECONDS, 0 }, often = { BEAT_SECONDS, 0 };
+    const struct timeval second = { 1, 0 };
     sigset_t set;
 
     h->base = event_base_new();
@@ -731,6 +764,10 @@ static int open_loop(struct hosts *h)
     console_open(&h->consoles[1], h->base, STDERR_FILENO, output_relieved, h);
     h->to[1] = &h->consoles[0];
     h->to[2] = console_same(STDOUT_FILENO, STDERR_FILENO) ? &h->consoles[0] : &h->consoles[1];
+    event_assign(&h->progress, h->base, -1, EV_PERSIST, show_progress, h);
+    if (log_wants(LOG_WARN))
+        event_add(&h->progress, &second);
+    log_divert(say, h);
     return 0;
 }
 
@@ -752,6 +789,8 @@ int remote_hosts(const struct options *options)
     else
         event_base_dispatch(h.base);
     show_rests(&h);
+    end_progress(&h);
+    log_divert(NULL, NULL);
     console_finish(&h.consoles[0], patience);
     console_finish(&h.consoles[1], patience);
     console_close(&h.consoles[0]);

@@ -366,9 +366,15 @@ static void add_last_words(struct text *out, struct worker *first_failed)
     while (left > 0) {
         const char *const end = memchr(last, '\n', left);
         const size_t length = end ? (size_t)(end - last) : left;
+        const char *words = last, *over;
+        size_t count;
 
+        while ((over = memchr(words, '\r', (size_t)(last + length - words)))
+               && over + 1 < last + length)
+            words = over + 1; /* what a progress bar was written over is no last word */
+        count = (size_t)(last + length - words);
         text_add(out, "    | ", 6);
-        report_add_plain(out, last, length < LONGEST_WORDS ? length : LONGEST_WORDS);
+        report_add_plain(out, words, count < LONGEST_WORDS ? count : LONGEST_WORDS);
         text_add(out, "\n", 1);
         last += length + (end != NULL);
         left -= length + (end != NULL);

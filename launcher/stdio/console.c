@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/util/progress_line.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
@@ -94,6 +95,25 @@ void console_wipe(struct console *console)
     if (console->on_bar)
         console_add(console, "\r\033[K", 4);
     console->on_bar = 0;
+}
+
+/* The cursor goes back to its begin: what another process writes there (ssh, the ^C of the
+ * terminal) does not stand behind it. */
+void console_progress(struct console *console, const char *text)
+{
+    const int room = progress_room(console->to);
+    char line[256];
+
+    if (room == 0)
+        return;
+    console_wipe(console);
+    if (*text) {
+        snprintf(line, sizeof line, "ctrun: %s", text);
+        console_add(console, line, strnlen(line, (size_t)room));
+        console_add(console, "\r", 1);
+        console->on_bar = 1;
+    }
+    console_flush(console);
 }
 
 static ssize_t write_some(const struct console *console, const char *data, size_t size)

@@ -15,7 +15,7 @@
 struct console {
     int to, fd;      /* 1 or 2; where its bytes go: the same, or another way to the same */
     int is_terminal; /* and then: */
-    int on_bar;      /* a progress bar stands in its last line */
+    int on_bar;      /* a progress bar or line stands in its last line */
     enum console_way { WAY_OWN, WAY_SOCKET, WAY_CAREFUL, WAY_PLAIN } way;
     int unread;     /* its reader is gone: the errno that said so, else 0 */
     int complained; /* how often it failed; the first time is said */
@@ -42,6 +42,10 @@ int console_full(const struct console *console);
 
 /* Wipes a bar that ctrun or a line is about to be written over. */
 void console_wipe(struct console *console);
+
+/* How far ctrun is, in a line that the next one and all that is written later take the place of.
+ * "": no more.  Not where it is no terminal. */
+void console_progress(struct console *console, const char *text);
 
 /* Waits until all is written, as long as bytes are taken every patience_ms and no
  * signal tells us to stop; says what could not be written. */

@@ -18,6 +18,7 @@
 
 #include "launcher/stdio/line_prefix.h"
 #include "launcher/stdio/worker_stream.h"
+#include "launcher/util/progress_line.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
@@ -140,6 +141,8 @@ void output_bar(struct output *output, const struct stream *stream, const char *
     line_dedup_flush(&output->dedup); /* what its worker wrote before it */
     console->on_bar = 1;
     console_wipe(console);
+    if (size == 0)
+        return;
     console_add(console, stream->prefix, strlen(stream->prefix));
     console_add(console, text, size);
     console->on_bar = 1;
@@ -252,6 +255,17 @@ void output_open_consoles(struct output *output)
         output->to[STDERR_FILENO] = &both[1];
     }
     listen_to_threads(output);
+}
+
+/* With the consoles open ctrun's log goes through them, too, and takes the line's place. */
+void output_progress(struct output *output, const char *text)
+{
+    const int is_wanted = *text && log_wants(LOG_WARN) && progress_room(STDERR_FILENO) > 0;
+
+    if (is_wanted)
+        output_open_consoles(output);
+    if (output->to[STDERR_FILENO])
+        console_progress(output->to[STDERR_FILENO], is_wanted ? text : "");
 }
 
 /* ---- Standard input ---------------------------------------------------------- */

@@ -66,6 +66,9 @@ void output_open_consoles(struct output *output);
 void output_line(struct output *output, const struct stream *stream, const char *text, size_t size);
 void output_bar(struct output *output, const struct stream *stream, const char *text, size_t size);
 
+/* How far ctrun is, on a terminal and unless ctrun says errors only (console_progress()). */
+void output_progress(struct output *output, const char *text);
+
 /* Shows what is left, as long as it is read. */
 void output_finish(struct output *output, int patience_ms);
 void output_free(struct output *output);

@@ -72,6 +72,16 @@ struct route route_of(const struct options *options, const struct origin *origin
 
 #define LONGEST (1 << 20) /* a line without end is cut here */
 
+/* A bar that its program has taken away, as tqdm does it, too: by blanks. */
+static int is_wiped(const struct lines *lines)
+{
+    size_t i = 0;
+
+    while (i < lines->held.used && lines->held.data[i] == ' ')
+        i++;
+    return lines->bar && i == lines->held.used;
+}
+
 static void end_line(struct lines *lines, const struct line_taker *to)
 {
     to->line(to->arg, lines->held.data, lines->held.used);
@@ -116,13 +126,13 @@ void lines_feed(struct lines *lines, const char *data, size_t size, const struct
     }
     if (lines->held.used > 0 && (lines->bar || lines->returned)) {
         lines->bar = 1;
-        to->bar(to->arg, lines->held.data, lines->held.used);
+        to->bar(to->arg, lines->held.data, is_wiped(lines) ? 0 : lines->held.used);
     }
 }
 
 void lines_end(struct lines *lines, const struct line_taker *to)
 {
-    if (lines->held.used > 0)
+    if (lines->held.used > 0 && !is_wiped(lines))
         end_line(lines, to);
     free(lines->held.data);
     lines->held = (struct text){ 0 };

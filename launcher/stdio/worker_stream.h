@@ -40,7 +40,8 @@ struct lines {
 };
 
 /* line() gets a line without its end, bar() a progress bar each time that it changed.  When a bar
- * has come to its end it comes once more as a line. */
+ * has come to its end it comes once more as a line, unless its program has written blanks over it:
+ * then it comes as a bar of no bytes. */
 struct line_taker {
     void (*line)(void *arg, const char *text, size_t size);
     void (*bar)(void *arg, const char *text, size_t size);

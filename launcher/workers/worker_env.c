@@ -47,6 +47,7 @@ static const char *const ours[] = {
     "CT_STORE_SECRET",
     "CT_SLOTS", /* of ctruns, not of workers */
     "CT_HOSTS_NODE",
+    "CT_PROGRESS_ROOM",
     "CT_INTERFACE", /* --iface */
     "CT_ENCRYPT",   /* --encrypt */
 };
@@ -202,6 +203,7 @@ static int put_ours(struct worker_env *env, const struct options *options)
                options->settings[OPTION_SIGNALS_TO_HANDLE].text)
                < 0
         || put(env, "CT_GENERATION=%s", round->generation) < 0
+        || (round->progress_room > 0 && put(env, "CT_PROGRESS_ROOM=%d", round->progress_room) < 0)
         || (options->encrypt && put(env, "CT_ENCRYPT=1") < 0)
         || (options->iface && put(env, "CT_INTERFACE=%s", options->iface) < 0)
         || (round->secret->size > 0

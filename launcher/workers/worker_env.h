@@ -33,6 +33,7 @@ struct round {
     int own_store;                     /* rank 0 serves one at address and port, ctrun does not */
     const struct placement *placement; /* NULL: nothing is placed */
     int serves_pmi;                    /* to MPI */
+    int progress_room; /* of our terminal, for a worker's bar on standard error; 0: for none */
     struct inherited inherited;
 };
 

@@ -83,6 +83,7 @@ static const struct variable_row rows[] = {
     { "CT_CONTROL", NULL },
     { "CT_GENERATION", NULL },
     { "CT_TRACE_RING", NULL },
+    { "CT_PROGRESS_ROOM", NULL },
     /* tests and scripts */
     { "CT_BUILD", NULL },
     { "CT_JOBS", NULL },

@@ -115,6 +115,8 @@ timeout 120 "$CTRUN" --prefix='>' $N 1 yes 2>.err | head -1 >.out
 expect "who writes to nobody dies of SIGPIPE, as without us" is "${PIPESTATUS[0]} $(cat .out)" "141 >y"
 run --log-dir P -r 2 $N 2 sh -c '[ $RANK = 1 ] || exec sleep 60; echo last breath >&2; exit 5'
 expect "the last words of a redirected stderr are in the report" has "$code $err" $'rank 1:\n    | last breath'
+run --nproc-per-node=2 --show=@last sh -c 'test $RANK = 0 || exec sleep 9; printf "\r10%%\r20%%\r   \rit broke\n" >&2; exit 5'
+expect "of a line that was written over its end is among them" has "$code $err" $'rank 0:\n    | it broke'
 
 # ---- A reader that is slow ---------------------------------------------------
 # The pipe, our queue and the workers' pipes are full, and nobody reads until the

@@ -2,7 +2,7 @@
 # A rank that comes last into each collective is named, once; one that is as quick as the others is not.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 export OMP_NUM_THREADS=1
-line='^ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and each other rank of this host for [0-9 to]+ %$'
+line='^ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'
 
 run --nproc-per-node=3 --stall=2s "$CT_BUILD/tests/e2e_slow" 8 60 2
 expect "a rank that is late each time is named" matches "$code $(head -n 1 <<<"$err")" "^0 ${line#^}"
@@ -11,6 +11,9 @@ run --nproc-per-node=3 --stall=2s "$CT_BUILD/tests/e2e_slow" 5 30 30
 expect "ranks that are alike are not" is "$code $err" "0 "
 run --nproc-per-node=3 --stall=0 "$CT_BUILD/tests/e2e_slow" 4 60 2
 expect "nor with --stall=0" is "$code $err" "0 "
+
+"$CTRUN" --nproc-per-node=3 --stall=2s --events=events "$CT_BUILD/tests/e2e_slow" 8 60 2 2>/dev/null
+expect "it is an event" matches "$(grep -c slow_rank events) $(grep slow_rank events)" '^1 \{.*"event":"slow_rank",.*"rank":1,"of_node":null,"seconds":2,"in_collectives":[0-9]+,"others_least":[0-9]+,"others_most":[0-9]+\}$'
 
 # ---- ctctl top
 ctctl=$CT_BUILD/bin/ctctl
@@ -29,4 +32,26 @@ kill $job
 wait $job 2>/dev/null
 timeout 30 "$ctctl" top top$$ >.top 2>.err
 expect "without the job it says so" is "$? $(cat .err)" "2 ctctl: no job top$$ runs here$(grep -o ' (nor any other)' .err); ctctl ps lists those that do"
+
+# ---- Several hosts: one rank on each, then a host whose ranks all are slow
+. "$CT_SOURCE/tests/e2e/hosts.sh"
+trap 'kill $(jobs -p) 2>/dev/null; no_hosts; cd /; rm -rf "$work"' EXIT
+hosts 2 || { echo "skipped: two hosts, for which there is no right"; finish; }
+head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
+export CT_STORE_SECRET_FILE=$work/secret
+two() { # WORKERS PROGRAM...
+    local workers=$1
+    shift
+    for i in 1 0; do
+        timeout 60 ${on[$i]} "$CTRUN" --nnodes=2 --node-rank=$i --master-addr=10.77.0.1 --master-port=29400 --stall=2s \
+            --nproc-per-node="$workers" "$@" >/dev/null 2>n$i.err </dev/null &
+    done
+    wait $!
+    code=$? err=$(cat n0.err)
+}
+two 1 "$CT_BUILD/tests/e2e_slow" 8 60 2
+expect "a rank that is alone on its host is named" matches "$code $err" '^0 ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and the other one for [0-9]+ %$'
+two 2 sh -c 'exec "$@" $((GROUP_RANK ? 60 : 2)) $((GROUP_RANK ? 60 : 2))' sh "$CT_BUILD/tests/e2e_slow" 8
+expect "so is a host whose ranks all are slow" matches "$code $err" '^0 ctrun: the ranks of node 1 \(h1\) make the others wait: for 2 s none has been longer in collectives than [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'
+expect "  by node 0 alone" lacks "$(cat n1.err)" "wait"
 finish

@@ -112,6 +112,11 @@ static void look(void *job, unsigned number)
     s->nodes->ops->rows(s->nodes, number, "row\n", 4);
 }
 
+static void waits(void *job, const char *text)
+{
+    holds(!((struct scene *)job)->runs && strlen(text) < NODE_TEXT);
+}
+
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
@@ -120,7 +125,8 @@ static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop_asked = stop_asked,
                                           .puts = puts_come,
                                           .fenced = fenced,
-                                          .look = look };
+                                          .look = look,
+                                          .waits = waits };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 

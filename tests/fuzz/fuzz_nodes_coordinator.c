@@ -170,6 +170,16 @@ static int rows_come(void *job, int node, unsigned look, const char *rows, size_
     return 0;
 }
 
+static void slow(void *job, const struct slow_rank *found, const char *node)
+{
+    holds(((struct scene *)job)->runs && (found->rank >= 0) == !*node);
+}
+
+static void waits(void *job, const char *text)
+{
+    holds(!((struct scene *)job)->runs && strlen(text) < NODE_TEXT);
+}
+
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
@@ -178,7 +188,9 @@ static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop_asked = stop_asked,
                                           .puts = puts_come,
                                           .fenced = fenced,
-                                          .rows = rows_come };
+                                          .slow = slow,
+                                          .rows = rows_come,
+                                          .waits = waits };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/nodes/coordinator.h"
 
@@ -18,7 +19,7 @@ static const struct store_agent_hooks *coordinator_hooks;
 static struct nodes *nodes;
 static struct plan last_plan;
 static int rounds, stops, ends, last_code, told_over, closed, least, beats;
-static char refused[NODE_TEXT], waiting[NODE_TEXT];
+static char refused[NODE_TEXT], waiting[NODE_TEXT], progress[NODE_TEXT], sent[NODE_TEXT];
 
 static struct store_agent *agent(int i)
 {
@@ -40,8 +41,11 @@ void store_agent_send(struct store_agent *to, int type, const void *data, size_t
     (void)to;
     told_over += type == NODE_OVER;
     beats += type == NODE_BEAT;
-    if (type == NODE_REFUSED || type == NODE_WAITING)
-        node_text(type == NODE_REFUSED ? refused : waiting, NODE_TEXT, data, bytes);
+    if (type == NODE_REFUSED || type == NODE_WAITING || type == NODE_PROGRESS)
+        node_text(type == NODE_REFUSED   ? refused
+                  : type == NODE_WAITING ? waiting
+                                         : sent,
+                  NODE_TEXT, data, bytes);
 }
 
 void store_agent_send_shared(struct store_agent *to, int type, const void *data, size_t bytes,
@@ -128,12 +132,19 @@ static void on_member(void *job, int node, int there)
     (void)there;
 }
 
+static void on_waits(void *job, const char *text)
+{
+    (void)job;
+    snprintf(progress, sizeof progress, "%s", text);
+}
+
 static const struct nodes_hooks hooks = { .round = on_round,
                                           .member = on_member,
                                           .stop = on_stop,
                                           .over = on_over,
                                           .died = on_died,
-                                          .stop_asked = on_stop_asked };
+                                          .stop_asked = on_stop_asked,
+                                          .waits = on_waits };
 
 static void tell(int i, int type, const char *text)
 {
@@ -163,7 +174,7 @@ static void start(struct event_base *base, int min, int own_workers)
                                     .title = "the coordinator",
                                     .is_elastic = 1 };
     rounds = stops = ends = told_over = closed = 0;
-    refused[0] = waiting[0] = 0;
+    refused[0] = waiting[0] = progress[0] = sent[0] = 0;
     memset(notes, 0, sizeof notes);
     nodes = nodes_coordinator(base, &meet, &options, own_workers, &hooks, NULL);
     assert_non_null(nodes);
@@ -359,6 +370,48 @@ static void the_nodes_that_wait_are_told_for_what(void **state)
     event_base_free(base);
 }
 
+static void a_terminal_shows_how_far_the_wait_is_on_each_node(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct coordinator *c;
+
+    (void)state;
+    start(base, 2, 0);
+    c = (struct coordinator *)nodes;
+    join(0);
+    join_tick(c);
+    assert_string_equal(progress, ""); /* for less than a second */
+    c->since -= 2000;
+    join_tick(c);
+    assert_string_equal(progress, "waiting 2 of 600 s: 1 of 2 to 3 nodes has joined");
+    assert_string_equal(sent, progress);
+    c->last_call = c->since + 7000;
+    join_tick(c);
+    assert_string_equal(progress, "waiting 2 s: 1 of 2 to 3 nodes have joined; it begins in 5 s");
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+/* The wait would never be said, nor ever be over, while nodes come. */
+static void a_node_that_comes_does_not_put_off_the_tick(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct coordinator *c;
+    struct timeval before;
+
+    (void)state;
+    start(base, 3, 1);
+    c = (struct coordinator *)nodes;
+    before = c->tick.ev_timeout;
+    usleep(2000);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    join(0);
+    assert_true(event_pending(&c->tick, EV_TIMEOUT, NULL));
+    assert_true(evutil_timercmp(&before, &c->tick.ev_timeout, ==));
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
 /* A coordinator without workers is no node: MIN is 2, and two agents are needed. */
 static void a_coordinator_without_workers_survives_the_node_of_rank_0(void **state)
 {
@@ -405,6 +458,8 @@ int main(void)
         cmocka_unit_test(a_node_of_another_version_is_told_both),
         cmocka_unit_test(a_node_that_was_lost_has_no_place_in_a_fixed_job),
         cmocka_unit_test(the_nodes_that_wait_are_told_for_what),
+        cmocka_unit_test(a_terminal_shows_how_far_the_wait_is_on_each_node),
+        cmocka_unit_test(a_node_that_comes_does_not_put_off_the_tick),
         cmocka_unit_test(a_coordinator_without_workers_survives_the_node_of_rank_0),
         cmocka_unit_test(a_node_that_comes_when_all_are_done_does_not_begin_the_job_again),
         cmocka_unit_test(a_node_that_comes_before_begins_the_next_round),

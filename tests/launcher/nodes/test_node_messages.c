@@ -223,6 +223,68 @@ static void the_end_of_a_round_is_two_numbers(void **state)
         assert_int_equal(round_end_read(wrong[i], &read), -1);
 }
 
+static void shares_of_time_are_per_cent(void **state)
+{
+    struct node_shares shares = { .generation = "g", .shares = { 3, 5, 60, 70, 9 } }, read;
+    char text[NODE_TEXT];
+
+    (void)state;
+    node_shares_print(&shares, text);
+    assert_string_equal(text, "g 3 5 60 70 9");
+    assert_int_equal(node_shares_read(text, &read), 0);
+    assert_memory_equal(&read.shares, &shares.shares, sizeof read.shares);
+    assert_string_equal(read.generation, "g");
+    assert_int_equal(node_shares_read("g 3 5 60 101 9", &read), -1);
+    assert_int_equal(node_shares_read("g 3 -1 60 70 9", &read), -1);
+    assert_int_equal(node_shares_read("g 3 5 60 70", &read), -1);
+    assert_int_equal(node_shares_read("g 3 5 60 70 9 1", &read), -1);
+}
+
+struct pieces {
+    char text[3 * NODE_PIECE];
+    size_t used;
+    int count;
+};
+
+static void take_piece(void *arg, const char *data, size_t bytes)
+{
+    struct pieces *pieces = arg;
+    unsigned look;
+    const char *const rows = node_rows_read(data, bytes, &look);
+
+    assert_true(bytes <= NODE_PIECE);
+    assert_non_null(rows);
+    assert_int_equal(look, 12);
+    assert_int_equal(data[bytes - 1], '\n'); /* whole lines */
+    memcpy(pieces->text + pieces->used, rows, bytes - (size_t)(rows - data));
+    pieces->used += bytes - (size_t)(rows - data);
+    pieces->count++;
+}
+
+static void rows_stand_behind_the_number_of_their_look(void **state)
+{
+    struct pieces pieces = { .used = 0 };
+    char text[5 * NODE_PIECE / 2];
+    size_t used = 0;
+    unsigned look;
+
+    (void)state;
+    while (used + 100 < sizeof text)
+        used += (size_t)snprintf(text + used, sizeof text - used, "a line of %zu\n", used);
+    node_pieces("12", text, used, take_piece, &pieces);
+    assert_int_equal(pieces.count, 3);
+    assert_int_equal(pieces.used, used);
+    assert_memory_equal(pieces.text, text, used);
+    snprintf(text, sizeof text, "7\n");
+    assert_ptr_equal(node_rows_read(text, 2, &look), text + 2);
+    assert_int_equal(look, 7);
+    assert_null(node_rows_read("7", 1, &look));
+    assert_null(node_rows_read("x\n", 2, &look));
+    assert_null(node_rows_read("-1\n", 3, &look));
+    assert_null(node_rows_read("99999999999\n", 12, &look));
+    assert_null(node_rows_read("", 0, &look));
+}
+
 static void a_stop_request_names_its_round(void **state)
 {
     struct stop_request request;
@@ -279,6 +341,8 @@ int main(void)
         cmocka_unit_test(no_rank_of_a_round_lies_outside_of_the_world),
         cmocka_unit_test(the_end_of_a_round_is_two_numbers),
         cmocka_unit_test(a_stop_request_names_its_round),
+        cmocka_unit_test(shares_of_time_are_per_cent),
+        cmocka_unit_test(rows_stand_behind_the_number_of_their_look),
         cmocka_unit_test(a_number_is_alone_and_within_its_bounds),
         cmocka_unit_test(the_end_of_a_job_is_its_code_and_why),
     };

@@ -74,6 +74,9 @@ static void a_return_is_a_bar_or_an_end(void **state)
     assert_string_equal(TAKEN(1, 0, "a\rb\n"), "(a)(b)");
     assert_string_equal(TAKEN(1, 0, "10%\r", "20%\r"), "(10%)(20%)");
     assert_string_equal(TAKEN(1, 1, "a\r\rb"), "(a)()(b)");
+    assert_string_equal(TAKEN(0, 1, "\r10%", "\r   \r"), "{10%}{}"); /* taken away */
+    assert_string_equal(TAKEN(0, 1, "\r10%", "\r   \r", "a\n"), "{10%}{}(a)");
+    assert_string_equal(TAKEN(0, 1, "\r10%", "\r   \r\n"), "{10%}(   )");
 }
 
 static const char *replaced(const char *text)

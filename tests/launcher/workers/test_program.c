@@ -220,6 +220,7 @@ static void a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits(void 
     (void)state;
     options.settings[OPTION_SIGNALS_TO_HANDLE].text = "SIGTERM";
     setenv("CT_TRACE_RING", "5:0", 1); /* of an outer ctrun */
+    setenv("CT_PROGRESS_ROOM", "70", 1);
     assert_int_equal(worker_env_create(&env, &options, &round), 0);
     entries = worker_env_of(&env, 1);
     assert_string_equal(value(entries, "CT_CONTROL"), "7:8:1");
@@ -229,9 +230,11 @@ static void a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits(void 
     entries = worker_env_of(&env, 0);
     assert_string_equal(value(entries, "CT_CONTROL"), "(unset)");
     assert_string_equal(value(entries, "CT_TRACE_RING"), "9:0");
+    assert_string_equal(value(entries, "CT_PROGRESS_ROOM"), "(unset)"); /* no terminal */
     free(entries);
     worker_env_destroy(&env);
     unsetenv("CT_TRACE_RING");
+    unsetenv("CT_PROGRESS_ROOM");
 }
 
 /* mpiexec -n 1 ctrun ...: the outer process manager is not the workers'. */

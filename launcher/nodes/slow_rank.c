@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/nodes/slow_rank.h"
+
+#define LEAST_CALLS 5  /* in a window; a rank that makes none is reported as a stall */
+#define LEAST_APART 20 /* per cent of the time, and */
+#define TIMES_APART 3  /* so many times the share */
+
+static int largest_of(const struct collective_shares *node)
+{
+    return node->most > node->least ? node->most : node->least;
+}
+
+/* The shares of all ranks but those of a node; 100 and 0: there are none. */
+static void look_at_others(const struct collective_shares *shares, int nodes, int node,
+                           struct slow_rank *slow)
+{
+    slow->others_least = 100;
+    slow->others_most = 0;
+    for (int i = 0; i < nodes; i++) {
+        if (i == node)
+            continue;
+        if (shares[i].least < slow->others_least)
+            slow->others_least = shares[i].least;
+        if (largest_of(&shares[i]) > slow->others_most)
+            slow->others_most = largest_of(&shares[i]);
+    }
+}
+
+static int is_apart(const struct slow_rank *slow)
+{
+    return slow->others_most > 0 && slow->others_least - slow->share >= LEAST_APART
+           && slow->others_least >= TIMES_APART * slow->share;
+}
+
+struct slow_rank slow_rank_among(const struct collective_shares *shares, int nodes)
+{
+    const struct slow_rank none = { .rank = -1, .node = -1 };
+    struct slow_rank slow = none;
+    int node = 0;
+
+    for (int i = 1; i < nodes; i++)
+        if (shares[i].least < shares[node].least)
+            node = i;
+    if (nodes == 0 || shares[node].calls < LEAST_CALLS)
+        return none;
+    look_at_others(shares, nodes, node, &slow);
+    slow.node = node;
+    slow.share = largest_of(&shares[node]);
+    if (nodes > 1 && shares[node].most > 0 && is_apart(&slow))
+        return slow;
+    slow.node = -1;
+    slow.rank = shares[node].rank;
+    slow.share = shares[node].least;
+    if (shares[node].next < slow.others_least)
+        slow.others_least = shares[node].next;
+    if (shares[node].most > slow.others_most)
+        slow.others_most = shares[node].most;
+    return is_apart(&slow) ? slow : none;
+}
