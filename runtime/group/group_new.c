@@ -27,8 +27,10 @@ static uint64_t hash_ranks(uint64_t hash, const int *ranks, int count)
 
 static ct_status check_list(const ct_group *parent, const int *ranks, int count)
 {
-    if (count < 1 || !ranks)
+    if (count < 1)
         return ct_fail(CT_ERR_INVALID, "ct_new_group: a group needs at least one rank");
+    if (!ranks)
+        return ct_fail(CT_ERR_INVALID, "ct_new_group: no list of the %d ranks (NULL)", count);
     if (count > parent->size)
         return ct_fail(CT_ERR_INVALID, "ct_new_group: %d ranks out of a group of %d", count,
                        parent->size);
