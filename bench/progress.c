@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c - begins with a carriage return and is taken away by blanks: where the program runs
- * under ctrun, that knows a bar by this, and shows it in the last line of its own terminal. */
+/* progress.c - the line begins with a carriage return and is erased with blanks.  By that ctrun
+ * knows a worker's progress bar, and shows it in the last line of its own terminal. */
 #include "bench/progress.h"
 
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static void show(struct progress *progress, const char *text)
 void progress_case(struct progress *progress, const char *format, ...)
 {
     const double now = now_s(), spent = now - progress->began;
-    char what[200], text[400];
+    char what[200], text[400], to_go[40] = "";
     const int done = progress->done++;
     va_list args;
 
@@ -69,9 +69,10 @@ void progress_case(struct progress *progress, const char *format, ...)
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    snprintf(text, sizeof text, "%s: %d of %d, %.0f s, about %.0f s to go: %s", progress->program,
-             done + 1, progress->of, spent,
-             done > 0 ? spent / done * (progress->of - done) : spent * progress->of, what);
+    if (done > 0)
+        snprintf(to_go, sizeof to_go, ", about %.0f s to go", spent / done * (progress->of - done));
+    snprintf(text, sizeof text, "%s: %d of %d, %.0f s%s: %s", progress->program, done + 1,
+             progress->of, spent, to_go, what);
     progress->shown = now;
     show(progress, text);
 }

@@ -40,15 +40,12 @@ struct collective_shares shares_of(const struct rank_share *share, int size, int
     return shares;
 }
 
-/* ---- The page ---------------------------------------------------------------------- */
+/* ---- The control page ---------------------------------------------------------------------- */
 
 static int is_inside(const struct control_group *line)
 {
-    const int operation = __atomic_load_n(&line->now.operation, __ATOMIC_RELAXED);
-
-    return atomic_load_explicit(&line->id, memory_order_relaxed) != 0
-           && __atomic_load_n(&line->now.phase, __ATOMIC_RELAXED) == CONTROL_IN
-           && !operation_is_message(operation);
+    return control_is_in_call(line)
+           && !operation_is_message(__atomic_load_n(&line->now.operation, __ATOMIC_RELAXED));
 }
 
 static uint64_t begun_by(const struct control_rank *page)

@@ -21,6 +21,8 @@ static void answer(struct evhttp_request *request, void *arg)
     http_answer(request, HTTP_OK, "text/plain", body, strlen(body));
 }
 
+static const struct http_hooks hooks = { .answer = answer };
+
 void health_open(struct http_server *health, struct event_base *base)
 {
     const char *text = getenv("TORCHELASTIC_HEALTH_CHECK_PORT");
@@ -38,6 +40,6 @@ void health_open(struct http_server *health, struct event_base *base)
                  text);
     else if (socket_listen(NULL, (int)port, &listener) != CT_OK)
         log_line(LOG_WARN, "No health check server started: %s", ct_last_error());
-    else if (http_server_open(health, base, listener, answer, NULL) < 0)
+    else if (http_server_open(health, base, listener, &hooks, NULL) < 0)
         log_line(LOG_WARN, "No health check server started: out of memory");
 }

@@ -268,18 +268,23 @@ void events_stalled(struct events *events, const struct verdict_list *list)
     end(events, &json);
 }
 
-void events_slow(struct events *events, const struct slow_rank *slow, const char *node, int seconds)
+static void number_or_null(struct json_text *json, const char *name, int value)
+{
+    if (value >= 0)
+        json_number(json, name, value);
+    else
+        json_null(json, name);
+}
+
+void events_slow(struct events *events, const struct slow_rank *slow, int seconds)
 {
     struct json_text json;
 
     if (events->fd < 0)
         return;
     begin(events, &json, "slow_rank");
-    if (slow->rank >= 0)
-        json_number(&json, "rank", slow->rank);
-    else
-        json_null(&json, "rank");
-    json_string(&json, "of_node", slow->rank >= 0 ? NULL : node);
+    number_or_null(&json, "rank", slow->rank);
+    number_or_null(&json, "of_node", slow->node);
     json_number(&json, "seconds", seconds);
     json_number(&json, "in_collectives", slow->share);
     json_number(&json, "others_least", slow->others_least);

@@ -37,8 +37,7 @@ void events_worker_ended(struct events *events, const struct failed_round *round
                          const struct worker *worker, int its_own);
 struct verdict_list;
 void events_stalled(struct events *events, const struct verdict_list *list);
-void events_slow(struct events *events, const struct slow_rank *slow, const char *node,
-                 int seconds);
+void events_slow(struct events *events, const struct slow_rank *slow, int seconds);
 void events_stopping(struct events *events, int signal, const char *why);
 void events_node(struct events *events, int node, int there);
 

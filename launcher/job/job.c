@@ -474,21 +474,22 @@ static void on_slow(void *arg, const struct slow_rank *slow, const char *node)
 {
     struct job *job = arg;
     const int seconds = job->options->stall;
-    char who[160], range[32];
+    const char *const others = job->plan.world == 2 ? "the other one" : "each other rank";
+    char range[32];
 
     snprintf(range, sizeof range, slow->others_least == slow->others_most ? "%d" : "%d to %d",
              slow->others_least, slow->others_most);
     if (slow->rank >= 0)
-        snprintf(who, sizeof who, "rank %d makes the others wait: for %d s it has been in",
-                 slow->rank, seconds);
+        log_line(LOG_WARN,
+                 "rank %d makes the others wait: for %d s it has been in collectives for %d %% of "
+                 "the time, and %s for %s %%",
+                 slow->rank, seconds, slow->share, others, range);
     else
-        snprintf(who, sizeof who,
-                 "the ranks of %s make the others wait: for %d s none has been longer in", node,
-                 seconds);
-    log_line(LOG_WARN, "%s collectives %s %d %% of the time, and %s for %s %%", who,
-             slow->rank >= 0 ? "for" : "than", slow->share,
-             job->plan.world == 2 ? "the other one" : "each other rank", range);
-    events_slow(&job->events, slow, node, seconds);
+        log_line(LOG_WARN,
+                 "the ranks of %s make the others wait: for %d s each of them has been in "
+                 "collectives for at most %d %% of the time, and %s for %s %%",
+                 node, seconds, slow->share, others, range);
+    events_slow(&job->events, slow, seconds);
 }
 
 static void on_look(void *arg, unsigned look)

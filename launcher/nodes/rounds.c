@@ -119,14 +119,27 @@ static int is_same(const struct slow_rank *a, const struct slow_rank *b)
     return a->rank == b->rank && a->node == b->node;
 }
 
+/* Of two windows one after the other. */
+static struct slow_rank mean_of(const struct slow_rank *a, const struct slow_rank *b)
+{
+    struct slow_rank mean = *b;
+
+    mean.share = (a->share + b->share + 1) / 2;
+    mean.others_least = (a->others_least + b->others_least + 1) / 2;
+    mean.others_most = (a->others_most + b->others_most + 1) / 2;
+    return mean;
+}
+
 static void compare_shares(struct coordinator *c, const struct collective_shares *shares)
 {
     const struct slow_rank slow = slow_rank_among(shares, c->ranked_count);
 
     if ((slow.rank >= 0 || slow.node >= 0) && is_same(&slow, &c->slow)
         && !is_same(&slow, &c->slow_said)) {
+        const struct slow_rank mean = mean_of(&c->slow, &slow);
+
         c->slow_said = slow;
-        c->nodes.hooks->slow(c->nodes.job, &slow, slow.node >= 0 ? c->ranked[slow.node]->name : "");
+        c->nodes.hooks->slow(c->nodes.job, &mean, slow.node >= 0 ? c->ranked[slow.node]->name : "");
     }
     c->slow = slow;
 }

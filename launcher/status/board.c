@@ -205,6 +205,14 @@ static int is_shown(const char *line, size_t size)
            || (size >= strlen(last_words) && !memcmp(line, last_words, strlen(last_words)));
 }
 
+/* Who may read the page by the kernel's word needs no token to hand on. */
+static size_t without_token(const char *line, size_t size)
+{
+    const char *const token = memmem(line, size, "?token=", 7);
+
+    return token ? (size_t)(token - line) : size;
+}
+
 static void json_said(struct json_text *json, const struct text *said)
 {
     struct text shown = { 0 };
@@ -212,8 +220,10 @@ static void json_said(struct json_text *json, const struct text *said)
 
     for (size_t i = 0, begin = 0; i < said->used; i++)
         if (said->data[i] == '\n') {
-            if (is_shown(said->data + begin, i - begin))
-                text_add(&shown, said->data + begin, i + 1 - begin);
+            if (is_shown(said->data + begin, i - begin)) {
+                text_add(&shown, said->data + begin, without_token(said->data + begin, i - begin));
+                text_add(&shown, "\n", 1);
+            }
             begin = i + 1;
         }
     if (shown.used > 0) {
@@ -305,18 +315,26 @@ struct metric_writer {
     char host[256]; /* as the value of a label */
 };
 
+/* Prometheus refuses all of a text with a byte that is no UTF-8. */
 static void label_value(const char *from, char *value, size_t size)
 {
+    struct text plain = { 0 };
     size_t used = 0;
 
-    for (; *from && used + 3 < size; from++) {
-        if ((unsigned char)*from < ' ')
+    text_add_utf8(&plain, from, strlen(from));
+    for (size_t i = 0, length; i < plain.used; i += length) {
+        length = json_character((const unsigned char *)plain.data + i, plain.used - i);
+        if (length == 0 || used + length + 2 > size)
+            break;
+        if ((unsigned char)plain.data[i] < ' ')
             continue;
-        if (*from == '"' || *from == '\\')
+        if (plain.data[i] == '"' || plain.data[i] == '\\')
             value[used++] = '\\';
-        value[used++] = *from;
+        memcpy(value + used, plain.data + i, length);
+        used += length;
     }
     value[used] = '\0';
+    free(plain.data);
 }
 
 static int metric_line(void *arg, const struct status_line *line)

@@ -21,11 +21,11 @@
 
 /* ---- The share of time in calls ------------------------------------------------------ */
 
+/* A message counts, and so does a wait that the rank noted, for the store for example. */
 static int is_in_call(const struct control_rank *page)
 {
     for (int i = 0; i < CONTROL_GROUPS; i++)
-        if (atomic_load_explicit(&page->groups[i].id, memory_order_relaxed) != 0
-            && __atomic_load_n(&page->groups[i].now.phase, __ATOMIC_RELAXED) == CONTROL_IN)
+        if (control_is_in_call(&page->groups[i]))
             return 1;
     return __atomic_load_n(&page->waiting_for[0], __ATOMIC_RELAXED) != '\0';
 }

@@ -70,10 +70,8 @@ static int has_token(const struct status_server *status, struct evhttp_request *
     return has;
 }
 
-static int is_own_process(const struct status_server *status, struct evhttp_request *request)
+static int is_own_process(const struct status_server *status, int fd)
 {
-    const int fd = bufferevent_getfd(
-        evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
     struct sockaddr_storage peer = { 0 }, self = { 0 };
     socklen_t peer_size = sizeof peer, self_size = sizeof self;
     uid_t uid = 0;
@@ -84,6 +82,15 @@ static int is_own_process(const struct status_server *status, struct evhttp_requ
            && getsockname(fd, (struct sockaddr *)&self, &self_size) == 0
            && peer_uid(status->netlink, &peer, &self, &uid) == PEER_HERE
            && (uid == geteuid() || uid == 0);
+}
+
+/* Who could not read the page is sent away before it has asked: at the loopback only processes of
+ * this host come, and no token was said. */
+static int admits(int fd, void *arg)
+{
+    const struct status_server *status = arg;
+
+    return !status->is_local || is_own_process(status, fd);
 }
 
 /* A page of the web may have this user's browser ask us, under a name of its own that it has
@@ -109,11 +116,9 @@ static const char *refuses(const struct status_server *status, struct evhttp_req
 {
     if (has_token(status, request))
         return NULL;
-    if (!is_own_process(status, request))
-        return status->is_loopback
-                   ? "this page shows a job of another user\n"
-                   : "this page shows a job of another user or host: it needs the token that ctrun "
-                     "printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN\n";
+    if (!is_own_process(status, http_request_fd(request)))
+        return "this page shows a job of another user or host: it needs the token that ctrun "
+               "printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN\n";
     if (!is_our_name(status, request))
         return "ask for this page by the address at which ctrun serves it, or by this host's "
                "name\n";
@@ -122,6 +127,7 @@ static const char *refuses(const struct status_server *status, struct evhttp_req
 
 /* ---- Answers ------------------------------------------------------------------------- */
 
+static const char events_type[] = "text/event-stream";
 static const char json_type[] = "application/json";
 static const char metrics_type[] = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -172,12 +178,10 @@ static void send_event(struct status_client *client, const char *event, const st
 
 /* The event loop has ended: what evhttp has queued goes now, as far as the other end takes it
  * within a moment. */
-static void send_now(struct evhttp_connection *connection)
+static void send_now(struct evhttp_connection *connection, int64_t end)
 {
     struct bufferevent *const to = evhttp_connection_get_bufferevent(connection);
     struct evbuffer *const queue = bufferevent_get_output(to);
-    const int64_t end = clock_ms() + GOODBYE_MS;
-
     evbuffer_unfreeze(queue, 1);
     while (evbuffer_get_length(queue) > 0 && clock_ms() < end) {
         struct pollfd ready = { bufferevent_getfd(to), POLLOUT, 0 };
@@ -188,11 +192,14 @@ static void send_now(struct evhttp_connection *connection)
     evbuffer_freeze(queue, 1);
 }
 
-/* What clients of this kind get, made when the first of them does. */
-static const struct text *body_for(struct status_server *status, int kind, struct text *json,
-                                   struct text *metrics)
+/* What clients get, each form made when the first of them wants it. */
+struct bodies {
+    struct text json, metrics;
+};
+
+static const struct text *body_for(struct status_server *status, int kind, struct bodies *bodies)
 {
-    struct text *const body = kind == WANTS_METRICS ? metrics : json;
+    struct text *const body = kind == WANTS_METRICS ? &bodies->metrics : &bodies->json;
     struct job_facts facts;
     int node, nodes;
 
@@ -203,33 +210,59 @@ static const struct text *body_for(struct status_server *status, int kind, struc
     return body;
 }
 
-/* All that wait are answered.  Who watches stays, unless the job is over. */
-static void answer_clients(struct status_server *status, int is_over)
+/* One that does not watch gets all, and is gone. */
+static void answer_client(struct status_client *client, const char *event, struct bodies *bodies)
 {
-    struct text json = { 0 }, metrics = { 0 };
+    const struct text *const body = body_for(client->status, client->kind, bodies);
+
+    if (client->kind == WATCHES) {
+        send_event(client, event, body);
+        return;
+    }
+    evhttp_connection_set_closecb(evhttp_request_get_connection(client->request), NULL, NULL);
+    http_answer(client->request, HTTP_OK, client->kind == WANTS_METRICS ? metrics_type : json_type,
+                body->data, body->used);
+    client_remove(client);
+}
+
+static void bodies_free(struct bodies *bodies)
+{
+    free(bodies->json.data);
+    free(bodies->metrics.data);
+}
+
+static void answer_all(struct status_server *status)
+{
+    struct bodies bodies = { .json = { 0 } };
 
     for (struct status_client *client = status->clients, *next; client; client = next) {
-        struct evhttp_connection *const connection = evhttp_request_get_connection(client->request);
-        const struct text *const body = body_for(status, client->kind, &json, &metrics);
+        next = client->next;
+        answer_client(client, "job", &bodies);
+    }
+    bodies_free(&bodies);
+}
+
+/* The job is over, for those who watch, too. */
+static void say_goodbye(struct status_server *status)
+{
+    const int64_t end = clock_ms() + GOODBYE_MS;
+    struct bodies bodies = { .json = { 0 } };
+
+    for (struct status_client *client = status->clients, *next; client; client = next) {
+        struct evhttp_request *const request = client->request;
+        struct evhttp_connection *const connection = evhttp_request_get_connection(request);
+        const int watches = client->kind == WATCHES;
 
         next = client->next;
-        if (client->kind == WATCHES)
-            send_event(client, is_over ? "over" : "job", body);
-        if (client->kind == WATCHES && !is_over)
-            continue;
-        evhttp_connection_set_closecb(connection, NULL, NULL);
-        if (client->kind == WATCHES)
-            evhttp_send_reply_end(client->request);
-        else
-            http_answer(client->request, HTTP_OK,
-                        client->kind == WANTS_METRICS ? metrics_type : json_type, body->data,
-                        body->used);
-        client_remove(client);
-        if (is_over)
-            send_now(connection);
+        answer_client(client, "over", &bodies);
+        if (watches) {
+            evhttp_connection_set_closecb(connection, NULL, NULL);
+            evhttp_send_reply_end(request);
+            client_remove(client);
+        }
+        send_now(connection, end);
     }
-    free(json.data);
-    free(metrics.data);
+    bodies_free(&bodies);
 }
 
 /* ---- Looks --------------------------------------------------------------------------- */
@@ -239,7 +272,7 @@ static void end_look(struct status_server *status)
     status->is_looking = 0;
     status->looked_ms = clock_ms();
     event_del(&status->turn);
-    answer_clients(status, 0);
+    answer_all(status);
     if (status->clients) /* they watch */
         event_add(&status->turn, &(struct timeval){ 1, 0 });
 }
@@ -317,8 +350,15 @@ void status_take(struct status_server *status, int node, unsigned look, const ch
 
 static void client_add(struct status_server *status, struct evhttp_request *request, int kind)
 {
-    struct status_client *const client = status->count < CLIENTS ? calloc(1, sizeof *client) : NULL;
+    const int is_head = evhttp_request_get_command(request) == EVHTTP_REQ_HEAD;
+    struct bodies bodies = { .json = { 0 } };
+    struct status_client *client;
 
+    if (is_head && kind == WATCHES) {
+        http_answer(request, HTTP_OK, events_type, "", 0);
+        return;
+    }
+    client = status->count < CLIENTS ? calloc(1, sizeof *client) : NULL;
     if (!client) {
         const char why[] = "too many read this page already\n";
 
@@ -337,19 +377,21 @@ static void client_add(struct status_server *status, struct evhttp_request *requ
     if (kind == WATCHES) {
         struct evkeyvalq *const headers = evhttp_request_get_output_headers(request);
 
-        evhttp_add_header(headers, "Content-Type", "text/event-stream");
+        evhttp_add_header(headers, "Content-Type", events_type);
         evhttp_add_header(headers, "Cache-Control", "no-store");
         evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
         evhttp_send_reply_start(request, HTTP_OK, NULL);
     }
     if (status->is_looking)
         return;
-    if (clock_ms() - status->looked_ms < APART_MS) {
-        event_del(&status->turn);
-        end_look(status);
-    } else {
+    if (clock_ms() - status->looked_ms >= APART_MS) {
         begin_look(status);
+        return;
     }
+    answer_client(client, "job", &bodies);
+    bodies_free(&bodies);
+    if (status->clients && !event_pending(&status->turn, EV_TIMEOUT, NULL))
+        event_add(&status->turn, &(struct timeval){ 1, 0 });
 }
 
 static void send_page(struct evhttp_request *request)
@@ -384,10 +426,7 @@ static void answer(struct evhttp_request *request, void *arg)
     }
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (!strcmp(path, paths[i].path)) {
-            if (evhttp_request_get_command(request) == EVHTTP_REQ_HEAD)
-                http_answer(request, HTTP_OK, "text/plain", "", 0);
-            else
-                client_add(status, request, paths[i].kind);
+            client_add(status, request, paths[i].kind);
             return;
         }
     if (!strcmp(path, "/") || !*path)
@@ -405,8 +444,8 @@ static int make_token(char *token)
     unsigned char bytes[16];
 
     if (given && *given && strlen(given) < LEAST_TOKEN) {
-        log_line(LOG_ERROR, "CT_STATUS_TOKEN has %zu characters; it needs %d", strlen(given),
-                 LEAST_TOKEN);
+        log_line(LOG_ERROR, "CT_STATUS_TOKEN has %zu characters; it needs at least %d",
+                 strlen(given), LEAST_TOKEN);
         return -1;
     }
     if (given && *given && strlen(given) >= STATUS_TOKEN) {
@@ -443,7 +482,7 @@ static int is_left_behind(const struct sockaddr_un *name)
     return is_dead;
 }
 
-static int listen_at_path(const char *path)
+static int listen_at_path(const char *path, struct stat *socket_file)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -455,7 +494,7 @@ static int listen_at_path(const char *path)
         unlink(path);
     fails = fd < 0 || bind(fd, (struct sockaddr *)&name, sizeof name) < 0 || listen(fd, 64) < 0;
     umask(mask);
-    if (!fails)
+    if (!fails && lstat(path, socket_file) == 0)
         return fd;
     log_line(LOG_ERROR, "--status=unix:%s: %s", path, strerror(errno));
     if (fd >= 0)
@@ -463,12 +502,12 @@ static int listen_at_path(const char *path)
     return -1;
 }
 
-static int listen_for(const struct status_at *at)
+static int listen_for(const struct status_at *at, struct stat *socket_file)
 {
     int fd = -1;
 
     if (*at->path)
-        return listen_at_path(at->path);
+        return listen_at_path(at->path, socket_file);
     if (socket_listen(at->host, at->port, &fd) == CT_OK)
         return fd;
     log_line(LOG_ERROR, "--status: %s", ct_last_error());
@@ -486,7 +525,7 @@ static void say_where(const struct status_server *status, int listener)
     if (*at->path)
         log_line(LOG_WARN, "the job's page: curl --unix-socket %s http://localhost/api/job",
                  at->path);
-    else if (status->is_loopback)
+    else if (status->is_local)
         log_line(LOG_WARN, "the job's page: http://%s%s%s:%d/ on %s", open, at->host, shut,
                  socket_port(listener), host);
     else
@@ -494,6 +533,8 @@ static void say_where(const struct status_server *status, int listener)
                  is_any ? host : at->host, is_any ? "" : shut, socket_port(listener),
                  status->token);
 }
+
+static const struct http_hooks http_hooks = { .answer = answer, .admits = admits };
 
 int status_open(struct status_server *status, struct event_base *base,
                 const struct options *options, const struct control_host *control, int serves,
@@ -507,13 +548,14 @@ int status_open(struct status_server *status, struct event_base *base,
     node_rows_setup(&status->rows, base, control);
     if (!options->status.is_on || !serves)
         return 0;
-    if (make_token(status->token) < 0 || (listener = listen_for(&options->status)) < 0)
+    if (make_token(status->token) < 0
+        || (listener = listen_for(&options->status, &status->socket_file)) < 0)
         return 1;
     status->netlink = peer_uid_open();
-    status->is_loopback = !*options->status.path && socket_is_loopback(listener);
+    status->is_local = *options->status.path || socket_is_loopback(listener);
     say_where(status, listener);
     evtimer_assign(&status->turn, base, on_turn, status);
-    if (http_server_open(&status->http, base, listener, answer, status) == 0)
+    if (http_server_open(&status->http, base, listener, &http_hooks, status) == 0)
         return 0;
     log_line(LOG_ERROR, "--status: out of memory");
     return 1;
@@ -532,6 +574,17 @@ void status_end_round(struct status_server *status)
         node_rows_end(&status->rows);
 }
 
+/* Another job may have its own there by now. */
+static void remove_socket(const struct status_server *status)
+{
+    const char *const path = status->options->status.path;
+    struct stat now;
+
+    if (*path && lstat(path, &now) == 0 && now.st_ino == status->socket_file.st_ino
+        && now.st_dev == status->socket_file.st_dev)
+        unlink(path);
+}
+
 void status_close(struct status_server *status)
 {
     struct job_facts facts;
@@ -545,10 +598,9 @@ void status_close(struct status_server *status)
         facts_of(status, &facts, &node, &nodes);
         if (status->clients && status->rows.size > 0)
             look_here(status, node, facts.restarts);
-        answer_clients(status, 1);
+        say_goodbye(status);
         http_server_close(&status->http);
-        if (*status->options->status.path)
-            unlink(status->options->status.path);
+        remove_socket(status);
     }
     node_rows_free(&status->rows);
     board_free(&status->board);

@@ -6,12 +6,15 @@
  *     /api/job   the same once, as JSON
  *     /metrics   for Prometheus
  *
- * The coordinator serves it.  Nothing is looked at before somebody asks: then the coordinator has
- * all nodes look, and answers when they have, or after a second with what it has (board.h).  It is
- * read-only.  Who may read: processes of this user or root on this host; anyone else by the token
- * that ctrun prints, if the page is served at another address than the loopback. */
+ * The coordinator serves it.  No node is asked before somebody reads: then the coordinator has all
+ * nodes look what their ranks do, and answers when they have, or after a second with what it has
+ * (board.h).  Only the share of time in calls is counted all along (node_rows.h).  It is read-only.
+ * Who may read: processes of this user or root on this host; anyone else by the token that ctrun
+ * prints, if the page is served at another address than the loopback. */
 #ifndef LAUNCHER_STATUS_STATUS_SERVER_H
 #define LAUNCHER_STATUS_STATUS_SERVER_H
+
+#include <sys/stat.h>
 
 #include "config/options.h"
 #include "launcher/status/board.h"
@@ -40,7 +43,8 @@ struct status_server {
     int64_t looked_ms; /* when the last one ended */
     int was_asked;     /* in this round: the last rows are wanted, too */
     int complained;    /* of a node's rows */
-    int is_loopback;
+    int is_local;      /* no other host can reach it */
+    struct stat socket_file;
     struct board board;
     struct status_client *clients;
     int count; /* of them */

@@ -109,6 +109,14 @@ static const char *filter_of(const struct output *output, int to)
                                : output->options->duplicate_stderr_filters;
 }
 
+void output_bytes(struct output *output, const struct stream *stream, const char *data, size_t size)
+{
+    struct console *console = output->to[stream->to];
+
+    console_wipe(console);
+    console_add(console, data, size);
+}
+
 void output_line(struct output *output, const struct stream *stream, const char *text, size_t size)
 {
     struct text *line = &output->line;

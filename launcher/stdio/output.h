@@ -62,6 +62,9 @@ int output_round(struct output *output, int first_rank, int world, int size);
 /* From here on ctrun writes to 1 and 2 through consoles only, log_line() too. */
 void output_open_consoles(struct output *output);
 
+/* Bytes of a stream as they are. */
+void output_bytes(struct output *output, const struct stream *stream, const char *data,
+                  size_t size);
 /* A whole line, a bar of a stream. */
 void output_line(struct output *output, const struct stream *stream, const char *text, size_t size);
 void output_bar(struct output *output, const struct stream *stream, const char *text, size_t size);

@@ -64,7 +64,7 @@ struct route route_of(const struct options *options, const struct origin *origin
     if (!strcmp(options->prefix, "auto") && origin->terminal && origin->world > 1)
         return (struct route){ .through = 1, .shown = 1, .by_rank = 1 };
     if (options->status.is_on)
-        return (struct route){ .through = 1, .shown = 1, .prefix = "" };
+        return (struct route){ .through = 1, .shown = 1, .as_it_is = 1, .prefix = "" };
     return (struct route){ 0 };
 }
 
@@ -172,7 +172,10 @@ static void feed(struct stream *stream, const char *data, size_t size)
     log_file_write(&stream->file, data, size);
     if (!stream->route.shown)
         return;
-    lines_feed(&stream->lines, data, size, &taker);
+    if (stream->route.as_it_is)
+        output_bytes(stream->output, stream, data, size);
+    else
+        lines_feed(&stream->lines, data, size, &taker);
     console_flush(stream->output->to[stream->to]);
 }
 

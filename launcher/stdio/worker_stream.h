@@ -23,6 +23,7 @@ struct route {
     int file;           /* into stdout.log or stderr.log */
     int through;        /* by a pipe through ctrun, */
     int shown;          /* which shows it */
+    int as_it_is;       /* byte by byte, without lines: ctrun reads along for --status */
     int tee;            /* the torchrun's way */
     int nowhere;        /* into /dev/null */
     int by_rank;        /* after "[3] ", else: */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.c - see http_server.h.
  *
- * evhttp takes every connection and tells nobody how many it has.  So at each one the descriptors
- * of this process are looked through for those of the server: when there are CONNECTIONS, the
- * listener rests for a moment, and what waits in the kernel's queue is taken later. */
+ * evhttp takes every connection, and says neither how many it has nor when one is closed.  So
+ * whenever it has taken one, the descriptors of this process are looked through for those of the
+ * server.  One that the owner does not admit, or that has asked for nothing in time, is shut down,
+ * and evhttp closes it as if the client had.  With as many as there may be, the listener rests;
+ * what waits in the kernel's queue is taken later. */
 #include "launcher/util/http_server.h"
 
 #include <dirent.h>
@@ -16,11 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CONNECTIONS 128
-#define SECONDS 10 /* of a connection on which nothing moves */
+#include "runtime/util/clock.h"
+
+#define SECONDS 10 /* until the head is there; then of a connection on which nothing moves */
+#define REST_MS 50 /* of the listener, if there are too many connections */
+#define NO_FD_S 1  /* or no descriptor is free */
 #define HEAD_BYTES 8192
 #define UNREAD_BYTES 65536 /* of what a client sends and evhttp does not read */
 
@@ -37,26 +43,74 @@ static int is_same_end(const struct sockaddr_storage *a, const struct sockaddr_s
     return v4_a->sin_port == v4_b->sin_port; /* where IPv6 has it, too */
 }
 
-static int count_connections(int listener)
+static struct http_connection *connection_of(struct http_server *server, int fd)
 {
+    struct stat info = { 0 };
+
+    if (fstat(fd, &info) < 0)
+        return NULL;
+    for (int i = 0; i < server->connections; i++)
+        if (server->connection[i].socket == info.st_ino)
+            return &server->connection[i];
+    if (server->connections == 2 * HTTP_CONNECTIONS)
+        return NULL;
+    server->connection[server->connections] =
+        (struct http_connection){ .socket = info.st_ino, .since_ms = clock_ms() };
+    return &server->connection[server->connections++];
+}
+
+static void take_stock_of(struct http_server *server, int fd)
+{
+    const int known = server->connections;
+    struct http_connection *const connection = connection_of(server, fd);
+    const int is_new = server->connections > known;
+    const int is_late =
+        connection && !connection->has_asked && clock_ms() - connection->since_ms >= SECONDS * 1000;
+
+    if (!connection || is_late
+        || (is_new && server->hooks->admits && !server->hooks->admits(fd, server->arg)))
+        shutdown(fd, SHUT_RDWR);
+    if (connection)
+        connection->is_there = 1;
+}
+
+/* How many connections there are. */
+static int take_stock(struct http_server *server)
+{
+    const int listener = evconnlistener_get_fd(server->listener);
     struct sockaddr_storage own = { 0 }, end;
     socklen_t size = sizeof own;
     DIR *const folder = opendir("/proc/self/fd");
-    int count = 0;
+    int left = 0;
 
-    if (!folder || getsockname(listener, (struct sockaddr *)&own, &size) < 0)
-        count = CONNECTIONS; /* there may be no descriptor left */
-    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+    if (!folder || getsockname(listener, (struct sockaddr *)&own, &size) < 0) {
+        if (folder)
+            closedir(folder);
+        return HTTP_CONNECTIONS; /* no descriptor is left */
+    }
+    for (const struct dirent *entry; (entry = readdir(folder));) {
         const int fd = atoi(entry->d_name);
 
         end = (struct sockaddr_storage){ 0 };
         size = sizeof end;
-        count += fd > 0 && fd != listener && getsockname(fd, (struct sockaddr *)&end, &size) == 0
-                 && is_same_end(&own, &end);
+        if (fd > 0 && fd != listener && getsockname(fd, (struct sockaddr *)&end, &size) == 0
+            && is_same_end(&own, &end))
+            take_stock_of(server, fd);
     }
-    if (folder)
-        closedir(folder);
-    return count;
+    closedir(folder);
+    for (int i = 0; i < server->connections; i++)
+        if (server->connection[i].is_there) {
+            server->connection[left] = server->connection[i];
+            server->connection[left++].is_there = 0;
+        }
+    server->connections = left;
+    return left;
+}
+
+static void rest(struct http_server *server, int ms)
+{
+    evconnlistener_disable(server->listener);
+    event_add(&server->again, &(struct timeval){ ms / 1000, ms % 1000 * 1000 });
 }
 
 static void take_again(evutil_socket_t fd, short what, void *arg)
@@ -65,7 +119,17 @@ static void take_again(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    evconnlistener_enable(server->listener);
+    if (take_stock(server) >= HTTP_CONNECTIONS)
+        rest(server, REST_MS);
+    else
+        evconnlistener_enable(server->listener);
+}
+
+/* Without this libevent would try again at once, and complain, for ever. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+    (void)listener;
+    rest(arg, NO_FD_S * 1000);
 }
 
 /* evhttp asks for it once for each connection that it has accepted. */
@@ -74,24 +138,31 @@ static struct bufferevent *make_bufferevent(struct event_base *base, void *arg)
     struct http_server *server = arg;
     struct bufferevent *const connection = bufferevent_socket_new(base, -1, 0);
 
-    if (count_connections(evconnlistener_get_fd(server->listener)) >= CONNECTIONS) {
-        evconnlistener_disable(server->listener);
-        event_add(&server->again, &(struct timeval){ 1, 0 });
-    }
+    if (take_stock(server) >= HTTP_CONNECTIONS)
+        rest(server, REST_MS);
     /* evhttp goes on reading while a request is being answered, and drops nothing of it. */
     if (connection)
         bufferevent_setwatermark(connection, EV_READ, 0, UNREAD_BYTES);
     return connection;
 }
 
+int http_request_fd(struct evhttp_request *request)
+{
+    return bufferevent_getfd(
+        evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
+}
+
 /* evhttp would say 501 of a method that it knows and may not pass on. */
 static void on_request(struct evhttp_request *request, void *arg)
 {
-    const struct http_server *server = arg;
+    struct http_server *server = arg;
+    struct http_connection *connection = connection_of(server, http_request_fd(request));
     const char why[] = "GET or HEAD\n";
 
+    if (connection)
+        connection->has_asked = 1;
     if (evhttp_request_get_command(request) & (EVHTTP_REQ_GET | EVHTTP_REQ_HEAD)) {
-        server->answer(request, server->arg);
+        server->hooks->answer(request, server->arg);
         return;
     }
     evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", "GET, HEAD");
@@ -99,11 +170,11 @@ static void on_request(struct evhttp_request *request, void *arg)
 }
 
 int http_server_open(struct http_server *server, struct event_base *base, int listener,
-                     void (*answer)(struct evhttp_request *request, void *arg), void *arg)
+                     const struct http_hooks *hooks, void *arg)
 {
     struct evhttp_bound_socket *bound;
 
-    *server = (struct http_server){ .http = evhttp_new(base), .answer = answer, .arg = arg };
+    *server = (struct http_server){ .http = evhttp_new(base), .hooks = hooks, .arg = arg };
     evutil_make_socket_nonblocking(listener);
     bound = server->http ? evhttp_accept_socket_with_handle(server->http, listener) : NULL;
     if (!bound) {
@@ -111,6 +182,7 @@ int http_server_open(struct http_server *server, struct event_base *base, int li
         return -1;
     }
     server->listener = evhttp_bound_socket_get_listener(bound);
+    evconnlistener_set_error_cb(server->listener, on_accept_error);
     evtimer_assign(&server->again, base, take_again, server);
     evhttp_set_allowed_methods(server->http, 0xffff); /* on_request() refuses */
     evhttp_set_max_headers_size(server->http, HEAD_BYTES);
@@ -140,6 +212,8 @@ void http_answer(struct evhttp_request *request, int code, const char *type, con
 
     evhttp_add_header(headers, "Content-Type", type);
     evhttp_add_header(headers, "Cache-Control", "no-store");
+    if (code >= 400) /* who is refused does not keep a place */
+        evhttp_add_header(headers, "Connection", "close");
     evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
     evutil_snprintf(length, sizeof length, "%zu", size);
     evhttp_add_header(headers, "Content-Length", length);

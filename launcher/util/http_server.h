@@ -1,29 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_server.h - libevent's HTTP server on one socket, with limits: GET and HEAD, a head of 8 KiB,
- * 10 seconds for what a client has to say or to take, and 128 connections, so that strangers take
- * no descriptors that workers need. */
+/* http_server.h - libevent's HTTP server on one socket, with limits, so that strangers take neither
+ * the descriptors that workers need nor the turns of others: GET and HEAD, a head of 8 KiB, 10
+ * seconds until it is there, and 128 connections. */
 #ifndef LAUNCHER_UTIL_HTTP_SERVER_H
 #define LAUNCHER_UTIL_HTTP_SERVER_H
 
 #include <event2/event_struct.h>
 #include <event2/http.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define HTTP_CONNECTIONS 128
+
+struct http_hooks {
+    /* Owes each GET and HEAD an answer, at once or later. */
+    void (*answer)(struct evhttp_request *request, void *arg);
+    int (*admits)(int fd, void *arg); /* a new connection; NULL: all */
+};
 
 struct http_server {
     struct evhttp *http; /* NULL: it is not open */
     struct evconnlistener *listener;
     struct event again; /* connections are taken again */
-    void (*answer)(struct evhttp_request *request, void *arg);
+    const struct http_hooks *hooks;
     void *arg;
+    /* Known by the inode of its socket, since evhttp does not say when it closes a descriptor. */
+    struct http_connection {
+        ino_t socket;
+        int64_t since_ms;
+        int has_asked, is_there;
+    } connection[2 * HTTP_CONNECTIONS];
+    int connections;
 };
 
-/* Takes over the listening socket.  answer() owes each GET and HEAD an answer, at
- * once or later.  -1: out of memory. */
+/* Takes over the listening socket.  -1: out of memory. */
 int http_server_open(struct http_server *server, struct event_base *base, int listener,
-                     void (*answer)(struct evhttp_request *request, void *arg), void *arg);
+                     const struct http_hooks *hooks, void *arg);
 void http_server_close(struct http_server *server); /* closed already is fine */
 
 /* A whole answer.  HEAD gets its head alone. */
 void http_answer(struct evhttp_request *request, int code, const char *type, const char *body,
                  size_t size);
+
+int http_request_fd(struct evhttp_request *request);
 
 #endif

@@ -38,7 +38,8 @@ static long open_already(long limit)
     return count - 1; /* the folder's own */
 }
 
-/* Of one worker: two pipes, and as many files with --tee. */
+/* Of one worker: two pipes, and as many files with --tee.  With --status ctrun keeps the last
+ * lines. */
 static int streams_of(const struct options *options)
 {
     const struct stream_spec *tee = &options->tee;
@@ -48,8 +49,8 @@ static int streams_of(const struct options *options)
         teed |= tee->ranks[i];
     if (teed)
         return 4;
-    return strcmp(options->prefix, "auto") != 0 || options->show || options->local_ranks_filter
-                   || isatty(STDOUT_FILENO) || isatty(STDERR_FILENO)
+    return options->status.is_on || strcmp(options->prefix, "auto") != 0 || options->show
+                   || options->local_ranks_filter || isatty(STDOUT_FILENO) || isatty(STDERR_FILENO)
                ? 2
                : 0;
 }

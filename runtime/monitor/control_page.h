@@ -123,6 +123,13 @@ struct control_group {
     _Atomic uint64_t was;
     uint64_t bytes; /* of all its calls so far: count times the dtype's size */
 };
+/* As far as one look can tell, without a copy of the line. */
+static inline int control_is_in_call(const struct control_group *line)
+{
+    return atomic_load_explicit(&line->id, memory_order_relaxed) != 0
+           && __atomic_load_n(&line->now.phase, __ATOMIC_RELAXED) == CONTROL_IN;
+}
+
 _Static_assert(sizeof(struct control_group) == CACHE_PAIR, "what a call writes is one cache pair");
 
 struct control_rank {

@@ -51,6 +51,7 @@ fi
 # ---- Who may read it
 expect "there is no other page" is "$(ask "$where" /etc/passwd)" "404 text/plain"
 expect "nothing can be written" is "$(ask POST "$where" /api/job)" "405 text/plain"
+expect "HEAD gets the head of each" is "$(ask HEAD "$where" /metrics); $(ask HEAD "$where" /events)" "200 text/plain; version=0.0.4; charset=utf-8; 200 text/event-stream"
 expect "a name that a stranger may have pointed here is refused" is "$(ask "$where" /api/job 'Host: evil.example')" "403 text/plain"
 expect "  localhost is not" is "$(ask "$where" /api/job 'Host: localhost:1')" "200 application/json"
 expect "nor is it of use to frame or to inject" matches "$(python3 - "$where" <<'END'
@@ -61,7 +62,7 @@ print(c.getresponse().getheader("Content-Security-Policy"))
 END
 )" "^default-src 'none'; .*frame-ancestors 'none'"
 if [ "$(id -u)" = 0 ]; then
-    expect "another user of this host is refused" is "$(AS=65534 ask "$where" /api/job) $(cat .body)" "403 text/plain this page shows a job of another user"
+    expect "another user of this host is sent away" matches "$(AS=65534 ask "$where" /api/job)" "RemoteDisconnected|Connection reset"
 fi
 python3 - "$where" <<'END' &
 import socket, sys, time
@@ -122,9 +123,9 @@ if command -v chromium >/dev/null; then
         'say=[...document.querySelectorAll("tr.row")].map(r => r.children[3].textContent).join()' \
         'say=document.querySelector("tr.lines pre").textContent.trim().replace(/\n/g, "|")' \
         'say=[...document.querySelectorAll(".tile")].map(t => t.className).join()' \
-        'say=document.getElementById("state").textContent' \
+        'say=byId("state").textContent' \
         'wait=/^0 .*waiting *100 %/.test(document.querySelector("tr.row").innerText.replace(/\s+/g, " "))' \
-        'do=(at("filter").value = "rank 2 has", at("filter").oninput())' 'say=document.querySelectorAll("tr.row").length' >.page 2>&1
+        'do=(byId("filter").value = "rank 2 has", byId("filter").oninput())' 'say=document.querySelectorAll("tr.row").length' >.page 2>&1
     expect "the page shows the same, and a program's output as text" is "$? $(cat .page)" "0 waiting,blocking,waiting
 rank 0 has <b>begun</b> & � waits|to stderr
 tile waiting,tile blocking,tile waiting
@@ -163,6 +164,22 @@ ended_job
 expect "  the second start succeeds" is "$code" 0
 rm go go1
 
+# ---- Output
+printf '%s\n' 'import os, sys' 'os.write(1, b"a\rb\r\n" + b"x" * 2000000 + b"\nno end")' >emit.py
+python3 emit.py >plain
+"$CTRUN" --status=0 --nproc-per-node=1 python3 emit.py >through 2>/dev/null
+expect "what workers write is the same, byte by byte" cmp plain through
+
+# ---- A program that asks all the time
+start --nproc-per-node=1 sh -c 'while [ ! -e go ]; do sleep 0.2; date +%N; done'
+last() { ask "$where" /api/job >/dev/null; say "ranks[0]['stdout'][-1]"; }
+first=$(last)
+moves() { [ "$(last)" != "$first" ]; }
+expect "sees the job move" within 10 moves
+touch go
+ended_job
+rm go
+
 # ---- A unix socket
 python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind("page")' # left behind
 "$CTRUN" --status=unix:page --nproc-per-node=1 "$worker" 0 go -1 >.job.out 2>.job.err </dev/null &
@@ -179,6 +196,6 @@ expect "a file is not taken for one" is "$code $(grep -o 'status=.*' <<<"$err") 
 run --status=nowhere true
 expect "what is no address is an error of usage" is "$code ${err%%$'\n'*}" "2 ctrun: --status: 'nowhere': give PORT, HOST:PORT or unix:PATH (ctrun --help lists the options)"
 CT_STATUS_TOKEN=short run --status=0 true
-expect "nor is a short token taken" is "$code $err" "1 ctrun: CT_STATUS_TOKEN has 5 characters; it needs 16"
+expect "nor is a short token taken" is "$code $err" "1 ctrun: CT_STATUS_TOKEN has 5 characters; it needs at least 16"
 
 finish

@@ -23,6 +23,7 @@ expect "  with it all is shown" is "$(ask "$where" '/api/job?token=0123456789abc
 expect "  so is it as Prometheus sends it" is "$(ask "$where" /metrics 'Authorization: Bearer 0123456789abcdef')" "200 text/plain; version=0.0.4; charset=utf-8"
 both() { ask "$where" '/api/job?token=0123456789abcdef' >/dev/null && [ "$(say "[(n['host'], [(r['rank'], r['calls'], r['state']) for r in n['ranks']]) for n in j['nodes']]")" = "$1" ]; }
 expect "the ranks of both nodes" within 20 both "[('h0', [(0, 8, 'waiting'), (1, 8, 'waiting')]), ('h1', [(2, 8, 'waiting'), (3, 7, 'blocking')])]"
+expect "  the token is not on the page" lacks "$(cat .body)" 0123456789abcdef
 expect "node 1 serves nothing" is "$(at=${on[0]} ask 10.77.0.2/8080 /api/job | grep -o refused)" refused
 pid1=$(say "j['nodes'][1]['pid']")
 kill -STOP "$pid1"

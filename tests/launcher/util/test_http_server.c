@@ -20,6 +20,8 @@ static void answer(struct evhttp_request *request, void *arg)
     http_answer(request, HTTP_OK, "text/plain", "yes\n", 4);
 }
 
+static const struct http_hooks hooks = { .answer = answer };
+
 static void turn(struct event_base *base)
 {
     for (int i = 0; i < 20; i++)
@@ -38,13 +40,13 @@ static void its_own_connections_count_and_no_other_descriptors(void **state)
 {
     struct event_base *base = event_base_new();
     struct http_server server;
-    int listener, port, others[OTHERS], clients[CLIENTS], asked = 0;
+    int listener, port, others[OTHERS], clients[CLIENTS], asked = 0, gone = 0;
     char reply[500] = "";
 
     (void)state;
     assert_int_equal(socket_listen("127.0.0.1", 0, &listener), CT_OK);
     port = socket_port(listener);
-    assert_int_equal(http_server_open(&server, base, listener, answer, &asked), 0);
+    assert_int_equal(http_server_open(&server, base, listener, &hooks, &asked), 0);
     for (int i = 0; i < OTHERS; i++)
         assert_true((others[i] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0);
     for (int i = 0; i < CLIENTS; i++) {
@@ -52,11 +54,24 @@ static void its_own_connections_count_and_no_other_descriptors(void **state)
         turn(base);
         assert_int_equal(event_pending(&server.again, EV_TIMEOUT, NULL) != 0, i >= 127);
     }
+    event_active(&server.again, EV_TIMEOUT, 0); /* still too many */
+    turn(base);
+    assert_true(event_pending(&server.again, EV_TIMEOUT, NULL));
+    assert_int_equal(server.connections, 128);
+    server.connection[5].since_ms -= 10000; /* has asked for nothing for so long */
+    event_active(&server.again, EV_TIMEOUT, 0);
+    turn(base);
+    event_active(&server.again, EV_TIMEOUT, 0);
+    turn(base);
+    for (int i = 0; i < CLIENTS; i++)
+        gone += recv(clients[i], reply, sizeof reply, MSG_DONTWAIT) == 0;
+    assert_int_equal(gone, 1);
     for (int i = 0; i < CLIENTS; i++)
         close(clients[i]);
     turn(base);
-    event_active(&server.again, EV_TIMEOUT, 0); /* a second later */
+    event_active(&server.again, EV_TIMEOUT, 0); /* a moment later */
     turn(base);
+    assert_false(event_pending(&server.again, EV_TIMEOUT, NULL));
     clients[0] = client(port);
     assert_int_equal(send(clients[0], "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
     turn(base);
@@ -72,10 +87,46 @@ static void its_own_connections_count_and_no_other_descriptors(void **state)
     event_base_free(base);
 }
 
+static int is_admitted;
+
+static int admits(int fd, void *arg)
+{
+    (void)fd;
+    (void)arg;
+    return is_admitted;
+}
+
+static void who_is_not_admitted_is_sent_away(void **state)
+{
+    static const struct http_hooks choosy = { .answer = answer, .admits = admits };
+    struct event_base *base = event_base_new();
+    struct http_server server;
+    int listener, stranger, friend, asked = 0;
+    char reply[500];
+
+    (void)state;
+    assert_int_equal(socket_listen("127.0.0.1", 0, &listener), CT_OK);
+    assert_int_equal(http_server_open(&server, base, listener, &choosy, &asked), 0);
+    is_admitted = 0;
+    stranger = client(socket_port(listener));
+    turn(base);
+    assert_int_equal(recv(stranger, reply, sizeof reply, 0), 0);
+    is_admitted = 1;
+    friend = client(socket_port(listener));
+    turn(base);
+    assert_int_equal(recv(friend, reply, sizeof reply, MSG_DONTWAIT), -1); /* it may ask */
+    assert_int_equal(server.connections, 1);
+    close(stranger);
+    close(friend);
+    http_server_close(&server);
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_own_connections_count_and_no_other_descriptors),
+        cmocka_unit_test(who_is_not_admitted_is_sent_away),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
