@@ -27,7 +27,7 @@ expect "  one rank is no ring" has "$code $err" "2 usage: ctrun --nproc-per-node
 if [ -z "$CT_SANITIZE" ]; then
     expect "a training is drawn" draw training
     marks() { grep -oE '<(circle|rect) class="r[012][ld]"' "$1" | sort | uniq -c; }
-    expect "  the same on 1, 2 and 4 ranks" has "$(cat training.svg)" "prints the same 9 decimals in each epoch"
+    expect "  the same on 1, 2 and 4 ranks" has "$(cat training.svg)" "are the same on 1, 2 and 4 ranks, to all 9 decimals"
     expect "  with as many marks as the kept one" is "$(marks training.svg)" "$(marks "$kept/training.svg")"
 fi
 
