@@ -130,12 +130,13 @@ def linked(path, text):
 
 def navigation():
     readme, guides = pathlib.Path("README.md"), pathlib.Path("docs/guide/README.md")
-    rows = {row[1]: linked(readme, row[2])
-            for row in re.finditer(r"^\| (for users|for contributors) \| (.*)", (source / readme).read_text(), re.M)}
+    table = (source / readme).read_text().partition("\n## Documentation\n")[2]
+    for_users, _, rest = table.partition("\n| for contributors |")
+    for_users, for_contributors = linked(readme, for_users), linked(readme, rest.partition("\n")[0])
     in_guides = linked(guides, (source / guides).read_text())
     pictures = [path.relative_to(source) for path in sorted((source / "docs/figures").iterdir())]
     tables = [path for path in pictures if path.suffix == ".md"]
-    named = {*rows["for users"], *rows["for contributors"], *in_guides, *tables, guides}
+    named = {*for_users, *for_contributors, *in_guides, *tables, guides}
     lost = [str(path) for path in sorted(p.relative_to(source) for p in (source / "docs").rglob("*.md"))
             if path not in named and path.parts[1] != "upstream"]
     if lost:
@@ -146,9 +147,9 @@ def navigation():
 
     return [{"Start": stage(readme)},
             {"Guides": entries([guides, *(path for path in in_guides if path.parent == guides.parent)])},
-            {"For users": entries(path for path in rows["for users"] if path.parent != guides.parent)},
+            {"For users": entries(path for path in for_users if path.parent != guides.parent)},
             {"Manual": manual_pages()},
-            {"How it works": entries(rows["for contributors"])},
+            {"How it works": entries(for_contributors)},
             {"Figures": entries(tables) + [{path.name.replace("-", " ").capitalize(): figures(path)}
                                            for path in pictures if (source / path).is_dir()]}]
 
