@@ -24,10 +24,9 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-#define CLIENTS 64     /* that wait or watch */
-#define LEAST_TOKEN 16 /* characters */
-#define UNREAD_MOST \
-    (4 << 20) /* bytes that a slow watcher may have before it; then it misses some */
+#define CLIENTS 64            /* that wait or watch */
+#define LEAST_TOKEN 16        /* characters */
+#define UNREAD_MOST (4 << 20) /* bytes that wait for a slow watcher; then it misses events */
 #define GOODBYE_MS 100
 #define APART_MS 250 /* two looks; who asks in between gets what the last one saw */
 
@@ -177,11 +176,12 @@ static void send_event(struct status_client *client, const char *event, const st
 }
 
 /* The event loop has ended: what evhttp has queued goes now, as far as the other end takes it
- * within a moment. */
+ * by then. */
 static void send_now(struct evhttp_connection *connection, int64_t end)
 {
     struct bufferevent *const to = evhttp_connection_get_bufferevent(connection);
     struct evbuffer *const queue = bufferevent_get_output(to);
+
     evbuffer_unfreeze(queue, 1);
     while (evbuffer_get_length(queue) > 0 && clock_ms() < end) {
         struct pollfd ready = { bufferevent_getfd(to), POLLOUT, 0 };
