@@ -28,7 +28,8 @@ static void look_at_others(const struct collective_shares *shares, int nodes, in
 
 static int is_apart(const struct slow_rank *slow)
 {
-    return slow->others_most > 0 && slow->others_least - slow->share >= LEAST_APART
+    return slow->others_least <= slow->others_most /* there are others */
+           && slow->others_least - slow->share >= LEAST_APART
            && slow->others_least >= TIMES_APART * slow->share;
 }
 
@@ -46,7 +47,7 @@ struct slow_rank slow_rank_among(const struct collective_shares *shares, int nod
     look_at_others(shares, nodes, node, &slow);
     slow.node = node;
     slow.share = largest_of(&shares[node]);
-    if (nodes > 1 && shares[node].most > 0 && is_apart(&slow))
+    if (shares[node].next <= shares[node].most && is_apart(&slow)) /* it has several ranks */
         return slow;
     slow.node = -1;
     slow.rank = shares[node].rank;

@@ -4,7 +4,7 @@
 export OMP_NUM_THREADS=1
 line='^ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'
 
-run --nproc-per-node=3 --stall=2s "$CT_BUILD/tests/e2e_slow" 8 60 2
+run --nproc-per-node=3 --stall=2s --events=events "$CT_BUILD/tests/e2e_slow" 8 60 2
 expect "a rank that is late each time is named" matches "$code $(head -n 1 <<<"$err")" "^0 ${line#^}"
 expect "  once" is "$(grep -c 'makes the others wait' <<<"$err")" 1
 run --nproc-per-node=3 --stall=2s "$CT_BUILD/tests/e2e_slow" 5 30 30
@@ -12,8 +12,7 @@ expect "ranks that are alike are not" is "$code $err" "0 "
 run --nproc-per-node=3 --stall=0 "$CT_BUILD/tests/e2e_slow" 4 60 2
 expect "nor with --stall=0" is "$code $err" "0 "
 
-"$CTRUN" --nproc-per-node=3 --stall=2s --events=events "$CT_BUILD/tests/e2e_slow" 8 60 2 2>/dev/null
-expect "it is an event" matches "$(grep -c slow_rank events) $(grep slow_rank events)" '^1 \{.*"event":"slow_rank",.*"rank":1,"of_node":null,"seconds":2,"in_collectives":[0-9]+,"others_least":[0-9]+,"others_most":[0-9]+\}$'
+expect "it is an event, too" matches "$(grep -c slow_rank events) $(grep slow_rank events)" '^1 \{.*"event":"slow_rank",.*"rank":1,"of_node":null,"seconds":2,"in_collectives":[0-9]+,"others_least":[0-9]+,"others_most":[0-9]+\}$'
 
 # ---- ctctl top
 ctctl=$CT_BUILD/bin/ctctl
@@ -39,19 +38,20 @@ trap 'kill $(jobs -p) 2>/dev/null; no_hosts; cd /; rm -rf "$work"' EXIT
 hosts 2 || { echo "skipped: two hosts, for which there is no right"; finish; }
 head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
 export CT_STORE_SECRET_FILE=$work/secret
-two() { # WORKERS PROGRAM...
-    local workers=$1
-    shift
+two() { # WORKERS STALL PROGRAM...
+    local workers=$1 stall=$2
+    shift 2
     for i in 1 0; do
-        timeout 60 ${on[$i]} "$CTRUN" --nnodes=2 --node-rank=$i --master-addr=10.77.0.1 --master-port=29400 --stall=2s \
+        timeout 60 ${on[$i]} "$CTRUN" --nnodes=2 --node-rank=$i --master-addr=10.77.0.1 --master-port=29400 --stall="$stall" \
             --nproc-per-node="$workers" "$@" >/dev/null 2>n$i.err </dev/null &
     done
     wait $!
     code=$? err=$(cat n0.err)
 }
-two 1 "$CT_BUILD/tests/e2e_slow" 8 60 2
+two 1 2s "$CT_BUILD/tests/e2e_slow" 8 120 2
 expect "a rank that is alone on its host is named" matches "$code $err" '^0 ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and the other one for [0-9]+ %$'
-two 2 sh -c 'exec "$@" $((GROUP_RANK ? 60 : 2)) $((GROUP_RANK ? 60 : 2))' sh "$CT_BUILD/tests/e2e_slow" 8
-expect "so is a host whose ranks all are slow" matches "$code $err" '^0 ctrun: the ranks of node 1 \(h1\) make the others wait: for 2 s each of them has been in collectives for at most [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'
+# Two ranks that sleep equally long do not wake at the same moment: that has to be little of the time.
+two 2 4s sh -c 'exec "$@" $((GROUP_RANK ? 300 : 2)) $((GROUP_RANK ? 300 : 2))' sh "$CT_BUILD/tests/e2e_slow" 13
+expect "so is a host whose ranks all are slow" matches "$code $err" '^0 ctrun: the ranks of node 1 \(h1\) make the others wait: for 4 s each of them has been in collectives for at most [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'
 expect "  by node 0 alone" lacks "$(cat n1.err)" "wait"
 finish

@@ -43,13 +43,11 @@ static void one_that_makes_no_calls_is_a_stall_and_not_slow(void **state)
 /* rank, least, next, most, calls */
 static void ranks_of_several_nodes_are_compared(void **state)
 {
-    static const struct collective_shares one_each[] = { { 0, 70, 100, 0, 50 },
-                                                         { 1, 5, 100, 0, 50 },
-                                                         { 2, 65, 100, 0, 50 } },
-                                          among_many[] = { { 0, 60, 62, 80, 50 },
-                                                           { 5, 4, 61, 90, 50 } },
-                                          whole_node[] = { { 0, 60, 62, 80, 50 },
-                                                           { 5, 4, 5, 6, 50 } };
+    static const struct collective_shares
+        one_each[] = { { 0, 70, 100, 0, 50 }, { 1, 5, 100, 0, 50 }, { 2, 65, 100, 0, 50 } },
+        among_many[] = { { 0, 60, 62, 80, 50 }, { 5, 4, 61, 90, 50 } },
+        whole_node[] = { { 0, 60, 62, 80, 50 }, { 5, 4, 5, 6, 50 } },
+        never_in[] = { { 0, 99, 99, 99, 50 }, { 5, 0, 0, 0, 50 } };
     struct slow_rank slow;
 
     (void)state;
@@ -68,6 +66,9 @@ static void ranks_of_several_nodes_are_compared(void **state)
     assert_int_equal(slow.share, 6);
     assert_int_equal(slow.others_least, 60);
     assert_int_equal(slow.others_most, 80);
+    slow = slow_rank_among(never_in, 2);
+    assert_int_equal(slow.node, 1);
+    assert_int_equal(slow.share, 0);
     assert_int_equal(slow_rank_among(one_each, 1).rank, -1);
     assert_int_equal(slow_rank_among(one_each, 0).rank, -1);
 }
