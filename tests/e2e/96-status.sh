@@ -112,7 +112,8 @@ except OSError:
     pass
 print("talked", resident() - before < 3000)
 END
-expect "watchers that leave, or talk, take no memory" is "$(cat .watchers)" "left True
+[ -n "$CT_SANITIZE" ] || # which keeps what is freed
+    expect "watchers that leave, or talk, take no memory" is "$(cat .watchers)" "left True
 talked True"
 expect "and it goes on" within 30 serves /api/job
 
