@@ -142,7 +142,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_STATUS] = {
         "status", NULL, 0, "[HOST:]PORT|unix:PATH", NULL, NULL, { "CT_STATUS" }, 0,
         parse_status, FIELD(status),
-        "serve a page that shows what each rank does, live: on this host's loopback, or at HOST to who has its token", NULL, 0 },
+        "serve a page that shows what each rank does, live: on this host's loopback, or at HOST for clients that send its token", NULL, 0 },
     [OPTION_EVENTS] = {
         "events", NULL, 0, "FILE", NULL, NULL, { "CT_EVENTS" }, 0,
         parse_file_name, FIELD(events),

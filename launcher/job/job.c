@@ -474,7 +474,7 @@ static void on_slow(void *arg, const struct slow_rank *slow, const char *node)
 {
     struct job *job = arg;
     const int seconds = job->options->stall;
-    const char *const others = job->plan.world == 2 ? "the other one" : "each other rank";
+    const char *const others = job->plan.world == 2 ? "the other rank" : "each other rank";
     char range[32];
 
     snprintf(range, sizeof range, slow->others_least == slow->others_most ? "%d" : "%d to %d",

@@ -44,7 +44,7 @@ int frame_send(struct bufferevent *to, enum frame_type type, int node, int numbe
 int frame_peek(struct evbuffer *from, struct relay_frame *frame);
 void frame_drop(struct evbuffer *from, const struct relay_frame *frame);
 
-/* Of FRAME_STARTED: 1 if it is of this version.  0: `version` has the other one, as text. */
+/* Of FRAME_STARTED: 1 if it is of this version.  0: `version` has the sender's, as text. */
 int frame_is_own_version(const struct relay_frame *frame, char version[24]);
 
 #endif

@@ -28,7 +28,7 @@
 #define LEAST_TOKEN 16        /* characters */
 #define UNREAD_MOST (4 << 20) /* bytes that wait for a slow watcher; then it misses events */
 #define GOODBYE_MS 100
-#define APART_MS 250 /* two looks; who asks in between gets what the last one saw */
+#define APART_MS 250 /* two looks; a client that asks in between gets the last one's rows */
 
 /* Who has asked and is answered when the nodes have looked. */
 struct status_client {
@@ -83,8 +83,8 @@ static int is_own_process(const struct status_server *status, int fd)
            && (uid == geteuid() || uid == 0);
 }
 
-/* Who could not read the page is sent away before it has asked: at the loopback only processes of
- * this host come, and no token was said. */
+/* At the loopback all clients are processes of this host, and ctrun has printed no token: those of
+ * other users can't read anything, so their connections are shut before they take a place. */
 static int admits(int fd, void *arg)
 {
     const struct status_server *status = arg;
@@ -242,7 +242,7 @@ static void answer_all(struct status_server *status)
     bodies_free(&bodies);
 }
 
-/* The job is over, for those who watch, too. */
+/* The job is over: all clients get their last answer. */
 static void say_goodbye(struct status_server *status)
 {
     const int64_t end = clock_ms() + GOODBYE_MS;
@@ -600,8 +600,8 @@ void status_close(struct status_server *status)
             look_here(status, node, facts.restarts);
         say_goodbye(status);
         http_server_close(&status->http);
-        remove_socket(status);
     }
+    remove_socket(status);
     node_rows_free(&status->rows);
     board_free(&status->board);
     if (status->netlink >= 0)

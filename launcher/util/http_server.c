@@ -212,7 +212,7 @@ void http_answer(struct evhttp_request *request, int code, const char *type, con
 
     evhttp_add_header(headers, "Content-Type", type);
     evhttp_add_header(headers, "Cache-Control", "no-store");
-    if (code >= 400) /* who is refused does not keep a place */
+    if (code >= 400) /* a client that is refused keeps no place */
         evhttp_add_header(headers, "Connection", "close");
     evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
     evutil_snprintf(length, sizeof length, "%zu", size);

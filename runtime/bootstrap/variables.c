@@ -47,8 +47,8 @@ static const struct variable_row rows[] = {
     { "CT_STORE_SECRET_FILE", "the file that the secret is in (mode 600)" },
     { "CT_ENCRYPT", "1: all that leaves a host is encrypted with the job's secret (TLS 1.3); all "
                     "hosts the same" },
-    { "CT_STATUS_TOKEN",
-      "what --status asks of who is on another host, 16 characters at least; unset: a new one" },
+    { "CT_STATUS_TOKEN", "the token that --status asks of clients on other hosts, 16 characters at "
+                         "least; unset: a new one" },
     { "CT_DEADLINE", "when ct_should_stop() begins to return 1; ctrun sets it for its workers" },
     /* ctrun's options */
     { "CT_JOB", NULL },

@@ -22,6 +22,19 @@ CT_HOSTS=h0,h1 on_h0 sh -c 'echo $RANK ${CT_HOSTS-none}' </dev/null
 expect "CT_HOSTS is for this ctrun alone, also where the host is this one" is "$code $(sorted "$out")" "0 0 none
 1 none"
 
+if command -v python3 >/dev/null; then
+    . "$CT_SOURCE/tests/e2e/page.sh"
+    CT_STATUS_TOKEN=0123456789abcdef ${on[0]} "$CTRUN" --hosts=h1,h2 --status=0.0.0.0:8080 sh -c 'until [ -e go ]; do sleep 0.1; done' >.out 2>.err </dev/null &
+    job=$!
+    both() { at=${on[0]} ask 10.77.0.2/8080 '/api/job?token=0123456789abcdef' >/dev/null && [ "$(say "[(n['host'], len(n['ranks'])) for n in j['nodes']]")" = "[('h1', 1), ('h2', 1)]" ]; }
+    expect "--status is served on the first host, of the ranks of all" within 30 both
+    expect "  which says where" has "$(said)" "ctrun: the job's page: http://h1:8080/?token=0123456789abcdef"
+    touch go
+    wait $job
+    expect "  and the job ends well" is "$?" 0
+    rm go
+fi
+
 printf '# mine\nh1 slots=2\nroot@h2:1\n\nh3\n' >hosts.txt
 printf '[ctrun]\nprefix = ${rank}@${hostname}:\n[env]\nMINE = of the file\n' >job.ini
 on_h0 --hostfile=hosts.txt sh -c 'echo $MINE' </dev/null

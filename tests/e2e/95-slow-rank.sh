@@ -49,7 +49,7 @@ two() { # WORKERS STALL PROGRAM...
     code=$? err=$(cat n0.err)
 }
 two 1 2s "$CT_BUILD/tests/e2e_slow" 8 120 2
-expect "a rank that is alone on its host is named" matches "$code $err" '^0 ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and the other one for [0-9]+ %$'
+expect "a rank that is alone on its host is named" matches "$code $err" '^0 ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and the other rank for [0-9]+ %$'
 # Two ranks that sleep equally long do not wake at the same moment: that has to be little of the time.
 two 2 4s sh -c 'exec "$@" $((GROUP_RANK ? 300 : 2)) $((GROUP_RANK ? 300 : 2))' sh "$CT_BUILD/tests/e2e_slow" 13
 expect "so is a host whose ranks all are slow" matches "$code $err" '^0 ctrun: the ranks of node 1 \(h1\) make the others wait: for 4 s each of them has been in collectives for at most [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctrun --status: what the page, its JSON and its metrics say; who may read it; a browser; Prometheus.
+# ctrun --status: what the page, its JSON and its metrics say; which clients may read it; a browser; Prometheus.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 . "$CT_SOURCE/tests/e2e/nodes.sh" # new_port
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
@@ -26,7 +26,7 @@ expect "  by a sentence, too" matches "$(say "j['nodes'][0]['stuck']")" "^\['gro
 expect "each rank's calls and bytes are exact" is "$(say "[(r['rank'], r['calls'], r['bytes']) for r in ranks]")" "[(0, 8, 28000), (1, 7, 28000), (2, 8, 28000)]"
 expect "the job" is "$(say "j['program'], j['state'], j['world'], j['restarts'], len(j['nodes'])")" "('$worker', 'running', 3, 0, 1)"
 expect "its last lines, as plain text" is "$(say "ranks[2]['stdout'], ranks[2]['stderr']")" "(['rank 2 has <b>begun</b> & � waits'], ['to stderr'])"
-expect "who waits is in calls, who does not is not" is "$(say "[r['in_calls_s'] > 1 for r in ranks]")" "[True, False, True]"
+expect "a rank that waits is in calls, one that does not is not" is "$(say "[r['in_calls_s'] > 1 for r in ranks]")" "[True, False, True]"
 expect "what ctrun said" is "$(say "j['said'][-1]")" "ctrun: the job's page: http://127.0.0.1:$port/ on $(hostname | cut -d. -f1)"
 
 if command -v prometheus >/dev/null; then
@@ -153,7 +153,7 @@ ended_job
 wait $events
 expect "the job does not mind, and its output is as it was" is "$code $(sort <<<"$out" | head -n 1)" "0 $(printf '\033[1mrank 0\033[0m\thas <b>begun</b> & \xff waits')"
 expect "the time in calls stays to the end" matches "$(tail -n 2 .events)" '"in_calls_s":[1-9]'
-expect "who watches sees the end" matches "$(tail -n 3 .events | tr '\n' ' ')" '^event: over data: \{.*"state":"succeeded"'
+expect "a client that watches sees the end" matches "$(tail -n 3 .events | tr '\n' ' ')" '^event: over data: \{.*"state":"succeeded"'
 rm go
 start --nproc-per-node=2 --max-restarts=1 "$worker" 0 go 1
 touch go
