@@ -20,7 +20,7 @@ class Browser:
              "--user-data-dir=" + self.folder, "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         port = self.port()
-        pages = json.load(urllib.request.urlopen("http://127.0.0.1:%s/json" % port))
+        pages = json.load(urllib.request.urlopen("http://127.0.0.1:%s/json" % port, timeout=60))
         where = next(p["webSocketDebuggerUrl"] for p in pages if p["type"] == "page")
         self.socket = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
         self.socket.sendall(("GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
