@@ -248,7 +248,7 @@ static double death(int number)
 
 static double stop(void)
 {
-    const struct failure failure = { 1, 7, 0, "exit code 7", 0 };
+    const struct failure failure = { 1, -1, 7, 0, "exit code 7", 0 };
     char text[NODE_TEXT];
     int64_t start;
 

@@ -47,17 +47,21 @@ ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const v
 
 static ct_status fail_with_name(const struct call *c, ct_status status, int64_t started)
 {
-    char text[96], here[160], how_long[128] = "", where[400] = "";
+    char text[96], here[160], how_long[128] = "", late[200] = "", where[400] = "";
+    struct blame blame;
 
     status = group_cause(c->group, status, c->signature.seq);
+    blame = ct_last_blame();
     signature_describe(&c->signature, text, sizeof text);
     if (status == CT_ERR_TIMEOUT) {
         snprintf(how_long, sizeof how_long, "gave up after %lld ms (limit %d ms, set by %s): ",
                  (long long)(clock_ms() - started), c->limit.ms, c->limit.by);
+        blame = late_rank(c->group, c->signature.seq, blame, late, sizeof late);
         where_are_missing(c->group, c->signature.seq, where, sizeof where);
     }
-    ct_fail(status, "%s on group %s: %s%s%s", text, group_here(c->group, here, sizeof here),
-            how_long, ct_last_error(), where);
+    ct_fail_because(blame, status, "%s on group %s: %s%s%s", text,
+                    group_here(c->group, here, sizeof here), how_long,
+                    *ct_last_error() ? ct_last_error() : late, where);
     return c->refused ? status : group_fail(c->group, status);
 }
 

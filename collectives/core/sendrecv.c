@@ -35,18 +35,13 @@ static void cancel(struct call *c, struct request *request)
 
 static ct_status wait_for(struct call *c, struct request *request)
 {
-    char name[160];
     const ct_status status =
         c->group->carrier
             ? c->group->carrier->wait(c->group, request, c->deadline)
             : request_wait(c->group->mesh, request, c->deadline, &c->group->failure.status);
 
     if (status == CT_ERR_TIMEOUT)
-        return ct_fail(
-            status, "%s %s", mesh_peer_name(c->group->mesh, request->peer, name, sizeof name),
-            has_begun(c->group, ct_group_rank(c->group, request->peer), call_compared(c)->seq)
-                ? "is in this call too, and got no further"
-                : "did not come");
+        return ct_fail_late(request->peer);
     if (status == CT_OK)
         fault_pass(c->group->mesh->faults);
     return status;

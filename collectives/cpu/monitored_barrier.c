@@ -18,6 +18,7 @@
 struct missing {
     int count;
     char names[512];
+    int first; /* in the mesh */
 };
 
 static void add_missing(struct missing *missing, const struct call *c, int rank)
@@ -25,6 +26,8 @@ static void add_missing(struct missing *missing, const struct call *c, int rank)
     const size_t used = strlen(missing->names);
     char name[160];
 
+    if (missing->count == 0)
+        missing->first = c->group->ranks[rank];
     if (++missing->count > NAMED)
         return;
     mesh_peer_name(c->group->mesh, c->group->ranks[rank], name, sizeof name);
@@ -37,7 +40,8 @@ static ct_status say_missing(const struct missing *missing)
 
     if (missing->count > NAMED)
         snprintf(more, sizeof more, " and %d more", missing->count - NAMED);
-    return ct_fail(CT_ERR_TIMEOUT, "%s%s did not come", missing->names, more);
+    return ct_fail_because((struct blame){ missing->first, BLAME_LATE }, CT_ERR_TIMEOUT,
+                           "%s%s did not come", missing->names, more);
 }
 
 static ct_status monitored_barrier_collect(struct call *c)

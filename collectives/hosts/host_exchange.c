@@ -21,18 +21,6 @@ static int gate_rank(const struct host_trip *t)
     return host_rank(t->call->group, t->level->host, GATE);
 }
 
-/* A rank that waited in vain for the gate, which may itself wait for another host. */
-static ct_status name_gate(const struct host_trip *t, ct_status status)
-{
-    const ct_group *g = t->call->group;
-    char name[160];
-
-    if (status != CT_ERR_TIMEOUT || !has_begun(g, gate_rank(t), call_compared(t->call)->seq))
-        return status;
-    return ct_fail(status, "%s is in this call too, and got no further",
-                   mesh_peer_name(g->mesh, g->ranks[gate_rank(t)], name, sizeof name));
-}
-
 static int goes_by_message(const struct host_trip *t)
 {
     return t->level->ranks > 1 && !t->call->group->host_shm;
@@ -134,7 +122,7 @@ ct_status host_answer(struct host_trip *t, void *answer)
         shm_group_open_gate(f);
         return CT_OK;
     }
-    status = name_gate(t, shm_group_pass_gate(f, GATE));
+    status = shm_group_pass_gate(f, GATE);
     if (status == CT_OK)
         copy_span(span_of(answer, t->answer), shm_group_slot(f, GATE));
     return status;

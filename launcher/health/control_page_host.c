@@ -104,13 +104,14 @@ void control_host_started(struct control_host *control, int local_rank, pid_t pi
 void control_host_describe(const struct control_host *control, const struct worker *worker,
                            struct control_death *death)
 {
-    const struct control_rank *page;
+    struct control_rank *page;
 
     *death = (struct control_death){ .rank = worker->rank,
                                      .how = worker->how,
                                      .code = worker->code,
                                      .pid = worker->pid,
-                                     .asked = worker->asked };
+                                     .asked = worker->asked,
+                                     .stopped = worker->stopped };
     if (!control->head)
         return;
     memcpy(death->host, control->head->host, sizeof death->host);
@@ -121,8 +122,11 @@ void control_host_describe(const struct control_host *control, const struct work
 
         if (id != 0 && id != UINT64_MAX)
             death->tomb[death->tombs++] =
-                (struct control_tomb){ id, atomic_load(&line->begun), atomic_load(&line->done) };
+                (struct control_tomb){ id, atomic_load(&line->begun), atomic_load(&line->done),
+                                       control_call_hash(&line->now) };
     }
+    if (!control_blame_read(page, &death->blame))
+        death->blame = (struct control_blame){ 0 };
 }
 
 static void wake_workers(struct control_host *control)

@@ -22,6 +22,7 @@
 #include "launcher/workers/signals.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 #include "runtime/util/signal_name.h"
 
 static void stop_and_tell(struct job *job);
@@ -34,6 +35,7 @@ static void forward_and_stop(struct job *job);
 static void tell_signal(struct job *job);
 static void hurry(struct job *job);
 static void kill_workers(struct job *job);
+static void stop_spared(struct job *job);
 
 static const struct move {
     enum job_state next;
@@ -56,6 +58,7 @@ static const struct move {
     },
     [STOPPING] = {
         [SIGNALLED] = { STAY, hurry },
+        [SPARE_OVER] = { STAY, stop_spared },
         [GRACE_OVER] = { STAY, kill_workers },
         [LAST_WORKER_GONE] = { ENDED, job_end_round },
     },
@@ -77,6 +80,13 @@ void job_event(struct job *job, enum job_event event)
         move->act(job);
 }
 
+static struct worker *worker_of_rank(struct job *job, int rank)
+{
+    const int local = rank - job->plan.base;
+
+    return local >= 0 && local < job->size ? &job->workers[local] : NULL;
+}
+
 /* ---- Actions ----------------------------------------------------------- */
 
 static void signal_workers(struct job *job, int number)
@@ -94,15 +104,76 @@ static void grace(struct job *job, int seconds)
     event_add(&job->grace, &time);
 }
 
+/* ---- The culprit may end by itself ------------------------------------------------ */
+
+#define SPARE_MS 2000
+
+/* What the ranks that live here say; of the dead the graph has it. */
+static void read_blames(struct job *job)
+{
+    struct control_blame blame;
+
+    for (int i = 0; i < job->size && job->control.head; i++)
+        if (job->workers[i].running
+            && control_blame_read(control_rank_at(job->control.head, i), &blame))
+            root_graph_blames(&job->graph, job->workers[i].rank, &blame);
+}
+
+static int is_spared(const struct worker *worker)
+{
+    return worker->spared && worker->running;
+}
+
+/* One that is stopped says nothing. */
+static int may_still_speak(struct worker *worker)
+{
+    if (worker->running && process_is_stopped(worker->pid))
+        worker->stopped = 1;
+    return worker->running && !worker->stopped;
+}
+
+/* The workers here at the end of the chain from that rank may still say why they failed.  Gives the
+ * end, which may be on another node; -1: there is none, and nothing waits. */
+static int spare_culprits(struct job *job, int rank)
+{
+    const int half_ms = job->options->shutdown_timeout * 500; /* the other half is for SIGTERM */
+    const int ms = half_ms < SPARE_MS ? half_ms : SPARE_MS;
+    const struct timeval time = { ms / 1000, ms % 1000 * 1000L };
+    const int end = root_graph_end(&job->graph, rank);
+
+    for (int i = 0; i < job->size; i++)
+        if (root_graph_is_marked(&job->graph, job->workers[i].rank)
+            && may_still_speak(&job->workers[i])) {
+            job->workers[i].spared = 1;
+            event_add(&job->spare, &time);
+        }
+    return end;
+}
+
+static void stop_spared(struct job *job)
+{
+    for (int i = 0; i < job->size; i++)
+        if (is_spared(&job->workers[i]))
+            worker_signal(&job->workers[i], SIGTERM);
+}
+
 static void stop_workers(struct job *job)
 {
     char why[64] = "";
 
+    read_blames(job);
+    if (!*job->elsewhere) /* else another node names it */
+        job->culprit = job->failed && root_graph_has_edge(&job->graph, job->failed->rank)
+                           ? job->failed->rank
+                           : -1;
+    job->culprit = spare_culprits(job, job->culprit);
     if (job->first_failed)
         snprintf(why, sizeof why, "rank %d failed", job->first_failed->rank);
     events_stopping(&job->events, SIGTERM, job->first_failed ? why : job->elsewhere);
     trace_host_stopping(&job->trace, SIGTERM);
-    signal_workers(job, SIGTERM);
+    for (int i = 0; i < job->size; i++)
+        if (!is_spared(&job->workers[i]))
+            worker_signal(&job->workers[i], SIGTERM);
     grace(job, job->options->shutdown_timeout);
 }
 
@@ -112,8 +183,11 @@ static void tell_failure(struct job *job,
 {
     const struct worker *worker = job->failed;
     const struct restart_policy *policy = &job->options->restart;
-    struct failure failure = { worker->rank, worker_exit_code(worker), 0, NULL,
-                               worker_was_killed(worker) };
+    struct failure failure = { .rank = worker->rank,
+                               .culprit = job->culprit,
+                               .code = worker_exit_code(worker),
+                               .is_cause = worker_was_killed(worker)
+                                           && !root_graph_has_edge(&job->graph, worker->rank) };
     char what[128], cause[64];
 
     report_cause(worker, cause, sizeof cause);
@@ -150,7 +224,7 @@ static void stop_late(struct job *job)
 static void stop_for_good(struct job *job)
 {
     const struct worker *worker = job->failed;
-    struct failure failure = { worker->rank, 1, 0, NULL, 1 };
+    struct failure failure = { worker->rank, -1, 1, 0, NULL, 1 };
     char what[160];
 
     snprintf(what, sizeof what, "rank %d (pid %d) waits in the kernel (state D) for %g s",
@@ -244,6 +318,8 @@ void job_worker_died(void *arg, const struct worker *worker)
     if (fault)
         job->workers[worker->local_rank].fault = *fault;
     control_host_describe(&job->control, worker, &death);
+    death.noted_ns = worker_failed(worker) ? worker_noted_ns(worker, &job->folder) : 0;
+    root_graph_died(&job->graph, &death, 1);
     control_host_died(&job->control, &death, 1);
     trace_host_died(&job->trace, worker);
     job->nodes->ops->died(job->nodes, &death);
@@ -271,9 +347,10 @@ static int is_first_failed(const struct job *job, int left)
 static void worker_ended(struct job *job, struct worker *worker)
 {
     const struct failed_round round = job_failed_round(job, job->first_failed);
+    const int its_own = !root_graph_has_edge(&job->graph, worker->rank)
+                        && (!job->first_failed || worker->spared || job->options->on_failure.go_on);
 
-    events_worker_ended(&job->events, &round, worker,
-                        !job->first_failed || job->options->on_failure.go_on);
+    events_worker_ended(&job->events, &round, worker, its_own);
     job->running--;
     if (worker_failed(worker) && job->state == RUNNING) {
         const int left = job_stopped_at(job, worker) > 0;
@@ -317,7 +394,10 @@ static void found_fault(void *arg, int local_rank)
 static void found_gone(void *arg, int rank, const char *what)
 {
     struct job *job = arg;
-    struct failure failure = { rank, 1, !job->for_good && job->options->restart.exits[1], NULL, 0 };
+    struct failure failure = { .rank = rank,
+                               .culprit = -1,
+                               .code = 1,
+                               .may_restart = !job->for_good && job->options->restart.exits[1] };
     char words[160];
 
     if (job->state != RUNNING)
@@ -362,6 +442,16 @@ static void look_after_guard(struct job *job)
                  pid);
 }
 
+/* Whose failure is another rank's doing: then no earlier note and no earlier death is looked for.
+ */
+static int first_has_edge(const struct job *job, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (worker_failed(&job->workers[job->failures.ended[i]]))
+            return root_graph_has_edge(&job->graph, job->workers[job->failures.ended[i]].rank);
+    return 0;
+}
+
 static void take_deaths(struct job *job, int count)
 {
     struct first_failure *failures = &job->failures;
@@ -369,7 +459,8 @@ static void take_deaths(struct job *job, int count)
     job->takes_deaths = 1;
     if (count > 0)
         job_look_for_signalled(job); /* they may have stopped because of it */
-    if (job->state == RUNNING && !job->first_failed && !job->options->on_failure.go_on)
+    if (job->state == RUNNING && !job->first_failed && !job->options->on_failure.go_on
+        && !first_has_edge(job, count))
         count = first_failure_to_front(failures, count, &job->folder);
     for (int i = 0; i < count; i++)
         worker_ended(job, &job->workers[failures->ended[i]]);
@@ -408,7 +499,17 @@ static void on_round(void *arg, const struct plan *plan)
     job_event(job, ROUND);
 }
 
-static void on_stop(void *arg, const char *why)
+/* The failure of the round is that rank's, on this node or on another one. */
+static void take_root_cause(struct job *job, int rank, const char *why)
+{
+    struct worker *worker = *why ? NULL : worker_of_rank(job, rank);
+
+    snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
+    if (worker && worker->pid > 0)
+        set_first_failed(job, worker);
+}
+
+static void on_stop(void *arg, int rank, const char *why)
 {
     struct job *job = arg;
     const int round = job->plan.round;
@@ -416,18 +517,37 @@ static void on_stop(void *arg, const char *why)
     take_pending_deaths(job);
     if (job->plan.round != round) /* the last worker was among them, and the next round has begun */
         return;
-    snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
+    job->culprit = rank;
+    take_root_cause(job, rank, why);
     job_event(job, job_stops_itself(job) ? WORKER_LEFT : TOLD_TO_STOP);
 }
 
-static void on_over(void *arg, int code, const char *why)
+static void on_over(void *arg, int code, int rank, const char *why)
 {
     struct job *job = arg;
 
     output_progress(&job->output, "");
     job->code = code;
-    snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
+    take_root_cause(job, rank, why);
     job_event(job, OVER);
+}
+
+static void on_root_cause(void *arg, struct failure *failure, char what[NODE_TEXT])
+{
+    struct job *job = arg;
+    const struct root_cause root = root_graph_find(&job->graph);
+    const struct restart_policy *policy = &job->options->restart;
+
+    if (root.kind == ROOT_NONE)
+        return;
+    *failure = (struct failure){ .rank = root.rank,
+                                 .culprit = -1,
+                                 .code = root.code,
+                                 .may_restart =
+                                     !job->for_good
+                                     && (root.code > 128 ? policy->signals[(root.code - 128) & 63]
+                                                         : policy->exits[root.code & 255]) };
+    root_graph_words(&job->graph, &root, what, NODE_TEXT);
 }
 
 static void on_died(void *arg, const struct control_death *death, int count)
@@ -435,6 +555,7 @@ static void on_died(void *arg, const struct control_death *death, int count)
     struct job *job = arg;
 
     control_host_died(&job->control, death, count);
+    root_graph_died(&job->graph, death, count);
     if (death->how == CLD_EXITED && death->code == 0)
         pmi_server_ended_elsewhere(&job->pmi, death->rank);
 }
@@ -506,6 +627,7 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .member = on_member,
                                              .stop = on_stop,
                                              .over = on_over,
+                                             .root_cause = on_root_cause,
                                              .died = on_died,
                                              .stop_asked = job_stop_asked,
                                              .puts = on_puts,
@@ -623,6 +745,13 @@ static void tell_facts(void *arg, struct job_facts *facts, int *node, int *nodes
 
 static const struct status_hooks status_hooks = { look_elsewhere, tell_facts };
 
+static void spare_over(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    job_event(arg, SPARE_OVER);
+}
+
 static void grace_over(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -659,6 +788,7 @@ int job_listen(struct job *job)
     event_assign(&job->signals, job->base, job->signal_fd, EV_READ | EV_PERSIST, signals_ready,
                  job);
     evtimer_assign(&job->grace, job->base, grace_over, job);
+    evtimer_assign(&job->spare, job->base, spare_over, job);
     job_deadline_open(job);
     event_add(&job->signals, NULL);
     output_setup(&job->output, job->base, job->options, &job->folder);

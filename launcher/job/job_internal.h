@@ -22,6 +22,7 @@
 #include "launcher/pmi/pmi_server.h"
 #include "launcher/report/first_failure.h"
 #include "launcher/report/report.h"
+#include "launcher/report/root_cause.h"
 #include "launcher/status/status_server.h"
 #include "launcher/trace/trace_host.h"
 #include "launcher/workers/subreaper.h"
@@ -36,6 +37,7 @@ enum job_event {
     TOLD_TO_STOP,  /* by another node's failure */
     WORKER_STUCK,  /* in the kernel: no restart would help */
     SIGNALLED,     /* ctrun was told to stop */
+    SPARE_OVER,    /* a worker that could end by itself still runs */
     GRACE_OVER,    /* workers that were asked to stop still run */
     LAST_WORKER_GONE,
     OVER, /* the job is, on all nodes */
@@ -46,7 +48,7 @@ struct job {
     const struct options *options;
     const struct meeting *meeting;
     struct event_base *base;
-    struct event signals, grace, deadline, signalled;
+    struct event signals, grace, spare, deadline, signalled;
     int signal_fd;
     sigset_t ignored;          /* dispositions that workers must not inherit */
     struct rlimit descriptors; /* that we were started with */
@@ -82,6 +84,8 @@ struct job {
     struct worker *first_failed; /* of this round, here: the first that failed */
     struct worker *reported;     /* the first failure that the job ended for */
     struct worker *failed;       /* the one that just has */
+    int culprit;                 /* of another node's failure: a rank that may end by itself; -1 */
+    struct root_graph graph;     /* of this round */
     int lost;                    /* in this round, here: with --on-failure=continue */
     char elsewhere[NODE_TEXT];   /* the failure on another node; "": none */
     int signal;                  /* the one that stopped the job; 0: none */

@@ -32,13 +32,14 @@ struct failed_round job_failed_round(struct job *job, struct worker *first_faile
                                   &job->program,
                                   &job->folder,
                                   &job->oom,
-                                  job->options->short_report };
+                                  job->options->short_report,
+                                  NULL };
 }
 
 /* Starting again is said with the failure that it follows. */
 static void say_what_failed(struct job *job, int restarts)
 {
-    char next[64] = "";
+    char next[64] = "", words[NODE_TEXT];
 
     if (restarts > 0)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
@@ -50,9 +51,14 @@ static void say_what_failed(struct job *job, int restarts)
                  job->plan.world > 0 && job->size > 0 ? "; the workers here were stopped" : "",
                  next);
     } else if (job->first_failed) {
-        const struct failed_round round = job_failed_round(job, job->first_failed);
+        struct failed_round round = job_failed_round(job, job->first_failed);
+        const struct root_cause root = root_graph_find(&job->graph);
         const uint64_t stopped_at = job_stopped_at(job, job->first_failed);
 
+        if (root.kind > ROOT_EXITED) { /* else its end says it all */
+            root_graph_words(&job->graph, &root, words, sizeof words);
+            round.root_cause = words;
+        }
         if (stopped_at) /* no failure: they did as they were asked to */
             log_line(LOG_WARN,
                      "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d%s",
@@ -86,6 +92,7 @@ static void clear_workers(struct job *job)
     int left;
 
     event_del(&job->grace);
+    event_del(&job->spare);
     job_stop_end(job);
     init_watch_stop(&job->init_watch);
     uninterruptible_watch_end(&job->uninterruptible);
@@ -271,6 +278,9 @@ void job_start_round(struct job *job)
     }
     events_round_began(&job->events, &job->plan);
     job->running = job->lost = 0;
+    job->failed = NULL;
+    job->culprit = -1;
+    root_graph_begin(&job->graph, job->plan.world);
     if (job->size == 0) { /* as if its workers had ended: the coordinator does not wait for them */
         job->state = ENDED;
         return;

@@ -172,6 +172,7 @@ static void tear_down(struct job *job)
     for (int i = 0; job->workers && i < job->size; i++)
         worker_free(&job->workers[i]);
     first_failure_close(&job->failures);
+    root_graph_free(&job->graph);
     control_host_close(&job->control);
     trace_host_close(&job->trace);
     events_close(&job->events);

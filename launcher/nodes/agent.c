@@ -39,18 +39,23 @@ struct agent {
 
 /* ---- In --------------------------------------------------------------------- */
 
-static void over(struct agent *a, int code, const char *why)
+static void over_for(struct agent *a, int code, int rank, const char *why)
 {
     node_link_close(&a->link);
     connect_retry_stop(&a->retry);
-    a->nodes.hooks->over(a->nodes.job, code, why);
+    a->nodes.hooks->over(a->nodes.job, code, rank, why);
+}
+
+static void over(struct agent *a, int code, const char *why)
+{
+    over_for(a, code, -1, why);
 }
 
 /* Node 0 may end the job before the workers here have stopped: they do that first. */
-static void end_job(struct agent *a, int code, const char *why)
+static void end_job(struct agent *a, int code, int rank, const char *why)
 {
     if (!a->running) {
-        over(a, code, why);
+        over_for(a, code, rank, why);
         return;
     }
     a->is_over = 1;
@@ -58,7 +63,7 @@ static void end_job(struct agent *a, int code, const char *why)
     snprintf(a->lost, sizeof a->lost, "%s", why);
     node_link_close(&a->link);
     heartbeat_stop(&a->heartbeat);
-    a->nodes.hooks->stop(a->nodes.job, why);
+    a->nodes.hooks->stop(a->nodes.job, rank, why);
 }
 
 /* No other ctrun tells these workers any more how the other nodes' workers fare.  In a job of two
@@ -116,7 +121,7 @@ static void lose_coordinator(struct agent *a, int how, const char *cause)
     if (a->running) {
         deliver_all_others_lost(a, how);
         a->nodes.hooks->stop_asked(a->nodes.job, 0); /* ranks that vote end without SIGTERM */
-        a->nodes.hooks->stop(a->nodes.job, a->lost);
+        a->nodes.hooks->stop(a->nodes.job, -1, a->lost);
     } else {
         leave_without_coordinator(a);
     }
@@ -147,7 +152,7 @@ static void on_message(void *arg, int type, const char *text)
     struct stop_request request;
     char why[NODE_TEXT];
     const char *words;
-    int code, look;
+    int code, rank, look;
 
     a->last_message = clock_ms();
     if (type == NODE_REFUSED) {
@@ -168,13 +173,13 @@ static void on_message(void *arg, int type, const char *text)
         a->nodes.hooks->look(a->nodes.job, (unsigned)look);
     } else if (type == NODE_FENCE && a->running && !strcmp(text, a->generation)) {
         a->nodes.hooks->fenced(a->nodes.job);
-    } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
-        a->nodes.hooks->stop(a->nodes.job, text);
+    } else if (type == NODE_STOP && a->world > 0 && node_stop_read(text, &rank, &words) == 0) {
+        a->nodes.hooks->stop(a->nodes.job, rank, words); /* also as the last word on a round */
     } else if (type == NODE_OVER) {
-        if (node_over_read(text, &code, &words) < 0)
-            end_job(a, 1, "the job is over, but it was not said how; is it another version?");
+        if (node_over_read(text, &code, &rank, &words) < 0)
+            end_job(a, 1, -1, "the job is over, but it was not said how; is it another version?");
         else
-            end_job(a, code, words);
+            end_job(a, code, rank, words);
     }
 }
 

@@ -482,6 +482,7 @@ struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *
     c->nodes = (struct nodes){ .ops = &coordinator_ops, .hooks = hooks, .job = job };
     c->meet = meet;
     c->options = options;
+    c->failed_rank = c->root_rank = -1;
     c->is_elastic = meet->is_elastic;
     c->budget.limit = options->max_restarts;
     c->max = options->nnodes.max;

@@ -75,6 +75,8 @@ struct coordinator {
     int rounds, restarts;
     int code;                         /* of the first failure */
     const struct member *failed_node; /* the node it was on; NULL: none */
+    int failed_rank;                  /* its rank; -1: it is no worker's */
+    int root_rank;                    /* the same, if it is known to be the root cause; else -1 */
     int is_cause, changed; /* it is no exit; it took the place of an exit that was sent to all */
     char why[NODE_TEXT];
     struct event tick;

@@ -96,6 +96,6 @@ void fence_own(struct coordinator *c, const char *puts, size_t bytes)
     if (c->ranked_count > 1 && c->phase == RUNNING && !take_puts(c, own, puts, bytes))
         rounds_failed(
             c, own,
-            &(struct failure){ -1, 1, 0, "it has no memory for what its ranks put by PMI", 1 });
+            &(struct failure){ -1, -1, 1, 0, "it has no memory for what its ranks put by PMI", 1 });
     fence_in(c, own, c->meet->generation);
 }

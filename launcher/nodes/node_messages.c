@@ -224,7 +224,8 @@ int node_failure(const char *text, struct failure *failure)
     const char *at = text;
     int flags;
 
-    if (!number(&at, -1, INT32_MAX, &failure->rank) || !number(&at, 1, 255, &failure->code)
+    if (!number(&at, -1, INT32_MAX, &failure->rank)
+        || !number(&at, -1, WORLD_MOST, &failure->culprit) || !number(&at, 1, 255, &failure->code)
         || !number(&at, 0, MAY_RESTART | IS_CAUSE, &flags))
         return -1;
     failure->may_restart = (flags & MAY_RESTART) != 0;
@@ -237,8 +238,8 @@ void node_failure_print(const struct failure *failure, char text[NODE_TEXT])
 {
     const int flags = (failure->may_restart ? MAY_RESTART : 0) | (failure->is_cause ? IS_CAUSE : 0);
 
-    snprintf(text, NODE_TEXT, "%d %d %d %.900s", failure->rank, failure->code, flags,
-             failure->what);
+    snprintf(text, NODE_TEXT, "%d %d %d %d %.900s", failure->rank, failure->culprit, failure->code,
+             flags, failure->what);
 }
 
 /* ---- Deaths ----------------------------------------------------------------- */
@@ -250,12 +251,34 @@ static int is_a_way_to_die(int how)
 
 static int read_tombs(const char **at, struct control_death *death)
 {
+    uint64_t call;
+
     for (int i = 0; i < death->tombs; i++) {
         struct control_tomb *tomb = &death->tomb[i];
 
-        if (!large(at, &tomb->group) || !large(at, &tomb->begun) || !large(at, &tomb->done))
+        if (!large(at, &tomb->group) || !large(at, &tomb->begun) || !large(at, &tomb->done)
+            || !large(at, &call) || call > UINT32_MAX)
             return 0;
+        tomb->call = (uint32_t)call;
     }
+    return 1;
+}
+
+/* The call as its sentences need it. */
+static int read_blame(const char **at, struct control_death *death)
+{
+    struct control_blame *blame = &death->blame;
+    uint64_t noted;
+    int operation;
+
+    if (!number(at, 0, 1, &death->stopped) || !large(at, &noted) || noted > INT64_MAX
+        || !number(at, 0, BLAME_REASONS - 1, &blame->on.reason)
+        || !number(at, 0, WORLD_MOST, &blame->on.rank) || !large(at, &blame->group)
+        || !large(at, &blame->call.seq) || !large(at, &blame->call.begun_ns)
+        || !number(at, 0, 255, &operation))
+        return 0;
+    death->noted_ns = (int64_t)noted;
+    blame->call.operation = (uint8_t)operation;
     return 1;
 }
 
@@ -272,7 +295,8 @@ int node_death_read(const char *text, struct node_death *dead)
                    && (dead->count == 1 || death->how == CONTROL_HOST_LOST)
                    && number(&at, 0, 255, &death->code) && number(&at, 0, INT32_MAX, &death->pid)
                    && number(&at, 0, SIGRTMAX, &death->asked) && read_host(&at, death->host)
-                   && number(&at, 0, CONTROL_TOMBS, &death->tombs) && read_tombs(&at, death) && !*at
+                   && read_blame(&at, death) && number(&at, 0, CONTROL_TOMBS, &death->tombs)
+                   && read_tombs(&at, death) && !*at
                ? 0
                : -1;
 }
@@ -284,14 +308,18 @@ void node_death_print(const struct node_death *dead, char text[NODE_TEXT])
     int used;
 
     print_host(death->host, host);
-    used = snprintf(text, NODE_TEXT, "%s %d %d %d %d %d %d %s %d", dead->generation, death->rank,
-                    dead->count, death->how, death->code, death->pid, death->asked, host,
-                    death->tombs);
+    used = snprintf(
+        text, NODE_TEXT, "%s %d %d %d %d %d %d %s %d %llx %d %d %llx %llx %llx %d %d",
+        dead->generation, death->rank, dead->count, death->how, death->code, death->pid,
+        death->asked, host, death->stopped, (unsigned long long)death->noted_ns,
+        death->blame.on.reason, death->blame.on.rank, (unsigned long long)death->blame.group,
+        (unsigned long long)death->blame.call.seq, (unsigned long long)death->blame.call.begun_ns,
+        death->blame.call.operation, death->tombs);
     for (int i = 0; i < death->tombs && used < NODE_TEXT; i++)
-        used += snprintf(text + used, NODE_TEXT - (size_t)used, " %llx %llx %llx",
+        used += snprintf(text + used, NODE_TEXT - (size_t)used, " %llx %llx %llx %x",
                          (unsigned long long)death->tomb[i].group,
                          (unsigned long long)death->tomb[i].begun,
-                         (unsigned long long)death->tomb[i].done);
+                         (unsigned long long)death->tomb[i].done, death->tomb[i].call);
 }
 
 struct node_death node_host_lost(const char *generation, int base, int count, const char *host,
@@ -314,11 +342,25 @@ int node_number_read(const char *text, int least, int most, int *value)
     return number(&text, least, most, value) && !*text ? 0 : -1;
 }
 
-int node_over_read(const char *text, int *code, const char **why)
+/* A space may follow the last number although no words do. */
+static const char *words_behind(const char *text)
 {
-    if (!number(&text, 0, 255, code))
+    return text + (*text == ' ');
+}
+
+int node_over_read(const char *text, int *code, int *rank, const char **why)
+{
+    if (!number(&text, 0, 255, code) || !number(&text, -1, WORLD_MOST, rank))
         return -1;
-    *why = text + (*text == ' ');
+    *why = words_behind(text);
+    return 0;
+}
+
+int node_stop_read(const char *text, int *rank, const char **why)
+{
+    if (!number(&text, -1, WORLD_MOST, rank))
+        return -1;
+    *why = words_behind(text);
     return 0;
 }
 

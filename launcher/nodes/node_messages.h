@@ -39,7 +39,7 @@ int node_round_read(const char *text, int size, struct plan *plan, char generati
                     char mapping[NODE_MAPPING]);
 void node_round_print(const struct plan *plan, char text[NODE_TEXT]);
 
-/* NODE_FAILED, NODE_LOST: "rank code flags what"; what points into text. */
+/* NODE_FAILED, NODE_LOST: "rank culprit code flags what"; what points into text. */
 int node_failure(const char *text, struct failure *failure);
 void node_failure_print(const struct failure *failure, char text[NODE_TEXT]);
 
@@ -47,8 +47,9 @@ void node_failure_print(const struct failure *failure, char text[NODE_TEXT]);
 int round_end_read(const char *text, struct round_end *end);
 void round_end_print(const struct round_end *end, char text[NODE_TEXT]);
 
-/* NODE_DIED: "generation rank count how code pid asked host tombs", and three numbers for
- * each tomb.  count > 1: so many workers from that rank on, all of one host that was lost. */
+/* NODE_DIED: "generation rank count how code pid asked host stopped noted", six numbers for the
+ * blame, "tombs", and four numbers for each tomb.  count > 1: so many workers from that rank on,
+ * all of one host that was lost. */
 struct node_death {
     char generation[NODE_GENERATION];
     int count;
@@ -61,8 +62,10 @@ void node_death_print(const struct node_death *dead, char text[NODE_TEXT]);
 /* NODE_CANNOT: "code"; NODE_SIGNALLED: "number". */
 int node_number_read(const char *text, int least, int most, int *number);
 
-/* NODE_OVER: "code why"; *why points into text, at "" if there is none. */
-int node_over_read(const char *text, int *code, const char **why);
+/* NODE_OVER: "code rank why"; *why points into text, at "" if there is none. */
+int node_over_read(const char *text, int *code, int *rank, const char **why);
+/* NODE_STOP: "rank why", likewise. */
+int node_stop_read(const char *text, int *rank, const char **why);
 
 /* NODE_ASK_STOP: "generation for-good": the ranks shall stop at the same step, and not begin again
  * if it is for good. */

@@ -29,12 +29,28 @@ struct plan {
     int port;
 };
 
+/* A worker that failed by itself. */
+struct failure {
+    int rank;        /* -1: it is no worker's */
+    int culprit;     /* a rank that lives, and because of which it failed; -1: none */
+    int code;        /* as an exit code of ctrun: 128 + signal */
+    int may_restart; /* says --restart */
+    const char *what;
+    int is_cause; /* a death by signal, or a lost node: it can't be the answer to another failure,
+                     as an exit can */
+};
+
+#define NODE_TEXT 1024 /* of a message, but for NODE_PUTS and NODE_ROWS */
+
 /* Calls into the job.  why: what failed on another node; "" if it failed here, or nothing failed.
- */
+ * rank: the worker that is the root cause, as far as it is known; -1: none is. */
 struct nodes_hooks {
     void (*round)(void *job, const struct plan *plan);
-    void (*stop)(void *job, const char *why);
-    void (*over)(void *job, int code, const char *why);
+    void (*stop)(void *job, int rank, const char *why);
+    void (*over)(void *job, int code, int rank, const char *why);
+    /* Of the coordinator, when all workers of the round have ended: the root cause, if ranks say
+     * because of which others they failed; ->rank -1: they say nothing.  what has the words. */
+    void (*root_cause)(void *job, struct failure *root, char what[NODE_TEXT]);
     void (*member)(void *job, int node, int there); /* of a fixed job: it joined, or was lost */
     /* `count` workers of another node ended in this round: ranks death->rank and the next ones. */
     void (*died)(void *job, const struct control_death *death, int count);
@@ -60,16 +76,6 @@ struct nodes {
     const struct nodes_ops *ops;
     const struct nodes_hooks *hooks;
     void *job;
-};
-
-/* A worker that failed by itself. */
-struct failure {
-    int rank;
-    int code;        /* as an exit code of ctrun: 128 + signal */
-    int may_restart; /* says --restart */
-    const char *what;
-    int is_cause; /* a death by signal, or a lost node: it can't be the answer to another failure,
-                     as an exit can */
 };
 
 /* How a round ended on one node. */
@@ -119,13 +125,13 @@ enum {
     NODE_JOIN = AGENT_FIRST, /* agent: struct node_join */
     NODE_REFUSED,            /* coordinator: why; the agent ends */
     NODE_ROUND,              /* coordinator: struct plan; node_messages.h */
-    NODE_FAILED,             /* agent: "rank code flags what"; node_messages.h */
+    NODE_FAILED,             /* agent: "rank culprit code flags what"; node_messages.h */
     NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */
     NODE_SIGNALLED,          /* agent: "number" */
     NODE_ENDED,              /* agent: "code done"; node_messages.h */
-    NODE_STOP,               /* coordinator: why */
-    NODE_OVER,               /* coordinator: "code why" */
+    NODE_STOP,               /* coordinator: "rank why" */
+    NODE_OVER,               /* coordinator: "code rank why" */
     NODE_BEAT,               /* both ways: "" */
     NODE_DIED,               /* both ways: workers of other nodes that ended; node_messages.h */
     NODE_ASK_STOP, /* both ways: the ranks shall stop at the same step; struct stop_request */
@@ -140,7 +146,6 @@ enum {
 
 #define WORLD_MOST \
     (1 << 22) /* workers of a job: numbers that agents send are added up, and looped over */
-#define NODE_TEXT 1024 /* of one of them, but for NODE_PUTS and NODE_ROWS */
 
 /* Text that another ctrun sent, without control characters. */
 static inline void node_text(char *text, size_t size, const void *data, size_t bytes)

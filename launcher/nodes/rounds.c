@@ -236,6 +236,7 @@ void rounds_begin(struct coordinator *c)
     c->rounds++;
     c->code = c->is_cause = c->changed = c->stop_asked = c->signalled = 0;
     c->failed_node = NULL;
+    c->failed_rank = c->root_rank = -1;
     c->why[0] = 0;
     for (int i = 0; i < c->ranked_count; i++) { /* to agents */
         char text[NODE_TEXT];
@@ -257,7 +258,7 @@ static void next_round(struct coordinator *c)
         struct member *member = c->members[i];
 
         if (member->leaves)
-            send_text(member, NODE_OVER, "%d ", 128 + member->leaves);
+            send_text(member, NODE_OVER, "%d -1 ", 128 + member->leaves);
         if (member->leaves || (!member->agent && member != &c->own))
             members_remove(c, member);
     }
@@ -276,7 +277,8 @@ void rounds_leave(struct coordinator *c)
         if (c->members[i]->agent)
             return;
     event_del(&c->tick);
-    c->nodes.hooks->over(c->nodes.job, c->code, c->failed_node == &c->own ? "" : c->why);
+    c->nodes.hooks->over(c->nodes.job, c->code, c->root_rank,
+                         c->failed_node == &c->own ? "" : c->why);
 }
 
 /* The agents get NODE_OVER and close their connections, or are given up after a while. */
@@ -287,16 +289,16 @@ void rounds_end_job(struct coordinator *c)
     c->phase = FINISHED;
     event_add(&c->tick, &patience);
     for (int i = 0; i < c->count; i++)
-        send_text(c->members[i], NODE_OVER, "%d %s", c->code,
+        send_text(c->members[i], NODE_OVER, "%d %d %s", c->code, c->root_rank,
                   c->failed_node == c->members[i] ? "" : c->why);
     rounds_leave(c);
 }
 
 /* ---- A round stops ------------------------------------------------------------ */
 
-/* `from` has begun to stop already.  The tick gives up a node that has not stopped when even
- * SIGKILL must have worked. */
-static void stop_all(struct coordinator *c, const struct member *from)
+/* `from` has begun to stop already.  culprit: the rank that may end by itself.  The tick gives up a
+ * node that has not stopped when even SIGKILL must have worked. */
+static void stop_all(struct coordinator *c, const struct member *from, int culprit)
 {
     /* Workers that stop by themselves have the timeout twice: before SIGTERM, and behind it. */
     const struct timeval patience = { 2 * c->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
@@ -304,9 +306,9 @@ static void stop_all(struct coordinator *c, const struct member *from)
     event_add(&c->tick, &patience);
     for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from)
-            send_text(c->ranked[i], NODE_STOP, "%s", c->why);
+            send_text(c->ranked[i], NODE_STOP, "%d %s", culprit, c->why);
     if (from != &c->own)
-        c->nodes.hooks->stop(c->nodes.job, c->why);
+        c->nodes.hooks->stop(c->nodes.job, culprit, c->why);
 }
 
 /* The first one says how the job ends, if it does not begin again. */
@@ -317,6 +319,7 @@ static void note_failure(struct coordinator *c, const struct member *from,
         return;
     c->code = failure->code;
     c->failed_node = from;
+    c->failed_rank = failure->rank;
     c->is_cause = failure->is_cause;
     snprintf(c->why, sizeof c->why, "%s: %.900s", from->name, failure->what);
 }
@@ -342,7 +345,7 @@ static void stop_the_round(struct coordinator *c, const struct member *from,
                            const struct failure *failure)
 {
     decide_what_follows(c, failure);
-    stop_all(c, from);
+    stop_all(c, from, failure->culprit);
 }
 
 /* An exit may be another node's answer to a death whose message comes only now, or to a node that
@@ -398,7 +401,7 @@ void rounds_refused(struct coordinator *c, struct member *from, int code)
 {
     if (c->phase == RUNNING)
         rounds_failed(c, from,
-                      &(struct failure){ -1, code, 0, "it could not start its workers", 1 });
+                      &(struct failure){ -1, -1, code, 0, "it could not start its workers", 1 });
 }
 
 /* ---- Nodes come and go -------------------------------------------------------- */
@@ -410,8 +413,9 @@ void rounds_regroup(struct coordinator *c, const struct member *from, const char
     c->phase = REGROUPING;
     c->code = 0;
     c->failed_node = NULL;
+    c->failed_rank = -1;
     snprintf(c->why, sizeof c->why, "%s", why);
-    stop_all(c, from);
+    stop_all(c, from, -1);
 }
 
 /* An elastic job goes on with the nodes that are left, or with another one.  The loss is no failure
@@ -432,6 +436,7 @@ static void regroup_without(struct coordinator *c, const struct member *from, co
     c->phase = REGROUPING;
     c->code = 0;
     c->failed_node = NULL;
+    c->failed_rank = -1;
     c->is_cause = c->changed = 1;
     snprintf(c->why, sizeof c->why, "%s", why);
 }
@@ -442,8 +447,9 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
     const struct node_death dead =
         node_host_lost(c->meet->generation, from->base, from->workers, from->host,
                        from->silent || from->unreachable ? CONTROL_SILENT : CONTROL_CLOSED);
-    struct failure failure = { -1, 1, 0, "its ctrun was lost: its connection was closed",
-                               !from->ended };
+    struct failure failure = {
+        -1, -1, 1, 0, "its ctrun was lost: its connection was closed", !from->ended
+    };
     const int stood_still = heartbeat_stood_still(&c->heartbeat);
     char words[128];
 
@@ -506,8 +512,9 @@ static void announce_changed_failure(struct coordinator *c)
     if (!c->changed)
         return;
     for (int i = 0; i < c->ranked_count; i++)
-        send_text(c->ranked[i], NODE_STOP, "%s", c->failed_node == c->ranked[i] ? "" : c->why);
-    c->nodes.hooks->stop(c->nodes.job, c->failed_node == &c->own ? "" : c->why);
+        send_text(c->ranked[i], NODE_STOP, "%d %s", c->root_rank,
+                  c->failed_node == c->ranked[i] ? "" : c->why);
+    c->nodes.hooks->stop(c->nodes.job, c->root_rank, c->failed_node == &c->own ? "" : c->why);
 }
 
 /* Nodes of an elastic job leave, and without them it can't go on. */
@@ -518,6 +525,43 @@ static int too_few_stay(const struct coordinator *c)
     for (int i = 0; i < c->count; i++)
         leaving += c->members[i]->leaves != 0;
     return leaving > 0 && c->count - leaving < c->min;
+}
+
+static struct member *member_of_rank(const struct coordinator *c, int rank)
+{
+    for (int i = 0; i < c->ranked_count; i++)
+        if (rank >= c->ranked[i]->base && rank < c->ranked[i]->base + c->ranked[i]->workers)
+            return c->ranked[i];
+    return NULL;
+}
+
+/* The failure that stopped the round may be another rank's doing.  That is known when all workers
+ * have ended, on all nodes.  What no rank can have caused stays: a lost node, say. */
+static void settle_root_cause(struct coordinator *c)
+{
+    struct failure root = { .rank = -1 };
+    const int was_restarting = c->phase == RESTARTING;
+    char what[NODE_TEXT];
+    struct member *node;
+
+    if ((c->phase != RESTARTING && c->phase != STOPPING) || c->signalled || c->is_cause
+        || c->failed_rank < 0 || c->options->on_failure.go_on)
+        return;
+    c->nodes.hooks->root_cause(c->nodes.job, &root, what);
+    node = member_of_rank(c, root.rank);
+    if (!node)
+        return;
+    c->changed |= node != c->failed_node || root.rank != c->failed_rank;
+    root.what = what;
+    root.may_restart &= c->stop_asked != 2; /* for good */
+    c->code = 0;
+    note_failure(c, node, &root);
+    c->root_rank = root.rank;
+    if (root.may_restart != was_restarting) {
+        if (was_restarting)
+            restarts_give_back(&c->budget);
+        decide_what_follows(c, &root);
+    }
 }
 
 static int all_are_done(const struct coordinator *c)
@@ -537,6 +581,7 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
     for (int i = 0; i < c->ranked_count; i++)
         if (!c->ranked[i]->ended)
             return;
+    settle_root_cause(c);
     if ((c->signalled || too_few_stay(c)) && take_code_of_workers(c))
         c->phase = STOPPING;
     if (c->phase == REGROUPING && all_are_done(c)) { /* a node came or left too late to matter */
@@ -590,9 +635,10 @@ void rounds_signalled(struct coordinator *c, struct member *from, int number)
     c->signalled = 1;
     c->code = 128 + number;
     c->failed_node = from;
+    c->failed_rank = -1;
     snprintf(c->why, sizeof c->why, "%s: its ctrun was told to stop by %s", from->name, name);
     if (was == WAITING)
         rounds_end_job(c);
     else if (was == RUNNING)
-        stop_all(c, from);
+        stop_all(c, from, -1);
 }

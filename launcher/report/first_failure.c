@@ -108,9 +108,10 @@ int first_failure_collect(struct first_failure *failures)
 
 /* ---- Which worker failed first? --------------------------------------------- */
 
-/* No program dies of these in answer to a death.  PyTorch's watchdog aborts, a write to a dead
- * peer may be SIGPIPE, and a stopped process has the stop signal as its status. */
-static int is_unprovoked(int number)
+/* No program dies of one of these in answer to a death; of the others it may.  PyTorch's watchdog
+ * aborts, a write to a dead peer may be SIGPIPE, and a stopped process has the stop signal as its
+ * status. */
+int signal_is_unprovoked(int number)
 {
     switch (number) {
     case 0:
@@ -129,7 +130,7 @@ static int is_unprovoked(int number)
 
 int worker_was_killed(const struct worker *worker)
 {
-    return !worker->running && !worker_exited(worker) && is_unprovoked(worker->code);
+    return !worker->running && !worker_exited(worker) && signal_is_unprovoked(worker->code);
 }
 
 /* Field 52 of /proc/<pid>/stat is the status that a process will have ended with; the
@@ -148,7 +149,7 @@ static int is_being_killed(const struct worker *worker)
     at = strrchr(stat, ')');
     for (int field = 2; at && field < 52; field++)
         at = strchr(at + 1, ' ');
-    return at && is_unprovoked(atoi(at) & 0x7f);
+    return at && signal_is_unprovoked(atoi(at) & 0x7f);
 }
 
 static int any_is_being_killed(const struct first_failure *failures)
@@ -183,6 +184,16 @@ static struct note note_of(const struct worker *worker, const struct run_folder 
     note = (struct note){ error.timestamp, error.timestamp > 0 ? error.written : 0 };
     error_json_free(&error);
     return note;
+}
+
+int64_t worker_noted_ns(const struct worker *worker, const struct run_folder *files)
+{
+    const struct note note = note_of(worker, files);
+    const double behind = note.written - note.timestamp; /* torch writes whole seconds */
+
+    if (note.timestamp <= 0 || note.timestamp > 1e11)
+        return 0;
+    return (int64_t)((note.timestamp + (behind > 0 && behind < 1 ? behind : 0)) * 1e9);
 }
 
 static int is_earlier(struct note note, struct note than)

@@ -28,6 +28,12 @@ void first_failure_watch(struct first_failure *failures, const struct worker *wo
 /* Fills ->ended with the workers that have ended since the last call.  Returns how many. */
 int first_failure_collect(struct first_failure *failures);
 
+/* No program dies of that signal in answer to another worker's death. */
+int signal_is_unprovoked(int number);
+
+/* When it noted its error in error.json, since 1970; 0: it did not. */
+int64_t worker_noted_ns(const struct worker *worker, const struct run_folder *files);
+
 /* It died of a signal that is no answer to another worker's death. */
 int worker_was_killed(const struct worker *worker);
 

@@ -139,6 +139,8 @@ static void add_cause(struct text *out, const struct failed_round *round,
     report_detail(round, worker, detail, sizeof detail);
     if (*detail)
         text_print(out, "  cause     : %s\n", detail);
+    else if (worker->first_failed && round->root_cause)
+        text_print(out, "  cause     : %s\n", round->root_cause);
     else if (failed_too(worker))
         text_print(out, "  cause     : failed after rank %d did\n", round->first_failed->rank);
     else if (was_stopped(worker))
@@ -176,7 +178,7 @@ static void add_block(struct text *out, const struct failed_round *round,
 /* torchrun lists no worker that obeyed with an exit 0. */
 static int stopped(const struct worker *worker)
 {
-    return worker->asked != 0 && worker_failed(worker);
+    return worker->asked != 0 && worker_failed(worker) && !worker->first_failed;
 }
 
 /* How many there are, with those before. */
@@ -344,13 +346,18 @@ static void sentence(const struct failed_round *round, const char *what_follows)
     char cause[64], others[900] = "";
 
     report_cause(first_failed, cause, sizeof cause);
-    add_ranks(others, sizeof others, round->workers, round->size, failed_too, "failed after it");
+    if (!round->root_cause) /* which names them */
+        add_ranks(others, sizeof others, round->workers, round->size, failed_too,
+                  "failed after it");
     add_ranks(others, sizeof others, round->workers, round->size, was_stopped, "stopped by ctrun");
     add_ranks(others, sizeof others, round->workers, round->size, was_killed,
               "did not obey and had to be killed");
-    log_line(LOG_ERROR, "rank %d (pid %d, local rank %d) %s%s%s%s", first_failed->rank,
-             (int)first_failed->pid, first_failed->local_rank, cause,
-             round->size > 1 ? ", first of all" : "", others, what_follows);
+    if (round->root_cause)
+        log_line(LOG_ERROR, "%s%s%s", round->root_cause, others, what_follows);
+    else
+        log_line(LOG_ERROR, "rank %d (pid %d, local rank %d) %s%s%s%s", first_failed->rank,
+                 (int)first_failed->pid, first_failed->local_rank, cause,
+                 round->size > 1 ? ", first of all" : "", others, what_follows);
 }
 
 static void add_last_words(struct text *out, struct worker *first_failed)

@@ -15,7 +15,8 @@ struct failed_round {
     const struct program *program;
     const struct run_folder *files;
     const struct oom_watch *oom;
-    int is_short; /* --failure-report=short */
+    int is_short;           /* --failure-report=short */
+    const char *root_cause; /* root_graph_words(); NULL: that the first one failed says it all */
 };
 
 /* One sentence: the first failure, then the workers that were stopped because of it, then

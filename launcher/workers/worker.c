@@ -105,6 +105,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
     args.envp = envp;
     worker->pid = 0;
     worker->asked = worker->first_failed = worker->lost = 0;
+    worker->stopped = worker->spared = 0;
     worker->fault.code = 0;
     errno = ENOMEM;
     if (argv && envp && (status = open_streams(worker, output, &args)) == 0)

@@ -24,10 +24,12 @@ struct worker {
         code; /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
     struct pmi_fault fault; /* its end is a failure, whatever its code is; code 0: it has none */
     int asked;              /* the last signal that ctrun sent it; 0: none */
-    int first_failed;       /* in its round */
-    int lost;               /* it failed, and the others go on */
-    int attempt;            /* rounds before this one: its error file's */
-    time_t ended;           /* when its end was noticed */
+    int stopped;            /* it was, by a signal or a debugger, when ctrun ended the workers */
+    int spared;       /* ctrun lets it end by itself for a while: others failed because of it */
+    int first_failed; /* in its round */
+    int lost;         /* it failed, and the others go on */
+    int attempt;      /* rounds before this one: its error file's */
+    time_t ended;     /* when its end was noticed */
     const struct wrapper *wrapper; /* what it runs under; NULL: nothing */
     int foreground, lent;          /* is it to have our terminal? has it? */
     struct stream out, err;

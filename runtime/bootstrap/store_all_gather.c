@@ -174,10 +174,10 @@ ct_status store_all_gather_late(ct_store *store, const char *what, int size, int
 
     if (status != CT_OK || !missing[0])
         return status;
-    return ct_fail(CT_ERR_TIMEOUT,
-                   "after %lld ms, of %d ranks these did not come: rank %s "
-                   "(were they started, with the same MASTER_ADDR and MASTER_PORT?)",
-                   (long long)(clock_ms() - start), size, missing);
+    return ct_fail_because((struct blame){ atoi(missing), BLAME_LATE }, CT_ERR_TIMEOUT,
+                           "after %lld ms, of %d ranks these did not come: rank %s "
+                           "(were they started, with the same MASTER_ADDR and MASTER_PORT?)",
+                           (long long)(clock_ms() - start), size, missing);
 }
 
 /* Of those that wait, the first one that says so warns. */

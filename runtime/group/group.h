@@ -208,6 +208,10 @@ int group_fails_next_call(ct_group *group);
  */
 ct_status group_cause(ct_group *group, ct_status status, uint64_t seq);
 
+/* A message of this rank failed because of ct_last_blame(), and the group is not broken: ctrun is
+ * to know. */
+void group_note_blame(ct_group *group);
+
 /* ---- group_status.c --------------------------------------------------------- */
 
 /* The status of the members that have not begun call `seq`, by their control pages: "; rank 2 is
@@ -215,10 +219,14 @@ ct_status group_cause(ct_group *group, ct_status status, uint64_t seq);
  * here. */
 const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size);
 
-/* Has a member begun call `seq`, by its control page?  0 where that can't be read. */
-int has_begun(const ct_group *group, int member, uint64_t seq);
+/* Call `seq` waited in vain, for the rank in `awaited`.  Gives the rank that the call failed
+ * because of, as far as this host knows: one that is stopped, else one that has not begun the call,
+ * else the awaited one; and says it in words. */
+struct blame late_rank(const ct_group *group, uint64_t seq, struct blame awaited, char *text,
+                       size_t size);
 
-/* The status of one member, in whatever call it is or was last. */
-const char *where_is(const ct_group *group, int member, char *text, size_t size);
+/* The same of a message that waited in vain for a member; the words say in which call that is or
+ * was last. */
+struct blame late_peer(const ct_group *group, int member, char *text, size_t size);
 
 #endif

@@ -38,6 +38,34 @@
 
 #define ALL_CALLS UINT64_MAX
 
+/* ---- Because of which rank ------------------------------------------------------ */
+
+/* Notes it for ctrun, before the sentence of the call is returned. */
+static void note_blame(ct_group *g, struct blame on, int is_broken)
+{
+    struct control_group *line = g->record.line;
+    struct control_blame blame = { .on = on };
+
+    if (on.reason == BLAME_NONE || on.rank < 0 || on.rank >= g->mesh->size
+        || g->mesh->peers[on.rank].worker < 0)
+        return;
+    blame.on.rank = g->mesh->peers[on.rank].worker;
+    if (line) { /* another thread may write it: the one that runs the group's calls */
+        const uint32_t version = control_write(&line->version);
+
+        blame.call = line->now;
+        control_written(&line->version, version);
+    }
+    if (is_broken)
+        blame.group = line ? atomic_load(&line->id) : UINT64_MAX;
+    control_blame(&g->mesh->control, &blame);
+}
+
+void group_note_blame(ct_group *g)
+{
+    note_blame(g, ct_last_blame(), 0);
+}
+
 /* ---- Recording -------------------------------------------------------------- */
 
 /* A death fails the call that runs now, if the dead member had not finished it.  What another rank
@@ -157,6 +185,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
         return CT_OK;
     if (!alone && is_death)
         channel_fail(group->mesh, &group->channel, &failure);
+    note_blame(group, failure_blame(group->mesh, &failure), !alone);
     return failure_quote(group->mesh, &failure);
 }
 
@@ -166,6 +195,7 @@ static ct_status fail_from(ct_group *group, ct_status status, uint64_t from_call
 {
     const struct group_failure failure = failure_here(group->mesh, status, from_call);
 
+    note_blame(group, failure.blame, 1);
     if (record(group, &failure, 0))
         channel_fail(group->mesh, &group->channel, &failure);
     return status;
@@ -258,6 +288,7 @@ static void member_died(ct_group *g, int member)
     if (!g->member || !death || !progress_of(g, death, &done))
         return;
     failure.from_call = done + 1;
+    failure.blame = (struct blame){ g->ranks[member], BLAME_DIED };
     mesh_death_words(g->mesh, g->ranks[member], failure.words, sizeof failure.words);
     group_look_for_failure(g);
     if (record(g, &failure, 1))
@@ -292,6 +323,7 @@ static ct_status quote(ct_group *group)
     pthread_mutex_lock(&group->failure.lock);
     failure = group->failure.what;
     pthread_mutex_unlock(&group->failure.lock);
+    note_blame(group, failure_blame(group->mesh, &failure), 1);
     return failure_quote(group->mesh, &failure);
 }
 
@@ -381,7 +413,8 @@ static void name_the_ended(ct_group *g, ct_status status)
         mesh_peer_name(mesh, peer, name, sizeof name);
         snprintf(sentence, sizeof sentence, "%s", ct_last_error());
         if (!strstr(sentence, name))
-            ct_fail(status, "%s; %s has ended without destroying the group", sentence, name);
+            ct_fail_because((struct blame){ peer, BLAME_DIED }, status,
+                            "%s; %s has ended without destroying the group", sentence, name);
     }
 }
 

@@ -349,6 +349,8 @@ ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
     ct_fail(CT_ERR_ABORTED, "ct_shrink_group() was called on group %s", s.old->name);
     group_abort(s.old);
     status = shrink_group(&s, survivors);
+    if (status == CT_OK && s.old->mesh->control.own)
+        control_forgive(s.old->mesh->control.own, 0);
     free(s.left);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_shrink_group: ");
 }

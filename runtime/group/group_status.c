@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/process_state.h"
+
 #define MOST_NAMED 3
 
 /* A line is read again if its owner wrote meanwhile (control_page.h). */
@@ -17,7 +19,7 @@ static int read_line(const struct control_group *line, uint64_t id, struct contr
         const uint32_t before = atomic_load_explicit(&line->version, memory_order_acquire);
 
         memcpy(call, &line->now, sizeof *call);
-        record_read_fence();
+        control_read_fence();
         if (before % 2 == 0 && before == atomic_load_explicit(&line->version, memory_order_relaxed))
             return atomic_load(&line->id) == id;
     }
@@ -79,7 +81,8 @@ static const struct control_rank *page_of(const ct_group *group, int member)
                : NULL;
 }
 
-int has_begun(const ct_group *group, int member, uint64_t seq)
+/* Has a member begun call `seq`, by its control page?  0 where that can't be read. */
+static int has_begun(const ct_group *group, int member, uint64_t seq)
 {
     const struct control_rank *page = page_of(group, member);
     char where[160];
@@ -88,16 +91,80 @@ int has_begun(const ct_group *group, int member, uint64_t seq)
            && !is_missing(page, atomic_load(&group->record.line->id), seq, where, sizeof where);
 }
 
-const char *where_is(const ct_group *group, int member, char *text, size_t size)
+/* Does a member not make the call, by its control page?  0 where that can't be read. */
+static int has_not_begun(const ct_group *group, int member, uint64_t seq)
+{
+    const struct control_rank *page = member == group->rank ? NULL : page_of(group, member);
+    char where[160];
+
+    return page && is_missing(page, atomic_load(&group->record.line->id), seq, where, sizeof where);
+}
+
+/* By a signal, a debugger, or the freezer of its control group.  0 of a member on another host. */
+static int member_is_stopped(const ct_group *group, int member)
+{
+    const struct mesh *mesh = group->mesh;
+    const struct control_rank *page = page_of(group, member);
+    const int local = mesh->node.base ? mesh->peers[group->ranks[member]].local : -1;
+
+    return member != group->rank
+           && process_is_stopped(local >= 0 ? mesh->node.pids[local]
+                                 : page     ? atomic_load(&page->pid)
+                                            : 0);
+}
+
+static int first_member(const ct_group *group, uint64_t seq,
+                        int (*is)(const ct_group *group, int member, uint64_t seq))
+{
+    for (int i = 0; i < group->size; i++)
+        if (is(group, i, seq))
+            return i;
+    return -1;
+}
+
+static int is_stopped(const ct_group *group, int member, uint64_t seq)
+{
+    (void)seq;
+    return member_is_stopped(group, member);
+}
+
+struct blame late_rank(const ct_group *group, uint64_t seq, struct blame awaited, char *text,
+                       size_t size)
+{
+    const int stopped = first_member(group, seq, is_stopped);
+    const int known = awaited.reason == BLAME_LATE ? ct_group_rank(group, awaited.rank) : -1;
+    const int is_in_call = known >= 0 && has_begun(group, known, seq);
+    const int missing = known < 0 || is_in_call ? first_member(group, seq, has_not_begun) : -1;
+    char name[160];
+
+    text[0] = 0;
+    if (stopped >= 0) {
+        snprintf(text, size, "%s is stopped",
+                 mesh_peer_name(group->mesh, group->ranks[stopped], name, sizeof name));
+        return (struct blame){ group->ranks[stopped], BLAME_STOPPED };
+    }
+    if (known >= 0)
+        snprintf(text, size, "%s %s", mesh_peer_name(group->mesh, awaited.rank, name, sizeof name),
+                 is_in_call ? "is in this call too, and got no further" : "did not come");
+    return missing >= 0 ? (struct blame){ group->ranks[missing], BLAME_LATE } : awaited;
+}
+
+struct blame late_peer(const ct_group *group, int member, char *text, size_t size)
 {
     const struct control_rank *page = page_of(group, member);
+    struct blame blame = { group->ranks[member], BLAME_LATE };
     char where[160];
 
     text[0] = 0;
-    if (page
-        && is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX, where, sizeof where))
+    if (member_is_stopped(group, member)) {
+        snprintf(text, size, "; rank %d is stopped", group->ranks[member]);
+        blame.reason = BLAME_STOPPED;
+    } else if (page
+               && is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX, where,
+                             sizeof where)) {
         snprintf(text, size, "; rank %d %s", group->ranks[member], where);
-    return text;
+    }
+    return blame;
 }
 
 const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size)

@@ -128,7 +128,9 @@ static ct_status cause_of_failure(const struct identity *who, ct_status status)
     if ((status != CT_ERR_PEER && status != CT_ERR_TIMEOUT) || !has_new_death(who))
         return status;
     control_death_sentence(control_death(&world.control, before), sentence, sizeof sentence);
-    return ct_fail(CT_ERR_PEER, "%s", sentence);
+    return ct_fail_because(
+        (struct blame){ control_death(&world.control, before)->rank, BLAME_DIED }, CT_ERR_PEER,
+        "%s", sentence);
 }
 
 /* One try.  If the store goes away meanwhile (its rank 0 is just leaving an earlier group), that
@@ -188,7 +190,8 @@ static ct_status init_with_retries(struct identity *who, const ct_init_options *
     if (status == CT_ERR_PEER && clock_ms() >= deadline)
         status = CT_ERR_TIMEOUT;
     if (status == CT_ERR_TIMEOUT)
-        ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
+        ct_fail_because(ct_last_blame(), status, "%s (limit %d ms, set by %s)", ct_last_error(),
+                        limit.ms, limit.by);
     return status;
 }
 
@@ -209,6 +212,16 @@ static ct_status start_backend(const struct group_extension *extension,
                    "libct-mpi.so was compiled for",
                    rank, size, who->rank, who->size,
                    !strcmp(who->launcher, "env") ? "RANK, WORLD_SIZE" : who->launcher);
+}
+
+/* ctrun is to know because of which rank init failed.  The ranks of an init of all are the job's.
+ */
+static void note_blame(const struct identity *who)
+{
+    const struct control_blame blame = { .on = ct_last_blame() };
+
+    if (blame.on.reason != BLAME_NONE && world.control.head && who->size == world.control.world)
+        control_blame(&world.control, &blame);
 }
 
 static ct_status init_locked(const ct_init_options *options,
@@ -241,14 +254,17 @@ static ct_status init_locked(const ct_init_options *options,
     before = control_set_state(&world.control, CONTROL_INIT);
     status = init_with_retries(&who, options, extension, limit, &group);
     if (status != CT_OK) {
+        note_blame(&who);
         control_set_state(&world.control, before == CONTROL_STARTED ? CONTROL_OUTSIDE : before);
         control_close(&world.control);
         return status;
     }
     control_set_state(&world.control, CONTROL_READY);
     world.number++;
-    if (world.control.own)
+    if (world.control.own) {
         atomic_store(&world.control.own->inits, (uint32_t)world.number);
+        control_forgive(world.control.own, 0);
+    }
     world.local_rank = who.local_rank;
     default_group_set(group);
     return CT_OK;

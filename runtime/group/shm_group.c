@@ -362,23 +362,25 @@ static ct_status mismatch(int rank, const struct signature *mine, const struct s
     char words[256];
 
     signature_differ(mine, theirs, rank, words, sizeof words);
-    return ct_fail(CT_ERR_MISMATCH, "%s", words);
+    return ct_fail_because((struct blame){ rank, BLAME_MISMATCH }, CT_ERR_MISMATCH, "%s", words);
 }
 
 static ct_status look_at_peer(const struct shm_group *f, int rank)
 {
     const int state = atomic_load(&f->members[rank].state);
+    const struct blame died = { f->ranks[rank], BLAME_DIED };
     char name[160];
 
     mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name);
     if (mesh_death(f->mesh, f->ranks[rank])) {
         mesh_death_words(f->mesh, f->ranks[rank], name, sizeof name);
-        return ct_fail(CT_ERR_PEER, "%s", name);
+        return ct_fail_because(died, CT_ERR_PEER, "%s", name);
     }
     if (state == LEFT)
-        return ct_fail(CT_ERR_PEER, "%s destroyed the group without making this call", name);
+        return ct_fail_because((struct blame){ f->ranks[rank], BLAME_LEFT }, CT_ERR_PEER,
+                               "%s destroyed the group without making this call", name);
     if (node_peer_gone(&f->mesh->node, f->locals[rank]))
-        return ct_fail(CT_ERR_PEER, "%s is gone: its process ended", name);
+        return ct_fail_because(died, CT_ERR_PEER, "%s is gone: its process ended", name);
     return CT_OK;
 }
 
@@ -417,7 +419,6 @@ static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *l
     enum wait_turn turn = WAIT_AGAIN;
     ct_status status = CT_OK;
     struct wait wait;
-    char name[160];
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
     if (f->has_network)
@@ -430,8 +431,7 @@ static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *l
         if (has_failed(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");
         else if (turn == WAIT_OVER)
-            status = ct_fail(CT_ERR_TIMEOUT, "%s did not come",
-                             mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
+            status = ct_fail_late(f->ranks[rank]);
         else if ((turn == WAIT_LOOK || atomic_load(&f->mesh->node.ended[f->locals[rank]])
                   || atomic_load_explicit(&f->members[rank].state, memory_order_acquire) != ALIVE)
                  && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
@@ -542,14 +542,12 @@ static ct_status look_at_missing(struct shm_group *f, const struct tree_wait *w,
     return status != CT_OK && first_missing(f, w->round) != missing ? CT_OK : status;
 }
 
-static ct_status name_missing(const struct shm_group *f, const struct tree_wait *w)
+static ct_status fail_for_missing(const struct shm_group *f, const struct tree_wait *w)
 {
     const int missing = first_missing(f, w->round), rank = missing < 0 ? w->gate : missing;
-    char name[160];
 
-    return ct_fail(CT_ERR_TIMEOUT, "%s did not come",
-                   rank == NO_RANK ? "a rank"
-                                   : mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
+    return rank == NO_RANK ? ct_fail(CT_ERR_TIMEOUT, "a rank did not come")
+                           : ct_fail_late(f->ranks[rank]);
 }
 
 /* wait_slowly() for all ranks.  A member that has left, or a process that has ended, may be one
@@ -572,7 +570,7 @@ static ct_status wait_for_tree(struct shm_group *f, const struct tree_wait *w)
         if (has_failed(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");
         else if (turn == WAIT_OVER)
-            status = name_missing(f, w);
+            status = fail_for_missing(f, w);
         else if (turn == WAIT_LOOK || atomic_load(&waiter->ends) != ends
                  || atomic_load_explicit(&f->head->left, memory_order_acquire) != left) {
             ends = atomic_load(&waiter->ends);

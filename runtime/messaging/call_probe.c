@@ -29,7 +29,8 @@ static void fail_for_mismatch(struct mesh *mesh, struct channel *channel,
 {
     struct group_failure failure = { .from_call = mine->seq,
                                      .status = CT_ERR_MISMATCH,
-                                     .rank = mesh->rank };
+                                     .rank = mesh->rank,
+                                     .blame = { from, BLAME_MISMATCH } };
 
     signature_differ(mine, theirs, from, failure.words, sizeof failure.words);
     channel_fail_told(mesh, channel, &failure);

@@ -139,6 +139,7 @@ static void give_up(struct mesh *mesh, struct request *request)
 
     snprintf(reason, sizeof reason, "%s has destroyed the group",
              mesh_peer_name(mesh, request->peer, name, sizeof name));
+    request->blame = (struct blame){ request->peer, BLAME_LEFT };
     request_give_up(mesh, request, CT_ERR_PEER, reason);
 }
 

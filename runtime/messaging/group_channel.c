@@ -14,7 +14,9 @@
 
 struct group_failure failure_here(const struct mesh *mesh, ct_status status, uint64_t from_call)
 {
-    struct group_failure failure = { .from_call = from_call, .status = status, .rank = mesh->rank };
+    struct group_failure failure = {
+        .from_call = from_call, .status = status, .rank = mesh->rank, .blame = ct_last_blame()
+    };
 
     snprintf(failure.words, sizeof failure.words, "%s", ct_last_error());
     return failure;
@@ -27,15 +29,31 @@ ct_status failure_status(const struct mesh *mesh, const struct group_failure *fa
     return CT_ERR_PEER;
 }
 
+/* Ranks that make different calls blame each other.  Any other failure that is blamed on this rank
+ * is this rank's own. */
+struct blame failure_blame(const struct mesh *mesh, const struct group_failure *failure)
+{
+    const struct blame blame = failure->blame;
+
+    if (failure->rank == mesh->rank)
+        return blame;
+    if (blame.reason == BLAME_NONE)
+        return (struct blame){ failure->rank, BLAME_FAILED };
+    if (blame.rank != mesh->rank)
+        return blame;
+    return blame.reason == BLAME_MISMATCH ? (struct blame){ failure->rank, BLAME_MISMATCH }
+                                          : (struct blame){ 0 };
+}
+
 ct_status failure_quote(const struct mesh *mesh, const struct group_failure *failure)
 {
     const ct_status status = failure_status(mesh, failure);
     char name[160];
 
     if (failure->rank == mesh->rank)
-        return ct_fail(status, "%s", failure->words);
-    return ct_fail(status, "on %s the group is broken: %s",
-                   mesh_peer_name(mesh, failure->rank, name, sizeof name), failure->words);
+        return ct_fail_because(failure->blame, status, "%s", failure->words);
+    return ct_fail_because(failure_blame(mesh, failure), status, "on %s the group is broken: %s",
+                           mesh_peer_name(mesh, failure->rank, name, sizeof name), failure->words);
 }
 
 /* ---- Sending --------------------------------------------------------------- */
@@ -72,7 +90,9 @@ static void send_failure(struct mesh *mesh, const struct channel *channel, int p
                                  .bytes = length,
                                  .id = (uint64_t)channel->failure.rank,
                                  .answer = (uint64_t)-channel->failure.status,
-                                 .signature.seq = channel->failure.from_call };
+                                 .signature = { .seq = channel->failure.from_call,
+                                                .root = channel->failure.blame.rank,
+                                                .op = (int16_t)channel->failure.blame.reason } };
     send_out_alone(mesh, peer, out);
 }
 
@@ -123,6 +143,7 @@ void channel_fail_told(struct mesh *mesh, struct channel *channel,
  * so that those peers are told, too. */
 void channel_fail(struct mesh *mesh, struct channel *channel, const struct group_failure *failure)
 {
+    const struct blame blame = ct_last_blame();
     char sentence[1024];
 
     snprintf(sentence, sizeof sentence, "%s", ct_last_error());
@@ -132,7 +153,7 @@ void channel_fail(struct mesh *mesh, struct channel *channel, const struct group
     if (!channel->has_failed || failure->from_call < channel->failure.from_call)
         set_failed(mesh, channel, failure);
     pthread_mutex_unlock(&mesh->transport->lock);
-    ct_fail((ct_status)failure->status, "%s", sentence);
+    ct_fail_because(blame, (ct_status)failure->status, "%s", sentence);
 }
 
 void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from)
@@ -158,6 +179,9 @@ static struct group_failure read_failure(const struct mesh *mesh, const struct u
         failure.rank = (int32_t)frame->id;
     if (frame->answer > 0 && frame->answer <= (uint64_t)-CT_ERR_NCCL)
         failure.status = -(int32_t)frame->answer;
+    if (frame->signature.op > BLAME_NONE && frame->signature.op < BLAME_REASONS
+        && frame->signature.root >= 0 && frame->signature.root < mesh->size)
+        failure.blame = (struct blame){ frame->signature.root, frame->signature.op };
     snprintf(failure.words, sizeof failure.words, "%.*s", (int)frame->bytes,
              (const char *)message->data);
     return failure;

@@ -25,6 +25,7 @@ struct group_failure {
     uint64_t from_call; /* this call and all later ones fail; earlier ones can still succeed */
     int32_t status;     /* on the rank that failed first */
     int32_t rank;       /* which rank that is, in the mesh */
+    struct blame blame; /* why it failed there; it travels unchanged.  BLAME_NONE: by itself */
     char words[FAILURE_WORDS];
 };
 
@@ -34,6 +35,8 @@ struct group_failure failure_here(const struct mesh *mesh, ct_status status, uin
 /* The status that calls of this rank return; failure_quote() also sets ct_last_error(). */
 ct_status failure_status(const struct mesh *mesh, const struct group_failure *failure);
 ct_status failure_quote(const struct mesh *mesh, const struct group_failure *failure);
+/* Because of which rank it fails this one. */
+struct blame failure_blame(const struct mesh *mesh, const struct group_failure *failure);
 
 struct channel {
     struct channel *next;

@@ -68,9 +68,10 @@ struct request {
     ct_status status;
     _Atomic int done;   /* set last */
     uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
+    struct blame blame; /* of a failure that is another rank's */
     /* To fill these with zeros takes longer than to send a message does. */
     struct outgoing out; /* of a send */
-    char reason[240];    /* "" while there is none */
+    char reason[232];    /* "" while there is none */
 };
 _Static_assert(sizeof(struct request) <= 512, "two are what malloc() keeps in its quick lists");
 

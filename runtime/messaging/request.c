@@ -37,6 +37,8 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
         m->background--;
     request->background = 0;
     request->status = status;
+    if (request->blame.reason == BLAME_NONE && status == CT_ERR_PEER)
+        request->blame = (struct blame){ request->peer, BLAME_DIED };
     if (*reason) /* else it is "" already, and most succeed: snprintf() would double the cost */
         snprintf(request->reason, sizeof request->reason, "%s", reason);
     atomic_store(&request->done, 1);
@@ -68,6 +70,7 @@ void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
                  mine);
     else
         signature_differ(&request->signature, theirs, peer, reason, sizeof reason);
+    request->blame = (struct blame){ peer, BLAME_MISMATCH };
     request_finish(mesh, request, CT_ERR_MISMATCH, reason);
 }
 

@@ -115,12 +115,20 @@ static void look_at_members(struct mesh *mesh, struct request *request)
 {
     const struct channel *channel = channel_find(mesh->messages, request->channel);
     char words[200] = "", reason[240];
+    int last = -1;
 
-    for (int i = 0; channel && i < channel->size; i++)
-        if (channel->ranks[i] != mesh->rank && !is_out(mesh, channel, i, words, sizeof words))
+    for (int i = 0; channel && i < channel->size; i++) {
+        if (channel->ranks[i] == mesh->rank)
+            continue;
+        if (!is_out(mesh, channel, i, words, sizeof words))
             return;
+        last = i;
+    }
     if (!*words || request->peer != CT_ANY_SOURCE)
         return;
+    request->blame =
+        (struct blame){ channel->ranks[last],
+                        channel->left && channel->left[last] ? BLAME_LEFT : BLAME_DIED };
     snprintf(reason, sizeof reason, "no other rank of the group is left: %s", words);
     request_finish(mesh, request, CT_ERR_PEER, reason);
 }
@@ -306,10 +314,11 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     end_traced_wait(mesh, request, traced);
     status = request->status;
     if (status == CT_ERR_ABORTED && turn == WAIT_OVER)
-        return ct_fail(CT_ERR_TIMEOUT, "the deadline passed");
+        return ct_fail_because((struct blame){ request->peer, BLAME_LATE }, CT_ERR_TIMEOUT,
+                               "the deadline passed");
     if (status == CT_ERR_ABORTED)
         return ct_fail(CT_ERR_ABORTED, "the group was aborted");
-    return status == CT_OK ? CT_OK : ct_fail(status, "%s", request->reason);
+    return status == CT_OK ? CT_OK : ct_fail_because(request->blame, status, "%s", request->reason);
 }
 
 int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,

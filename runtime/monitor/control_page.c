@@ -56,6 +56,8 @@ static void forget_last_program(struct control_rank *own)
     atomic_store(&own->waiting_version, 0); /* odd if the last program ended while it wrote */
     own->place_group = 0;
     atomic_store(&own->place_version, 0);
+    atomic_store(&own->blamed, BLAME_NONE);
+    atomic_store(&own->blame_version, 0);
 }
 
 /* The page of a program that ended, or that replaced itself by exec(), is free again; what that
@@ -263,4 +265,47 @@ void control_waiting(struct control *control, const char *format, ...)
     own->waiting_since_ns = clock_coarse_ns();
     memcpy(own->waiting_for, words, sizeof words);
     control_written(&own->waiting_version, version);
+}
+
+/* ---- Because of which rank it failed ------------------------------------------ */
+
+/* By several threads perhaps: control_write() keeps them apart. */
+void control_blame(struct control *control, const struct control_blame *blame)
+{
+    struct control_rank *own = control->own;
+    uint32_t version;
+
+    if (!own || control->worker < 0 || blame->on.rank == control->worker)
+        return;
+    version = control_write(&own->blame_version);
+    if (atomic_load(&own->blamed) == BLAME_NONE || own->blame.group == 0) {
+        own->blame = *blame;
+        atomic_store(&own->blamed, (uint32_t)blame->on.reason);
+    }
+    control_written(&own->blame_version, version);
+}
+
+void control_forgive(struct control_rank *own, uint64_t group)
+{
+    const uint32_t version = control_write(&own->blame_version);
+
+    if (group == 0 || own->blame.group != group)
+        atomic_store(&own->blamed, BLAME_NONE);
+    control_written(&own->blame_version, version);
+}
+
+int control_blame_read(struct control_rank *page, struct control_blame *blame)
+{
+    const uint32_t reason = atomic_load(&page->blamed);
+
+    for (int i = 0; i < CONTROL_SPINS && reason != BLAME_NONE && reason < BLAME_REASONS; i++) {
+        const uint32_t before = atomic_load_explicit(&page->blame_version, memory_order_acquire);
+
+        memcpy(blame, &page->blame, sizeof *blame);
+        control_read_fence();
+        if (before % 2 == 0
+            && before == atomic_load_explicit(&page->blame_version, memory_order_relaxed))
+            return blame->on.reason > BLAME_NONE && blame->on.reason < BLAME_REASONS;
+    }
+    return 0;
 }

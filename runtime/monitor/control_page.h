@@ -26,11 +26,24 @@
 #include "runtime/util/error.h"
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
-#define CONTROL_VERSION 4
+#define CONTROL_VERSION 5
 #define CONTROL_NAME "ct-control" /* the name of the memfd, for ctctl */
 #define CONTROL_GROUPS 24         /* how many groups of a worker are recorded at a time */
 #define CONTROL_CALLS 128 /* a power of two: how many of the last calls of a worker are kept */
 #define CONTROL_TOMBS 8   /* groups of a dead worker that a notice to other hosts describes */
+
+/* A call, in 32 bytes, as they stand in the ring. */
+struct control_call {
+    uint64_t seq;      /* number in its group; of a message: 0 */
+    uint64_t count;    /* elements */
+    uint64_t begun_ns; /* CLOCK_MONOTONIC_COARSE */
+    uint8_t operation; /* enum operation */
+    uint8_t dtype;     /* ct_dtype */
+    int8_t op;         /* -1: none */
+    uint8_t phase;     /* the phase when it was written: CONTROL_IN, ... */
+    uint16_t group;    /* index in groups[]; CONTROL_GROUPS: the group has no line there */
+    int16_t root;      /* or the peer of a message, rank in the group; -1: none or any */
+};
 
 /* ---- ctrun's part ---------------------------------------------------------- */
 
@@ -64,6 +77,14 @@ enum { CONTROL_SILENT, CONTROL_CLOSED };
 /* How far a worker had come in one group when it ended. */
 struct control_tomb {
     uint64_t group, begun, done; /* numbers of its collective calls */
+    uint32_t call;               /* control_call_hash() of the one that it began last */
+};
+
+/* The call of a worker that failed because of another rank. */
+struct control_blame {
+    struct blame on; /* the rank is that of ctrun's job; BLAME_NONE: none has failed so */
+    uint64_t group;  /* id of the group that broke with it; 0: no group did */
+    struct control_call call;
 };
 
 struct control_death {
@@ -72,6 +93,9 @@ struct control_death {
     int32_t pid;
     int32_t asked; /* the signal by which ctrun had asked it to stop; 0: it ended by itself */
     int32_t tombs;
+    int32_t stopped;  /* ctrun found it stopped when it ended the workers */
+    int64_t noted_ns; /* when it noted its error, since 1970 by its host's clock; 0: it did not */
+    struct control_blame blame;
     char host[64];
     struct control_tomb tomb[CONTROL_TOMBS];
 };
@@ -91,19 +115,6 @@ enum control_phase {
     CONTROL_IN,     /* in the call */
     CONTROL_QUEUED, /* an asynchronous one waits for its turn */
     CONTROL_FAILED  /* the last one failed: the group is broken */
-};
-
-/* A call, in 32 bytes, as they stand in the ring. */
-struct control_call {
-    uint64_t seq;      /* number in its group; of a message: 0 */
-    uint64_t count;    /* elements */
-    uint64_t begun_ns; /* CLOCK_MONOTONIC_COARSE */
-    uint8_t operation; /* enum operation */
-    uint8_t dtype;     /* ct_dtype */
-    int8_t op;         /* -1: none */
-    uint8_t phase;     /* the phase when it was written: CONTROL_IN, ... */
-    uint16_t group;    /* index in groups[]; CONTROL_GROUPS: the group has no line there */
-    int16_t root;      /* or the peer of a message, rank in the group; -1: none or any */
 };
 
 /* A group of this worker, and the call that it is in or was in last.  A reader reads `version`,
@@ -143,6 +154,10 @@ struct control_rank {
     /* how often programs of this worker initialised; it is in the names of their store keys */
     _Atomic uint32_t inits;
     _Atomic uint64_t calls; /* how many calls were ever written to the ring */
+    /* What ->blame is on: enum blame_reason.  It stands beside ->calls, since each call looks at
+     * it.
+     */
+    _Atomic uint32_t blamed;
     /* of calls on groups that the worker has left; those of the others have theirs in their line */
     _Atomic uint64_t bytes_before;
     /* What the worker waits for outside of groups, as text: "key grads/7 of the store"; "" when
@@ -155,6 +170,8 @@ struct control_rank {
     _Atomic uint32_t place_version;
     uint64_t place_group, place_seq, place_noted_ns;
     char place[96];
+    _Atomic uint32_t blame_version;
+    struct control_blame blame;
     /* Of ct_should_stop(). */
     /* the program calls it, so the worker can stop without a signal */
     _Atomic uint32_t stop_checked;
@@ -215,6 +232,20 @@ static inline struct control_death *control_death_at(struct control_head *head, 
     return (struct control_death *)(void *)((char *)head + control_bytes(head->local, 0)) + i;
 }
 
+/* Equal for equal calls; never 0. */
+static inline uint32_t control_call_hash(const struct control_call *call)
+{
+    const uint64_t words[] = { call->seq, call->count,
+                               (uint64_t)call->operation | (uint64_t)call->dtype << 8
+                                   | (uint64_t)(uint8_t)call->op << 16
+                                   | (uint64_t)(uint16_t)call->root << 32 };
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(hash >> 32) | 1;
+}
+
 /* ---- What is written while others read ------------------------------------- */
 
 #define CONTROL_SPINS 1000 /* much longer than a write takes */
@@ -249,6 +280,14 @@ static inline uint32_t control_write(_Atomic uint32_t *version)
 static inline void control_written(_Atomic uint32_t *version, uint32_t even)
 {
     atomic_store_explicit(version, even + 2, memory_order_release);
+}
+
+/* Of a reader, between the fields and its second look at the version. */
+static inline void control_read_fence(void)
+{
+#ifndef CT_THREAD_SANITIZER
+    atomic_thread_fence(memory_order_acquire);
+#endif
 }
 
 /* ---- A rank's view --------------------------------------------------------- */
@@ -298,6 +337,16 @@ void control_sleep(const struct control *control, uint32_t seen, int ms);
  * since the last epoll_wait() on it.  The caller owns it.  -1: there is no ctrun, or no
  * descriptor left. */
 int control_alarm(const struct control *control);
+
+/* A call of this worker fails because of that rank of ctrun's job.  Before its sentence is
+ * returned: ctrun reads it when the worker has ended.  What broke a group stays; a failure that
+ * broke none gives way to the next one. */
+void control_blame(struct control *control, const struct control_blame *blame);
+/* A call on that group succeeded, so the worker has survived a failure on another one; 0: it has
+ * survived all. */
+void control_forgive(struct control_rank *own, uint64_t group);
+/* 0: the worker blames no rank. */
+int control_blame_read(struct control_rank *page, struct control_blame *blame);
 
 /* Returns the state before. */
 enum control_state control_set_state(struct control *control, enum control_state state);

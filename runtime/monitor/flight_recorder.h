@@ -26,13 +26,6 @@ void record_close(struct record *record); /* twice is fine */
 /* Where in the program the call was made that is under way.  By one thread at a time. */
 void record_place(struct record *record, const char *place);
 
-static inline void record_read_fence(void)
-{
-#ifndef CT_THREAD_SANITIZER
-    atomic_thread_fence(memory_order_acquire);
-#endif
-}
-
 #ifdef CT_NO_RECORD
 
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
@@ -101,8 +94,12 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
     if (line->now.seq == seq)
         line->now.phase = (uint8_t)phase;
     control_written(&line->version, version);
-    if (seq && phase == CONTROL_IDLE)
+    if (phase != CONTROL_IDLE)
+        return;
+    if (seq)
         atomic_store_explicit(&line->done, seq, memory_order_release);
+    if (atomic_load_explicit(&record->own->blamed, memory_order_relaxed) != BLAME_NONE)
+        control_forgive(record->own, atomic_load_explicit(&line->id, memory_order_relaxed));
 }
 
 #endif

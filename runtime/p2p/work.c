@@ -65,6 +65,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
 {
     const int peer = request_peer(g->mesh, request);
     char what[200], where[200] = "";
+    struct blame blame;
     ct_status status;
 
     record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
@@ -80,12 +81,16 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
         return CT_OK;
     status = group_cause(g, status, 0);
     describe(g, request, verb, what, sizeof what);
-    if (status != CT_ERR_TIMEOUT)
-        return ct_fail_in(status, "%s: ", what);
-    if (request->peer != CT_ANY_SOURCE)
-        where_is(g, ct_group_rank(g, request->peer), where, sizeof where);
-    return ct_fail(status, "%s: gave up after %lld ms (limit %d ms, set by %s)%s", what,
-                   (long long)(clock_ms() - started), limit->ms, limit->by, where);
+    blame = ct_last_blame();
+    if (status == CT_ERR_TIMEOUT && request->peer != CT_ANY_SOURCE)
+        blame = late_peer(g, ct_group_rank(g, request->peer), where, sizeof where);
+    if (status == CT_ERR_TIMEOUT)
+        ct_fail_because(blame, status, "%s: gave up after %lld ms (limit %d ms, set by %s)%s", what,
+                        (long long)(clock_ms() - started), limit->ms, limit->by, where);
+    else
+        ct_fail_in(status, "%s: ", what);
+    group_note_blame(g);
+    return status;
 }
 
 /* A message's time runs while a thread waits for it: it may have lain for hours before. */

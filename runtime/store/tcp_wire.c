@@ -477,15 +477,22 @@ static const struct control_death *new_death(struct wire *w)
     return NULL;
 }
 
+/* ctrun is to know because of which rank the wait ended. */
+static ct_status fail_for_death(struct wire *w, const struct control_death *death)
+{
+    const struct control_blame blame = { .on = { death->rank, BLAME_DIED } };
+    char sentence[256];
+
+    control_death_sentence(death, sentence, sizeof sentence);
+    control_blame(w->control, &blame);
+    return ct_fail_because(blame.on, CT_ERR_PEER, "%s", sentence);
+}
+
 ct_status wire_check_deaths(struct wire *w)
 {
     const struct control_death *death = new_death(w);
-    char sentence[256];
 
-    if (!death)
-        return CT_OK;
-    control_death_sentence(death, sentence, sizeof sentence);
-    return ct_fail(CT_ERR_PEER, "%s", sentence);
+    return death ? fail_for_death(w, death) : CT_OK;
 }
 
 /* 1: fd is readable; 0: the deadline passed; -1: *death. */
@@ -524,25 +531,23 @@ ct_status wire_wait_beside(struct wire *w, int fd, int64_t deadline)
 {
     const struct control_death *death;
     const int result = readable_or_death(w, fd, deadline, &death);
-    char sentence[256];
 
     if (result > 0)
         return CT_OK;
     if (result == 0)
         return ct_fail(CT_ERR_TIMEOUT, "the deadline passed");
-    control_death_sentence(death, sentence, sizeof sentence);
-    return ct_fail(CT_ERR_PEER, "%s", sentence);
+    return fail_for_death(w, death);
 }
 
 static ct_status say_death(struct wire *w, const struct bytes *keys,
                            const struct control_death *death)
 {
-    char key[QUOTED_SIZE], sentence[256];
+    char key[QUOTED_SIZE];
 
     w->known++;
-    control_death_sentence(death, sentence, sizeof sentence);
-    return ct_fail(CT_ERR_PEER, "waiting for key %s of the store at %s: %s",
-                   wire_quote(keys[0], key), w->where, sentence);
+    return ct_fail_in(fail_for_death(w, death),
+                      "waiting for key %s of the store at %s: ", wire_quote(keys[0], key),
+                      w->where);
 }
 
 /* ---- WAIT -------------------------------------------------------------------- */

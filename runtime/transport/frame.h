@@ -22,7 +22,7 @@ struct frame {
     uint64_t id;     /* of the sender's request, in all frames about its message; ids grow.
                         FAILURE: the rank on which the group failed first */
     uint64_t answer; /* FAILURE: minus the status; CREDIT: bytes */
-    struct signature signature;
+    struct signature signature; /* FAILURE: seq, from which call on; root and op, the blame */
 };
 
 struct request; /* protocol.h */

@@ -7,17 +7,46 @@
 #include <string.h>
 
 static _Thread_local char sentence[1024];
+static _Thread_local struct blame blame; /* of the same failure */
+
+/* The arguments may quote the sentence. */
+static void error_set(struct blame of, const char *format, va_list args)
+{
+    char text[sizeof sentence];
+
+    vsnprintf(text, sizeof text, format, args);
+    memcpy(sentence, text, sizeof text);
+    blame = of;
+}
 
 ct_status ct_fail(ct_status status, const char *format, ...)
 {
-    char text[sizeof sentence];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    error_set((struct blame){ 0 }, format, args);
     va_end(args);
-    memcpy(sentence, text, sizeof text);
     return status;
+}
+
+ct_status ct_fail_because(struct blame of, ct_status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    error_set(of, format, args);
+    va_end(args);
+    return status;
+}
+
+ct_status ct_fail_late(int rank)
+{
+    return ct_fail_because((struct blame){ rank, BLAME_LATE }, CT_ERR_TIMEOUT, "%s", "");
+}
+
+struct blame ct_last_blame(void)
+{
+    return blame;
 }
 
 ct_status ct_fail_in(ct_status status, const char *format, ...)

@@ -58,16 +58,16 @@ static void round_begins(void *job, const struct plan *plan)
     s->world = plan->world;
 }
 
-static void stop(void *job, const char *why)
+static void stop(void *job, int rank, const char *why)
 {
-    holds(((struct scene *)job)->world > 0 && strlen(why) < NODE_TEXT + 64);
+    holds(rank >= -1 && ((struct scene *)job)->world > 0 && strlen(why) < NODE_TEXT + 64);
 }
 
-static void is_over(void *job, int code, const char *why)
+static void is_over(void *job, int code, int rank, const char *why)
 {
     struct scene *s = job;
 
-    holds(!s->is_over && code >= 0 && code <= 255 && strlen(why) < NODE_TEXT);
+    holds(!s->is_over && rank >= -1 && code >= 0 && code <= 255 && strlen(why) < NODE_TEXT);
     s->is_over = 1;
 }
 
@@ -166,7 +166,7 @@ static void say_message(const struct scene *s, unsigned type, struct fuzz_input 
 static void happen(struct scene *s, unsigned what)
 {
     static const struct round_end failed = { -1, 0 }, stopped = { 3, 0 }, done = { -1, 1 };
-    const struct failure failure = { 2, 1 + (int)(what % 255), 0, "local rank 2 failed", 0 };
+    const struct failure failure = { 2, -1, 1 + (int)(what % 255), 0, "local rank 2 failed", 0 };
     const struct control_death death = { .rank = s->first,
                                          .how = CLD_KILLED,
                                          .code = SIGKILL,

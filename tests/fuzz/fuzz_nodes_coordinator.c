@@ -114,18 +114,28 @@ static void round_begins(void *job, const struct plan *plan)
     s->world = plan->world;
 }
 
-static void stop(void *job, const char *why)
+static void stop(void *job, int rank, const char *why)
 {
     (void)job;
-    holds(strlen(why) < NODE_TEXT);
+    holds(rank >= -1 && strlen(why) < NODE_TEXT);
 }
 
-static void is_over(void *job, int code, const char *why)
+static void is_over(void *job, int code, int rank, const char *why)
 {
     struct scene *s = job;
 
-    holds(code >= 0 && code <= 255 && strlen(why) < NODE_TEXT);
+    holds(rank >= -1 && code >= 0 && code <= 255 && strlen(why) < NODE_TEXT);
     s->is_over = 1;
+}
+
+/* Sometimes a rank of another node. */
+static void root_cause(void *job, struct failure *root, char what[NODE_TEXT])
+{
+    const struct scene *s = job;
+
+    if (s->world % 2)
+        *root = (struct failure){ s->world - 1, -1, 3, s->world % 4 == 1, NULL, 0 };
+    snprintf(what, NODE_TEXT, "rank %d exited with code 3", s->world - 1);
 }
 
 static void member(void *job, int node, int there)
@@ -182,6 +192,7 @@ static void waits(void *job, const char *text)
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
+                                          .root_cause = root_cause,
                                           .member = member,
                                           .died = died,
                                           .stop_asked = stop_asked,
@@ -240,8 +251,9 @@ static void fall_silent(struct scene *s)
 static void happen(struct scene *s, unsigned what)
 {
     static const struct round_end failed = { -1, 0 }, stopped = { 3, 0 }, done = { -1, 1 };
-    const struct failure failure = { 1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed",
-                                     (int)what >> 4 & 1 };
+    const struct failure failure = {
+        1, -1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed", (int)what >> 4 & 1
+    };
     const struct control_death death = { .rank = 1, .how = CLD_KILLED, .code = SIGKILL };
 
     if (what == 14)

@@ -641,7 +641,7 @@ static void ranks_of_other_hosts_are_named_without_a_guess(void **state)
          ON_HOSTS("0-3") "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
                          "was lost with its host (pid 4315 on node-a)");
     job.death[0].tombs = 1;
-    job.death[0].tomb[0] = (struct control_tomb){ WORLD, 8, 8 };
+    job.death[0].tomb[0] = (struct control_tomb){ WORLD, 8, 8, 1 };
     SAYS(&job, "stuck",
          ON_HOSTS("0-3") "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
                          "was lost with its host after #8 (pid 4315 on node-a)");
@@ -667,7 +667,7 @@ static void members_of_other_hosts_are_counted_but_the_dead_are_named(void **sta
          "here shows 2 of its ranks, which may have left the group, or may run on another host");
     died(&job, 6, CLD_KILLED, SIGKILL);
     job.death[0].tombs = 1;
-    job.death[0].tomb[0] = (struct control_tomb){ 70, 1, 1 };
+    job.death[0].tomb[0] = (struct control_tomb){ 70, 1, 1, 1 };
     SAYS(&job, "stuck",
          "group half has waited 3.0 s: ranks 0-1 called all_reduce #2 (16 f32, sum); rank 6 died "
          "of SIGKILL after #1 (pid 4316 on node-a); no process here shows 1 of its ranks, which "

@@ -43,6 +43,18 @@ int worker_was_killed(const struct worker *worker)
     return 0;
 }
 
+int signal_is_unprovoked(int number)
+{
+    return number == SIGKILL;
+}
+
+int64_t worker_noted_ns(const struct worker *worker, const struct run_folder *files)
+{
+    (void)worker;
+    (void)files;
+    return 0;
+}
+
 /* ---- Instead of launcher/job/job_round.c ------------------------------------------ */
 
 void job_start_round(struct job *of)
@@ -62,7 +74,7 @@ void job_finish(struct job *of)
 
 struct failed_round job_failed_round(struct job *of, struct worker *first_failed)
 {
-    return (struct failed_round){ of->workers, of->size, first_failed, NULL, NULL, NULL, 0 };
+    return (struct failed_round){ of->workers, of->size, first_failed, NULL, NULL, NULL, 0, NULL };
 }
 
 /* ---- Tests ------------------------------------------------------------------------ */
@@ -74,6 +86,7 @@ static void begin(struct event_base *base, const struct options *options)
                         .plan = { .round = 3, .generation = "g" },
                         .events.fd = -1 };
     evtimer_assign(&job.grace, base, NULL, NULL);
+    evtimer_assign(&job.spare, base, NULL, NULL);
     evtimer_assign(&job.stall.timer, base, NULL, NULL);
 }
 
@@ -85,7 +98,7 @@ static void a_node_that_stops_a_round_stops_it(void **state)
     (void)state;
     begin(base, &options);
     next_round = job.plan;
-    job_nodes_hooks.stop(&job, "node 1: rank 4 failed");
+    job_nodes_hooks.stop(&job, -1, "node 1: rank 4 failed");
     assert_int_equal(job.state, STOPPING);
     assert_string_equal(job.elsewhere, "node 1: rank 4 failed");
     event_del(&job.grace);
@@ -100,7 +113,7 @@ static void a_stop_of_the_round_before_does_not_stop_the_next_one(void **state)
     (void)state;
     begin(base, &options);
     next_round = (struct plan){ .round = 4, .generation = "h" };
-    job_nodes_hooks.stop(&job, "node hosta (pid 7) has come");
+    job_nodes_hooks.stop(&job, -1, "node hosta (pid 7) has come");
     assert_int_equal(job.plan.round, 4);
     assert_int_equal(job.state, RUNNING);
     assert_string_equal(job.elsewhere, "");

@@ -97,19 +97,28 @@ static void on_round(void *job, const struct plan *plan)
     rounds++;
 }
 
-static void on_stop(void *job, const char *why)
+static void on_stop(void *job, int rank, const char *why)
 {
     (void)job;
+    (void)rank;
     (void)why;
     stops++;
 }
 
-static void on_over(void *job, int code, const char *why)
+static void on_over(void *job, int code, int rank, const char *why)
 {
     (void)job;
+    (void)rank;
     assert_string_equal(why, "");
     last_code = code;
     ends++;
+}
+
+static void on_root_cause(void *job, struct failure *root, char what[NODE_TEXT])
+{
+    (void)job;
+    (void)root;
+    what[0] = 0;
 }
 
 static void on_stop_asked(void *job, int for_good)
@@ -142,6 +151,7 @@ static const struct nodes_hooks hooks = { .round = on_round,
                                           .member = on_member,
                                           .stop = on_stop,
                                           .over = on_over,
+                                          .root_cause = on_root_cause,
                                           .died = on_died,
                                           .stop_asked = on_stop_asked,
                                           .waits = on_waits };

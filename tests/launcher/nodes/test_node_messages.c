@@ -13,17 +13,25 @@ static void a_death_comes_through_whole(void **state)
     char text[NODE_TEXT];
 
     (void)state;
-    dead.death = (struct control_death){ .rank = 7,
-                                         .how = CLD_KILLED,
-                                         .code = 9,
-                                         .pid = 4711,
-                                         .asked = 15,
-                                         .tombs = CONTROL_TOMBS,
-                                         .host = "node-7.example.org" };
+    dead.death = (struct control_death){
+        .rank = 7,
+        .how = CLD_KILLED,
+        .code = 9,
+        .pid = 4711,
+        .asked = 15,
+        .tombs = CONTROL_TOMBS,
+        .stopped = 1,
+        .noted_ns = INT64_MAX,
+        .blame = { .on = { WORLD_MOST, BLAME_LATE },
+                   .group = UINT64_MAX,
+                   .call = { .seq = UINT64_MAX, .begun_ns = UINT64_MAX, .operation = UINT8_MAX } },
+        .host = "node-7.example.org"
+    };
     for (int i = 0; i < CONTROL_TOMBS; i++)
-        dead.death.tomb[i] =
-            (struct control_tomb){ UINT64_MAX - (uint64_t)i, UINT64_MAX, UINT64_MAX - 1 };
+        dead.death.tomb[i] = (struct control_tomb){ UINT64_MAX - (uint64_t)i, UINT64_MAX,
+                                                    UINT64_MAX - 1, UINT32_MAX };
     node_death_print(&dead, text);
+    assert_true(strlen(text) < NODE_TEXT - 1);
     assert_int_equal(node_death_read(text, &read), 0);
     assert_string_equal(read.generation, dead.generation);
     assert_memory_equal(&read.death, &dead.death, sizeof read.death);
@@ -36,7 +44,7 @@ static void a_host_without_a_name_is_one_word_too(void **state)
 
     (void)state;
     node_death_print(&dead, text);
-    assert_string_equal(text, "g 4 2 100 1 0 0 - 0");
+    assert_string_equal(text, "g 4 2 100 1 0 0 - 0 0 0 0 0 0 0 0 0");
     assert_int_equal(node_death_read(text, &read), 0);
     assert_string_equal(read.death.host, "");
     assert_int_equal(read.count, 2);
@@ -61,33 +69,39 @@ static void a_lost_ctrun_is_silent_or_closed(void **state)
     assert_string_equal(text, "is lost with its host, which gives no sign of life");
 }
 
+#define BLAMES_NONE " 0 0 0 0 0 0 0 0"
+
 static void what_is_not_quite_a_death_is_none(void **state)
 {
     static const char *const wrong[] = {
         "",
         "g",
-        "g 4 1 2 9 1 0 h",           /* no number of tombs */
-        "g 4 1 2 9 1 0 h 0 ",        /* something behind it */
-        "g 4 1 2 9 1 0 h 1 1 1",     /* half a tomb */
-        "g 4 1 2 9 1 0 h 9 1 1 1",   /* more tombs than there can be */
-        "g 4 1 2 9 1 0 h 1 1 1 1 1", /* a tomb too many */
-        "g 4 1 2 9 1 0 h 1 1 1  -1",
-        "g 4 1 2 9 1 0 h 1 1 1 10000000000000000", /* beyond 64 bits */
-        "g -1 1 2 9 1 0 h 0",                      /* no such rank */
-        "g 4 0 2 9 1 0 h 0",                       /* nobody */
-        "g 4 2 2 9 1 0 h 0",                       /* a signal kills one */
-        "g 4 1 4 9 1 0 h 0",                       /* CLD_TRAPPED is no end */
-        "g 4 1 2 256 1 0 h 0",
-        "g 4 1 2 9 1 65 h 0",
-        "g 4 1 2 9 99999999999 0 h 0",
-        "g 4x 1 2 9 1 0 h 0",
-        "g  4 1 2 9 1 0 h 0",
-        "0123456789012345678901234567890123456789 4 1 2 9 1 0 h 0",
+        "g 4 1 2 9 1 0 h" BLAMES_NONE,        /* no number of tombs */
+        "g 4 1 2 9 1 0 h 2 0 0 0 0 0 0 0 0",  /* neither stopped nor not */
+        "g 4 1 2 9 1 0 h 0 0 7 0 0 0 0 0 0",  /* no such reason */
+        "g 4 1 2 9 1 0 h 0 0 1 -1 0 0 0 0 0", /* no such rank to blame */
+        "g 4 1 2 9 1 0 h 0 8000000000000000 0 0 0 0 0 0 0",
+        "g 4 1 2 9 1 0 h" BLAMES_NONE " 0 ",          /* something behind it */
+        "g 4 1 2 9 1 0 h" BLAMES_NONE " 1 1 1",       /* half a tomb */
+        "g 4 1 2 9 1 0 h" BLAMES_NONE " 9 1 1 1",     /* more tombs than there can be */
+        "g 4 1 2 9 1 0 h" BLAMES_NONE " 1 1 1 1 1 1", /* a tomb too many */
+        "g 4 1 2 9 1 0 h" BLAMES_NONE " 1 1 1 1  -1",
+        "g 4 1 2 9 1 0 h" BLAMES_NONE " 1 1 1 1 100000000", /* beyond 32 bits */
+        "g -1 1 2 9 1 0 h" BLAMES_NONE " 0",                /* no such rank */
+        "g 4 0 2 9 1 0 h" BLAMES_NONE " 0",                 /* nobody */
+        "g 4 2 2 9 1 0 h" BLAMES_NONE " 0",                 /* a signal kills one */
+        "g 4 1 4 9 1 0 h" BLAMES_NONE " 0",                 /* CLD_TRAPPED is no end */
+        "g 4 1 2 256 1 0 h" BLAMES_NONE " 0",
+        "g 4 1 2 9 1 65 h" BLAMES_NONE " 0",
+        "g 4 1 2 9 99999999999 0 h" BLAMES_NONE " 0",
+        "g 4x 1 2 9 1 0 h" BLAMES_NONE " 0",
+        "g  4 1 2 9 1 0 h" BLAMES_NONE " 0",
+        "0123456789012345678901234567890123456789 4 1 2 9 1 0 h" BLAMES_NONE " 0",
     };
     struct node_death dead;
 
     (void)state;
-    assert_int_equal(node_death_read("g 4 1 2 9 1 0 h 0", &dead), 0);
+    assert_int_equal(node_death_read("g 4 1 2 9 1 0 h" BLAMES_NONE " 0", &dead), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         if (node_death_read(wrong[i], &dead) == 0)
             fail_msg("\"%s\" was taken for a death", wrong[i]);
@@ -122,22 +136,24 @@ static void a_failure_keeps_its_words(void **state)
     struct failure failure;
 
     (void)state;
-    assert_int_equal(node_failure("-1 143 0 node 3: it was told to stop", &failure), 0);
+    assert_int_equal(node_failure("-1 -1 143 0 node 3: it was told to stop", &failure), 0);
     assert_int_equal(failure.rank, -1);
     assert_string_equal(failure.what, "node 3: it was told to stop");
     for (int flags = 0; flags < 4; flags++) {
-        const struct failure said = { 3, 137, flags & 1, "rank 3 died of SIGKILL", flags >> 1 };
+        const struct failure said = { 3, 5, 137, flags & 1, "rank 3 died of SIGKILL", flags >> 1 };
         char text[NODE_TEXT];
 
         node_failure_print(&said, text);
         assert_int_equal(node_failure(text, &failure), 0);
+        assert_int_equal(failure.culprit, 5);
         assert_int_equal(failure.may_restart, said.may_restart);
         assert_int_equal(failure.is_cause, said.is_cause);
         assert_string_equal(failure.what, said.what);
     }
-    assert_int_equal(node_failure("3 0 0 no failure", &failure), -1);
-    assert_int_equal(node_failure("3 256 0 no code", &failure), -1);
-    assert_int_equal(node_failure("3 1 4 neither", &failure), -1);
+    assert_int_equal(node_failure("3 -1 0 0 no failure", &failure), -1);
+    assert_int_equal(node_failure("3 -1 256 0 no code", &failure), -1);
+    assert_int_equal(node_failure("3 -1 1 4 neither", &failure), -1);
+    assert_int_equal(node_failure("3 -2 1 0 no culprit", &failure), -1);
 }
 
 static void a_join_comes_through_whole(void **state)
@@ -310,22 +326,38 @@ static void a_number_is_alone_and_within_its_bounds(void **state)
         assert_int_equal(node_number_read(wrong[i], 1, 64, &number), -1);
 }
 
-static void the_end_of_a_job_is_its_code_and_why(void **state)
+static void a_stop_names_the_rank_and_why(void **state)
 {
-    static const char *const wrong[] = { "", "256 why", "-1 why", "why", "4294967296 why" };
     const char *why;
-    int code;
+    int rank;
 
     (void)state;
-    assert_int_equal(node_over_read("137 node 2: rank 3 was killed", &code, &why), 0);
-    assert_int_equal(code, 137);
-    assert_string_equal(why, "node 2: rank 3 was killed");
-    assert_int_equal(node_over_read("0 ", &code, &why), 0);
+    assert_int_equal(node_stop_read("2 node 1: rank 7 failed", &rank, &why), 0);
+    assert_int_equal(rank, 2);
+    assert_string_equal(why, "node 1: rank 7 failed");
+    assert_int_equal(node_stop_read("-1 ", &rank, &why), 0);
     assert_string_equal(why, "");
-    assert_int_equal(node_over_read("0", &code, &why), 0);
+    assert_int_equal(node_stop_read("node 1: rank 7 failed", &rank, &why), -1);
+}
+
+static void the_end_of_a_job_is_its_code_the_rank_and_why(void **state)
+{
+    static const char *const wrong[] = { "",      "256 0 why", "-1 0 why", "why",
+                                         "0 why", "0 -2 why",  "0",        "4294967296 0 why" };
+    const char *why;
+    int code, rank;
+
+    (void)state;
+    assert_int_equal(node_over_read("137 3 node 2: rank 3 was killed", &code, &rank, &why), 0);
+    assert_int_equal(code, 137);
+    assert_int_equal(rank, 3);
+    assert_string_equal(why, "node 2: rank 3 was killed");
+    assert_int_equal(node_over_read("0 -1 ", &code, &rank, &why), 0);
+    assert_string_equal(why, "");
+    assert_int_equal(node_over_read("0 -1", &code, &rank, &why), 0);
     assert_string_equal(why, "");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(node_over_read(wrong[i], &code, &why), -1);
+        assert_int_equal(node_over_read(wrong[i], &code, &rank, &why), -1);
 }
 
 int main(void)
@@ -339,12 +371,14 @@ int main(void)
         cmocka_unit_test(a_failure_keeps_its_words),
         cmocka_unit_test(a_join_comes_through_whole),
         cmocka_unit_test(no_rank_of_a_round_lies_outside_of_the_world),
+        cmocka_unit_test(a_stop_names_the_rank_and_why),
         cmocka_unit_test(the_end_of_a_round_is_two_numbers),
         cmocka_unit_test(a_stop_request_names_its_round),
         cmocka_unit_test(shares_of_time_are_per_cent),
         cmocka_unit_test(rows_stand_behind_the_number_of_their_look),
         cmocka_unit_test(a_number_is_alone_and_within_its_bounds),
-        cmocka_unit_test(the_end_of_a_job_is_its_code_and_why),
+        cmocka_unit_test(a_stop_names_the_rank_and_why),
+        cmocka_unit_test(the_end_of_a_job_is_its_code_the_rank_and_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

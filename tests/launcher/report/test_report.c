@@ -219,8 +219,9 @@ static char *layout_of(int size)
 {
     static struct worker workers[200];
     static char all[20000];
-    const struct failed_round round = { workers,    size, &workers[size > 1], &program, &none,
-                                        &unwatched, 0 };
+    const struct failed_round round = { workers,  size,  &workers[size > 1],
+                                        &program, &none, &unwatched,
+                                        0,        NULL };
     struct text out = { 0 };
 
     for (int i = 0; i < size; i++)

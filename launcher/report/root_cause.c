@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* root_cause.c - which rank the failure of a round comes from.
+ *
+ * Each rank that failed by itself is followed along the edges to a rank without one.  Of several
+ * such ends the strongest kind counts, and of one kind the first: by the time of its error note,
+ * else by the order of the deaths.  A rank that ctrun ended is an end only if an edge leads to it.
+ *
+ * A circle has no end.  An edge that says "it died" is younger than the failure of the dead rank,
+ * so the source of the youngest such edge is the end: it came too late, and found the others dead.
+ * Ranks that make different calls blame each other: the fewest that make the same call are the
+ * root. All else is a deadlock: each of them is the root. */
+#include "launcher/report/root_cause.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "launcher/report/first_failure.h"
+#include "runtime/types/call_signature.h"
+#include "runtime/util/signal_name.h"
+
+struct root_rank {
+    struct control_death death; /* ->blame too while it lives */
+    int order;                  /* of its death, from 1; 0: it lives */
+    unsigned walk;              /* the last walk that came through */
+    uint8_t blamed_for;         /* the strongest of the reasons for which others blame it */
+    uint8_t is_root;            /* it is marked: as the end of a chain, or by root_graph_find() */
+};
+
+/* ---- The graph ---------------------------------------------------------------- */
+
+/* Memory that no death is written to stays untouched. */
+void root_graph_begin(struct root_graph *graph, int world)
+{
+    root_graph_free(graph);
+    graph->ranks = calloc((size_t)world, sizeof *graph->ranks);
+    graph->world = graph->ranks ? world : 0;
+}
+
+void root_graph_free(struct root_graph *graph)
+{
+    free(graph->ranks);
+    *graph = (struct root_graph){ 0 };
+}
+
+void root_graph_died(struct root_graph *graph, const struct control_death *death, int count)
+{
+    for (int rank = death->rank; rank < death->rank + count && rank < graph->world; rank++) {
+        if (rank < 0 || graph->ranks[rank].order)
+            continue;
+        graph->ranks[rank].death = *death;
+        graph->ranks[rank].death.rank = rank;
+        graph->ranks[rank].order = ++graph->deaths;
+    }
+}
+
+void root_graph_blames(struct root_graph *graph, int rank, const struct control_blame *blame)
+{
+    if (rank >= 0 && rank < graph->world && !graph->ranks[rank].order)
+        graph->ranks[rank].death.blame = *blame;
+}
+
+/* The rank that it blames; -1: none. */
+static int blamed_by(const struct root_graph *graph, int rank)
+{
+    const struct blame on = graph->ranks[rank].death.blame.on;
+
+    return on.reason > BLAME_NONE && on.reason < BLAME_REASONS && on.rank >= 0
+                   && on.rank < graph->world && on.rank != rank
+               ? on.rank
+               : -1;
+}
+
+int root_graph_has_edge(const struct root_graph *graph, int rank)
+{
+    return rank >= 0 && rank < graph->world && blamed_by(graph, rank) >= 0;
+}
+
+static int reason_of(const struct root_graph *graph, int rank)
+{
+    return graph->ranks[rank].death.blame.on.reason;
+}
+
+/* ---- Walking ------------------------------------------------------------------ */
+
+static int says_it_failed(const struct root_graph *graph, int rank)
+{
+    return reason_of(graph, rank) == BLAME_DIED || reason_of(graph, rank) == BLAME_FAILED;
+}
+
+/* The end of a circle, one of whose ranks is given.  -1: it has none. */
+static int end_of_circle(const struct root_graph *graph, int rank)
+{
+    int at = rank;
+
+    do {
+        const int next = blamed_by(graph, at);
+
+        if (!says_it_failed(graph, at) && says_it_failed(graph, next))
+            return next;
+        at = next;
+    } while (at != rank);
+    return -1;
+}
+
+/* Ends at a rank without an edge, or at one of a circle.  *is_circle: the circle has no end. */
+static int walk(struct root_graph *graph, int rank, int *is_circle)
+{
+    const unsigned number = ++graph->walk;
+    int at = rank, next, end;
+
+    *is_circle = 0;
+    for (; graph->ranks[at].walk != number; at = next) {
+        graph->ranks[at].walk = number;
+        next = blamed_by(graph, at);
+        if (next < 0)
+            return at;
+    }
+    end = end_of_circle(graph, at);
+    *is_circle = end < 0;
+    return end < 0 ? at : end;
+}
+
+static void unmark(struct root_graph *graph)
+{
+    for (int i = 0; i < graph->world; i++)
+        graph->ranks[i].is_root = 0;
+}
+
+static int mark_circle(struct root_graph *graph, int rank)
+{
+    int at = rank, first = rank;
+
+    do {
+        graph->ranks[at].is_root = 1;
+        first = at < first ? at : first;
+        at = blamed_by(graph, at);
+    } while (at != rank);
+    return first;
+}
+
+int root_graph_end(struct root_graph *graph, int rank)
+{
+    int is_circle, end;
+
+    unmark(graph);
+    if (rank < 0 || rank >= graph->world)
+        return rank;
+    end = walk(graph, rank, &is_circle);
+    if (!is_circle) {
+        graph->ranks[end].is_root = 1;
+        return end;
+    }
+    mark_circle(graph, end);
+    for (int i = 0; i < graph->world; i++)
+        if (graph->ranks[i].is_root && !graph->ranks[i].order)
+            return i;
+    return end;
+}
+
+int root_graph_is_marked(const struct root_graph *graph, int rank)
+{
+    return rank >= 0 && rank < graph->world && graph->ranks[rank].is_root;
+}
+
+/* ---- What an end did ----------------------------------------------------------- */
+
+static void note_reasons(struct root_graph *graph)
+{
+    for (int i = 0; i < graph->world; i++)
+        graph->ranks[i].blamed_for = BLAME_NONE;
+    for (int i = 0; i < graph->world; i++) {
+        const int on = blamed_by(graph, i), reason = reason_of(graph, i);
+
+        if (on >= 0 && (!graph->ranks[on].blamed_for || reason < graph->ranks[on].blamed_for))
+            graph->ranks[on].blamed_for = (uint8_t)reason;
+    }
+}
+
+/* Not because ctrun had asked it to.  Ranks that say that it died saw it before ctrun asked any. */
+static int ended_by_itself(const struct root_rank *r)
+{
+    return r->order && (r->death.asked == 0 || r->blamed_for == BLAME_DIED);
+}
+
+static int was_killed_unprovoked(const struct control_death *death)
+{
+    return death->how != CLD_EXITED && signal_is_unprovoked(death->code);
+}
+
+static int exit_code(const struct control_death *death)
+{
+    return death->how == CLD_EXITED ? death->code : 128 + death->code;
+}
+
+static enum root_kind kind_of(const struct root_graph *graph, int rank)
+{
+    const struct root_rank *r = &graph->ranks[rank];
+    const int reason = r->blamed_for;
+
+    if (reason == BLAME_MISMATCH)
+        return ROOT_MISMATCH;
+    if (r->death.stopped || reason == BLAME_STOPPED)
+        return ROOT_STOPPED;
+    if (ended_by_itself(r) && was_killed_unprovoked(&r->death))
+        return ROOT_KILLED;
+    if (ended_by_itself(r) && exit_code(&r->death) != 0)
+        return ROOT_EXITED;
+    if (ended_by_itself(r))
+        return ROOT_LEFT;
+    return reason == BLAME_LEFT ? ROOT_DESTROYED : reason == BLAME_FAILED ? ROOT_FAILED : ROOT_LATE;
+}
+
+/* ---- Different calls ------------------------------------------------------------ */
+
+#define CALLS_COMPARED 16
+
+/* Ranks that made one call. */
+struct camp {
+    uint32_t call;
+    int ranks;
+};
+
+/* The call of a rank under that number; 0: it is not known to have come so far. */
+static uint32_t call_of(const struct control_death *death, uint64_t group, uint64_t seq)
+{
+    for (int i = 0; i < death->tombs && i < CONTROL_TOMBS; i++)
+        if (death->tomb[i].group == group && death->tomb[i].begun == seq)
+            return death->tomb[i].call;
+    return 0;
+}
+
+static int count_camps(const struct root_graph *graph, uint64_t group, uint64_t seq,
+                       struct camp camps[CALLS_COMPARED])
+{
+    int count = 0;
+
+    for (int i = 0; i < graph->world; i++) {
+        const uint32_t call = call_of(&graph->ranks[i].death, group, seq);
+        int at = 0;
+
+        while (at < count && camps[at].call != call)
+            at++;
+        if (!call || at == CALLS_COMPARED)
+            continue;
+        if (at == count)
+            camps[count++] = (struct camp){ call, 0 };
+        camps[at].ranks++;
+    }
+    return count;
+}
+
+/* The smallest camps are the root, all of them if they are equal; else both ends of the edge. Gives
+ * the first rank of the root. */
+static int mark_minority(struct root_graph *graph, int rank, int other)
+{
+    const struct control_blame *blame = &graph->ranks[rank].death.blame;
+    const uint64_t group = blame->group, seq = blame->call.seq;
+    struct camp camps[CALLS_COMPARED];
+    const int count = seq ? count_camps(graph, group, seq, camps) : 0;
+    int least = graph->world, first = -1;
+
+    for (int i = 0; i < count; i++)
+        least = camps[i].ranks < least ? camps[i].ranks : least;
+    for (int i = 0; i < graph->world; i++) {
+        const uint32_t call = count > 1 ? call_of(&graph->ranks[i].death, group, seq) : 0;
+
+        graph->ranks[i].is_root = count > 1 ? 0 : i == rank || i == other;
+        for (int at = 0; at < count && call; at++)
+            if (camps[at].call == call && camps[at].ranks == least)
+                graph->ranks[i].is_root = 1;
+        if (graph->ranks[i].is_root && first < 0)
+            first = i;
+    }
+    return first;
+}
+
+static int circle_is_mismatch(const struct root_graph *graph, int rank)
+{
+    int at = rank;
+
+    do {
+        if (reason_of(graph, at) == BLAME_MISMATCH)
+            return 1;
+        at = blamed_by(graph, at);
+    } while (at != rank);
+    return 0;
+}
+
+/* ---- The root -------------------------------------------------------------------- */
+
+/* Did this rank fail, and no signal of ctrun before? */
+static int failed_by_itself(const struct root_rank *r)
+{
+    return r->order && r->death.asked == 0 && exit_code(&r->death) != 0
+           && r->death.how != CONTROL_HOST_LOST;
+}
+
+struct candidate {
+    int end, start, is_circle;
+    enum root_kind kind;
+};
+
+static int is_earlier(const struct root_graph *graph, int a, int b)
+{
+    const struct root_rank *const x = &graph->ranks[a], *const y = &graph->ranks[b];
+
+    if (x->death.noted_ns && y->death.noted_ns && x->death.noted_ns != y->death.noted_ns)
+        return x->death.noted_ns < y->death.noted_ns;
+    if (!x->death.noted_ns != !y->death.noted_ns)
+        return x->death.noted_ns != 0;
+    return x->order && (!y->order || x->order < y->order);
+}
+
+static struct candidate candidate_from(struct root_graph *graph, int rank)
+{
+    struct candidate c = { .start = rank };
+
+    c.end = walk(graph, rank, &c.is_circle);
+    c.kind = !c.is_circle                       ? kind_of(graph, c.end)
+             : circle_is_mismatch(graph, c.end) ? ROOT_MISMATCH
+                                                : ROOT_DEADLOCK;
+    return c;
+}
+
+static int is_better(const struct root_graph *graph, const struct candidate *a,
+                     const struct candidate *b)
+{
+    if (b->kind == ROOT_NONE || a->kind != b->kind)
+        return b->kind == ROOT_NONE || a->kind < b->kind;
+    if (a->end != b->end && is_earlier(graph, a->end, b->end))
+        return 1;
+    return a->end == b->end && is_earlier(graph, a->start, b->start);
+}
+
+/* Of the ranks that the sentence names the first that failed by itself, else the first. */
+static int speaker(const struct root_graph *graph, int first)
+{
+    for (int i = 0; i < graph->world; i++)
+        if (graph->ranks[i].is_root && failed_by_itself(&graph->ranks[i]))
+            return i;
+    return first;
+}
+
+static int code_of(const struct root_graph *graph, const struct root_cause *root)
+{
+    const struct root_rank *r = &graph->ranks[root->rank];
+
+    if (root->kind == ROOT_KILLED || root->kind == ROOT_EXITED || failed_by_itself(r))
+        return exit_code(&r->death);
+    if (r->order && r->death.asked == 0)
+        return 1; /* it left with 0 */
+    return root->victim >= 0 ? exit_code(&graph->ranks[root->victim].death) : 1;
+}
+
+static void mark(struct root_graph *graph, struct root_cause *root, const struct candidate *best)
+{
+    unmark(graph);
+    graph->ranks[best->end].is_root = 1;
+    root->rank = best->end;
+    if (best->kind == ROOT_DEADLOCK) {
+        root->rank = speaker(graph, mark_circle(graph, best->end));
+    } else if (best->kind == ROOT_MISMATCH) {
+        const int from = best->is_circle ? best->end : best->start;
+
+        root->rank = speaker(graph, mark_minority(graph, from, blamed_by(graph, from)));
+    }
+}
+
+struct root_cause root_graph_find(struct root_graph *graph)
+{
+    struct root_cause root = { .kind = ROOT_NONE, .rank = -1, .victim = -1 };
+    struct candidate best = { .kind = ROOT_NONE };
+    int edges = 0;
+
+    note_reasons(graph);
+    for (int i = 0; i < graph->world; i++) {
+        struct candidate c;
+
+        edges += blamed_by(graph, i) >= 0;
+        if (!failed_by_itself(&graph->ranks[i]))
+            continue;
+        c = candidate_from(graph, i);
+        if (graph->ranks[c.end].death.how != CONTROL_HOST_LOST && is_better(graph, &c, &best))
+            best = c;
+    }
+    if (!edges || best.kind == ROOT_NONE)
+        return root;
+    mark(graph, &root, &best);
+    root.kind = best.kind;
+    for (int i = 0; i < graph->world; i++) {
+        int is_circle;
+
+        if (!graph->ranks[i].is_root && failed_by_itself(&graph->ranks[i])
+            && walk(graph, i, &is_circle) == best.end
+            && (root.victim < 0 || graph->ranks[i].order < graph->ranks[root.victim].order))
+            root.victim = i;
+    }
+    root.code = code_of(graph, &root);
+    return root;
+}
+
+/* ---- In words --------------------------------------------------------------------- */
+
+/* "rank 2 (pid 4310)", "ranks 0, 1 and 3", "ranks 0-6 and 9".  Gives how many there are. */
+static int name_ranks(const struct root_graph *graph,
+                      int (*is)(const struct root_graph *g, int rank), char *text, size_t size)
+{
+    char parts[24][32];
+    int count = 0, used = 0, at = 0, only = -1;
+
+    for (int i = 0; i < graph->world; i++) {
+        const int first = i;
+
+        if (!is(graph, i))
+            continue;
+        while (i + 1 < graph->world && is(graph, i + 1))
+            i++;
+        count += i - first + 1;
+        only = first;
+        for (int r = first; r <= i && at < 23; r = i - first < 2 ? r + 1 : i + 1)
+            snprintf(parts[at++], sizeof *parts, i - first < 2 ? "%d" : "%d-%d", r, i);
+    }
+    if (count == 1) {
+        snprintf(text, size, "rank %d (pid %d)", only, graph->ranks[only].death.pid);
+        return 1;
+    }
+    text[0] = 0;
+    for (int i = 0; i < at && (size_t)used < size; i++)
+        used += snprintf(text + used, size - (size_t)used, "%s%s",
+                         i == 0        ? "ranks "
+                         : i == at - 1 ? " and "
+                                       : ", ",
+                         parts[i]);
+    return count;
+}
+
+static int is_named(const struct root_graph *graph, int rank)
+{
+    return graph->ranks[rank].is_root;
+}
+
+/* Ranks that wait for one that is named, in a call. */
+static int waits_for_named(const struct root_graph *graph, int rank)
+{
+    const int on = blamed_by(graph, rank);
+
+    return !graph->ranks[rank].is_root && on >= 0 && graph->ranks[on].is_root;
+}
+
+/* "all_reduce #4", of the victim's call; "ct_init_process_group()" where it was in none. */
+static void name_call(const struct root_graph *graph, const struct root_cause *root, char *text,
+                      size_t size)
+{
+    const int from = root->victim >= 0 ? root->victim : root->rank;
+    const struct control_call *call = &graph->ranks[from].death.blame.call;
+
+    if (call->begun_ns == 0)
+        snprintf(text, size, "ct_init_process_group()");
+    else if (call->seq)
+        snprintf(text, size, "%.24s #%llu", operation_name(call->operation),
+                 (unsigned long long)call->seq);
+    else
+        snprintf(text, size, "%.24s", operation_name(call->operation));
+}
+
+static void name_end(const struct root_graph *graph, int rank, char *text, size_t size)
+{
+    const struct control_death *death = &graph->ranks[rank].death;
+    char name[32];
+
+    if (death->how == CLD_EXITED)
+        snprintf(text, size, "exited with code %d", death->code);
+    else
+        snprintf(text, size, "died of %s", signal_name(death->code, name, sizeof name));
+}
+
+void root_graph_words(struct root_graph *graph, const struct root_cause *root, char *text,
+                      size_t size)
+{
+    static const char *const did[] = {
+        [ROOT_LEFT] = "left with exit code 0",    [ROOT_FAILED] = "had a call that failed",
+        [ROOT_DESTROYED] = "destroyed its group", [ROOT_STOPPED] = "was stopped",
+        [ROOT_LATE] = "did not come in time",
+    };
+    char roots[200], waiting[200], call[64], end[64];
+    const int many = name_ranks(graph, is_named, roots, sizeof roots) > 1;
+    const int waits = name_ranks(graph, waits_for_named, waiting, sizeof waiting);
+    int used;
+
+    name_call(graph, root, call, sizeof call);
+    name_end(graph, root->rank, end, sizeof end);
+    if (root->kind == ROOT_KILLED || root->kind == ROOT_EXITED)
+        used = snprintf(text, size, "%s %s", roots, end);
+    else if (root->kind == ROOT_DEADLOCK)
+        used = snprintf(text, size, "%s wait for each other in %s (a deadlock)", roots, call);
+    else if (root->kind == ROOT_MISMATCH && (many || !waits))
+        used = snprintf(text, size, "%s disagree: they make different calls in %s", roots, call);
+    else if (root->kind == ROOT_MISMATCH)
+        used = snprintf(text, size, "%s makes another call than %s, which %s in %s", roots, waiting,
+                        waits == 1 ? "is" : "are", call);
+    else
+        used = snprintf(text, size, "%s %s while %s %s in %s", roots, did[root->kind],
+                        waits ? waiting : "others", waits == 1 ? "was" : "were", call);
+    if (root->victim < 0 || root->kind == ROOT_KILLED || root->kind == ROOT_EXITED || used < 0
+        || (size_t)used >= size)
+        return;
+    name_end(graph, root->victim, end, sizeof end);
+    snprintf(text + used, size - (size_t)used, "; rank %d then %s", root->victim, end);
+}

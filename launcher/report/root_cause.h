@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* root_cause.h - from which rank a failure comes: a graph of the ranks of a round.
+ *
+ * libct writes into the control page because of which rank a call failed (struct control_blame).
+ * That is an edge from the rank to the one that it blames.  A rank without an edge is where a chain
+ * of failures starts.  Each ctrun of a job has the same graph, since the ends of all workers are
+ * sent to all nodes. */
+#ifndef LAUNCHER_REPORT_ROOT_CAUSE_H
+#define LAUNCHER_REPORT_ROOT_CAUSE_H
+
+#include "runtime/monitor/control_page.h"
+
+/* What a root did, the strongest first. */
+enum root_kind {
+   ROOT_NONE,      /* no rank blames another: the first failure is the root cause */
+    ROOT_KILLED,    /* died of a signal that is no answer to another failure */
+    ROOT_EXITED,    /* exited with a code, or aborted */
+    ROOT_MISMATCH,  /* makes another call than most ranks */
+    ROOT_LEFT,      /* ended with exit code 0 while others were in a call */
+    ROOT_FAILED,    /* a call of it failed, and ctrun ended it */
+    ROOT_DESTROYED, /* destroyed the group while others were in a call */
+    ROOT_STOPPED,   /* by a signal, a debugger or the freezer */
+    ROOT_DEADLOCK,  /* several ranks wait for each other */
+    ROOT_LATE       /* did not come to a call in time */
+};
+
+struct root_cause {
+    enum root_kind kind;
+    int rank;   /* the first of them */
+    int victim; /* the first that failed because of it; -1: none did */
+    int code; /* of ctrun: the root's if it failed by itself, 1 if it left with 0, else the victim's
+               */
+};
+
+struct root_rank;
+
+struct root_graph {
+    int world, deaths;
+    struct root_rank *ranks; /* [world]; NULL: out of memory, and there is no graph */
+    unsigned walk;           /* the number of the last walk */
+};
+
+void root_graph_begin(struct root_graph *graph, int world); /* of a round; forgets the last one */
+void root_graph_free(struct root_graph *graph);
+
+/* `count` workers ended: ranks death->rank and the next ones.  The first death of a rank counts. */
+void root_graph_died(struct root_graph *graph, const struct control_death *death, int count);
+/* A rank that lives blames another. */
+void root_graph_blames(struct root_graph *graph, int rank, const struct control_blame *blame);
+/* Does it blame another rank? */
+int root_graph_has_edge(const struct root_graph *graph, int rank);
+
+/* The rank at the end of the chain that starts at this one: itself, if it blames none; of a circle
+ * one that lives.  The end is marked, or the whole circle. */
+int root_graph_end(struct root_graph *graph, int rank);
+int root_graph_is_marked(const struct root_graph *graph, int rank);
+
+/* When all workers of the round have ended. */
+struct root_cause root_graph_find(struct root_graph *graph);
+/* "rank 2 (pid 4310) left with exit code 0 while ranks 0, 1 and 3 were in barrier #4" */
+void root_graph_words(struct root_graph *graph, const struct root_cause *root, char *text,
+                      size_t size);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_state.c - two files of /proc say whether a process is stopped: the state in
+ * /proc/<pid>/stat, for signals and debuggers; the control groups in /proc/<pid>/cgroup, whose
+ * freezer leaves that state as it was. */
+#include "runtime/util/process_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* 0: it can't be read. */
+static size_t read_file(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    size_t bytes;
+
+    text[0] = 0;
+    if (!file)
+        return 0;
+    bytes = fread(text, 1, size - 1, file);
+    text[bytes] = 0;
+    fclose(file);
+    return bytes;
+}
+
+/* The state follows the name, which may hold anything. */
+static int is_stopped_or_traced(pid_t pid)
+{
+    char path[64], text[1024];
+    const char *name_end;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    read_file(path, text, sizeof text);
+    name_end = strrchr(text, ')');
+    return name_end && (!strncmp(name_end, ") T", 3) || !strncmp(name_end, ") t", 3));
+}
+
+/* A line of /proc/<pid>/cgroup: "number:controllers:path".  Version 2 has number 0 and no
+ * controllers. */
+static int is_frozen_in(const char *line)
+{
+    const char *const path = strchr(line, '/');
+    char file[1200], text[512];
+
+    if (path && !strncmp(line, "0::", 3)) {
+        snprintf(file, sizeof file, "/sys/fs/cgroup%s/cgroup.events", path);
+        return read_file(file, text, sizeof text) && strstr(text, "frozen 1") != NULL;
+    }
+    if (path && strstr(line, ":freezer:")) {
+        snprintf(file, sizeof file, "/sys/fs/cgroup/freezer%s/freezer.state", path);
+        return read_file(file, text, sizeof text) && !strncmp(text, "FROZEN", 6);
+    }
+    return 0;
+}
+
+static int is_frozen(pid_t pid)
+{
+    char path[64], text[4096], *rest = text, *line;
+
+    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    read_file(path, text, sizeof text);
+    while ((line = strsep(&rest, "\n")))
+        if (is_frozen_in(line))
+            return 1;
+    return 0;
+}
+
+int process_is_stopped(pid_t pid)
+{
+    return pid > 0 && (is_stopped_or_traced(pid) || is_frozen(pid));
+}

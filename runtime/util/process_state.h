@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_state.h - does a process stand still because somebody stopped it? */
+#ifndef RUNTIME_UTIL_PROCESS_STATE_H
+#define RUNTIME_UTIL_PROCESS_STATE_H
+
+#include <sys/types.h>
+
+/* By SIGSTOP or another stop signal, by a debugger, or by the freezer of its control group.  0 also
+ * if there is no such process. */
+int process_is_stopped(pid_t pid);
+
+#endif
