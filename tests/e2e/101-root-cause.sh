@@ -42,7 +42,8 @@ says() {
     leave | destroy-leave) echo "1 $by left with exit code 0 while" ;;
     stop) echo "$victims $by was stopped while" ;;
     late) echo "$victims $by did not come in time while" ;;
-    mismatch) [ $ranks = 2 ] && echo "(3|$victims) ranks 0 and 1 disagree" || echo "3 $by makes another call than" ;;
+    # Both sides, if no third rank had made the call yet.
+    mismatch) echo "(3|$victims) ($by makes another call than|ranks ($rank and [0-9]+|[0-9]+ and $rank) disagree)" ;;
     esac
 }
 
