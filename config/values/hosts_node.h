@@ -8,6 +8,9 @@
 #include <stddef.h>
 
 #define HOSTS_NODE_VARIABLE "CT_HOSTS_NODE"
+/* The value of the SIGTERM (sigqueue()) by which a relay says that the connection to the ctrun of
+ * --hosts is lost. */
+#define HOSTS_CONNECTION_LOST 1
 
 struct hosts_node {
     int nodes, node; /* of the job, and which one this is */

@@ -314,7 +314,7 @@ int node_number_read(const char *text, int least, int most, int *value)
     return number(&text, least, most, value) && !*text ? 0 : -1;
 }
 
-int node_over_read(const char *text, int *code, const char **why)
+int node_code_read(const char *text, int *code, const char **why)
 {
     if (!number(&text, 0, 255, code))
         return -1;

@@ -61,8 +61,9 @@ void node_death_print(const struct node_death *dead, char text[NODE_TEXT]);
 /* NODE_CANNOT: "code"; NODE_SIGNALLED: "number". */
 int node_number_read(const char *text, int least, int most, int *number);
 
-/* NODE_OVER: "code why"; *why points into text, at "" if there is none. */
-int node_over_read(const char *text, int *code, const char **why);
+/* NODE_OVER: "code why", NODE_STOP: "number why"; *why points into text, at "" if there is
+ * none. */
+int node_code_read(const char *text, int *code, const char **why);
 
 /* NODE_ASK_STOP: "generation for-good": the ranks shall stop at the same step, and not begin again
  * if it is for good. */

@@ -137,12 +137,27 @@ expect "which stands in no command line" lacks "$(cat /proc/[0-9]*/cmdline 2>/de
 kill -INT $front; wait $front; code=$?
 expect "SIGINT reaches all workers" all_stopped
 expect "and counts" is "$code" 130
+cat >told.sh <<'EOF'
+trap 'echo "$RANK INT"; n=1' INT
+trap 'echo "$RANK TERM"; n=1' TERM
+touch "told.$RANK"
+until [ "$n" ]; do sleep 0.05; done
+sleep 3
+echo "$RANK saved"
+EOF
+${on[0]} "$CTRUN" --hosts=h0,h1,h2,h3 sh told.sh >.out 2>.err </dev/null &
+front=$!
+within 30 test -e told.0 -a -e told.1 -a -e told.2 -a -e told.3
+kill -INT $front; wait $front; code=$?
+expect "Ctrl-C is SIGINT for the ranks of all hosts, and counts once: they have their time" is "$code $(sort .out | tr '\n' ' ')" \
+    "130 0 INT 0 saved 1 INT 1 saved 2 INT 2 saved 3 INT 3 saved "
 begin
 kill -KILL $front; wait $front 2>/dev/null
 expect "kill -9 of ctrun: all workers are told to stop" within 30 all_stopped
 begin
 kill -KILL "$(pgrep -P "$front" -f "ssh .* h2 exec sh" | head -1)"; wait $front; code=$?
-expect "an ssh that dies is named, and the job ends" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "143 1"
+expect "an ssh that dies is named, and the job ends as one that lost a node" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "1 1"
+expect "by node 0, too" has "$(cat .err)" "node 1 (h2): it lost its connection to the ctrun of --hosts; the workers here were stopped"
 expect "on all hosts" within 30 all_stopped
 expect "no process of the job is left" within 30 none_left
 finish

@@ -317,15 +317,15 @@ static void the_end_of_a_job_is_its_code_and_why(void **state)
     int code;
 
     (void)state;
-    assert_int_equal(node_over_read("137 node 2: rank 3 was killed", &code, &why), 0);
+    assert_int_equal(node_code_read("137 node 2: rank 3 was killed", &code, &why), 0);
     assert_int_equal(code, 137);
     assert_string_equal(why, "node 2: rank 3 was killed");
-    assert_int_equal(node_over_read("0 ", &code, &why), 0);
+    assert_int_equal(node_code_read("0 ", &code, &why), 0);
     assert_string_equal(why, "");
-    assert_int_equal(node_over_read("0", &code, &why), 0);
+    assert_int_equal(node_code_read("0", &code, &why), 0);
     assert_string_equal(why, "");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(node_over_read(wrong[i], &code, &why), -1);
+        assert_int_equal(node_code_read(wrong[i], &code, &why), -1);
 }
 
 int main(void)
