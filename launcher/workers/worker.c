@@ -130,11 +130,13 @@ void worker_signal(struct worker *worker, int number)
 {
     if (!worker->running)
         return;
-    if (number != SIGCONT && number != SIGWINCH && number != SIGUSR1 && number != SIGUSR2)
-        worker->asked = number;
     if (number == SIGCONT && worker->foreground && !worker->lent)
         worker->lent = foreground_continued(worker->pid);
     kill(-worker->group, number);
+    if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
+        return;
+    worker->asked = number;
+    kill(-worker->group, SIGCONT); /* one that is stopped takes the signal only then */
 }
 
 int worker_check(struct worker *worker)
