@@ -349,6 +349,7 @@ static ct_status check_first_host(const struct job_rendezvous *meet, const struc
 int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
                         const struct meeting *meeting)
 {
+    const char *fault;
     ct_status status;
     int stopped = 0;
 
@@ -356,9 +357,9 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     if (meeting->kind != MEET_ALONE)
         look_up_quickly();
     /* Else all would seem well, and the ranks would try to connect for 30 minutes. */
-    if (is_this_host_only(meet->address) && interface_loopback_is_down()) {
-        log_line(LOG_ERROR, "%s: the loopback interface is down (ip link set lo up)",
-                 meet->address);
+    fault = is_this_host_only(meet->address) ? interface_loopback_fault() : NULL;
+    if (fault) {
+        log_line(LOG_ERROR, "%s: %s", meet->address, fault);
         return 1;
     }
     status = options->surroundings.exchange_of ? meet_by_launcher(meet, options) : CT_OK;

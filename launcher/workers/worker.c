@@ -55,7 +55,9 @@ static int refuse(const struct worker *worker, const struct program *program, in
                  cause == EAGAIN   ? ": no more processes are allowed (ulimit -u, pids.max)"
                  : cause == EMFILE ? ": no more descriptors are allowed (ulimit -n)"
                  : cause == EINVAL ? ": the CPUs that were chosen for it can't be used any more"
-                                   : "");
+                 : cause == EPERM ? ": it may not be bound to processors here (sched_setaffinity); "
+                                    "leave out --bind and --numa-binding"
+                                  : "");
         return 1;
     }
     log_line(LOG_ERROR, "cannot run %s: %s%s",
