@@ -370,6 +370,11 @@ static void take_end(struct hosts *h, int node, int code)
     node_ended(h, node);
 }
 
+static const char *how_far(const struct hosts *h, int node)
+{
+    return h->nodes[node].state == NODE_CALLED ? " before ctrun was started there" : "";
+}
+
 static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct hosts *h = arg;
@@ -395,7 +400,8 @@ static void from_branch(void *arg, struct branch *branch, const struct relay_fra
         pump_input(h);
         break;
     case FRAME_LOST:
-        snprintf(why, sizeof why, "%.*s", (int)frame->size, frame->data);
+        snprintf(why, sizeof why, "%.*s%s", (int)frame->size, frame->data,
+                 frame->number == 0 ? how_far(h, node) : "");
         node_lost(h, node, frame->number == 0 && h->nodes[node].state == NODE_LISTENED, why);
         break;
     case FRAME_ENDED:
@@ -412,11 +418,8 @@ static void branch_gone(void *arg, struct branch *branch, const char *why)
     char words[400];
 
     for (int node = branch->first; node < branch->first + branch->count; node++) {
-        const int state = h->nodes[node].state;
-
-        snprintf(words, sizeof words, "%s%s", why,
-                 state == NODE_CALLED ? " before ctrun was started there" : "");
-        node_lost(h, node, state == NODE_LISTENED, words);
+        snprintf(words, sizeof words, "%s%s", why, how_far(h, node));
+        node_lost(h, node, h->nodes[node].state == NODE_LISTENED, words);
     }
 }
 
