@@ -68,7 +68,7 @@ static int run(const struct options *options)
     const struct jobfile_entry *conflict = worker_env_conflict(&options->file);
     struct meeting meeting;
     char why[256], error[1024];
-    int size, speaks; /* for all nodes */
+    int size;
 
     if (options_meeting(options, &meeting, error, sizeof error) != OPTIONS_RUN)
         return refuse(error);
@@ -100,13 +100,8 @@ static int run(const struct options *options)
     if (*options->signals.unknown)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
-    speaks = meeting.kind != MEET_STATIC || options->node_rank == 0;
-    if (speaks)
+    if (meeting.kind != MEET_STATIC || options->node_rank == 0) /* one says it for all */
         nproc_warn(options, size);
-    if (worker_env_sets_omp(options, size) && speaks)
-        log_line(LOG_WARN,
-                 "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
-                 "yourself to change that");
     return job_run(options, &meeting, size);
 }
 
