@@ -628,6 +628,7 @@ static enum outcome started_by_hosts(struct options *options, const char *value,
         return OPTIONS_WRONG;
     }
     options->surroundings.is_host_of_job = 1;
+    options->surroundings.host_names = variable(HOSTS_NAMES_VARIABLE);
     options->surroundings.port_fd = node.port_fd > 0 ? node.port_fd : 0;
     options->surroundings.terminals = node.terminals;
     snprintf(text, sizeof text, "%d", node.workers);

@@ -122,6 +122,13 @@ expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh, which st
 answer=$(printf 'CT>\1\0\0\0\5\0\0\0\0\0\0\0\2x\0' | timeout 20 "$CTRUN" --hosts-node | tr -d '\0-\37'; echo "${PIPESTATUS[1]}")
 expect "the ctrun of another version says which version it is, and ends" is "$answer" "CT>$("$CTRUN" --version | cut -d' ' -f2)0"
 
+${on[3]} ip route add unreachable 10.77.0.2
+${on[0]} "$CTRUN" --hosts=h1,h3 true >.out 2>.err </dev/null &
+front=$!
+expect "a host that does not reach the first one is named" within 30 grep -q 'ctrun: waiting [0-9]* s: 1/2 nodes are at h1 port [0-9]*; missing h3 (node 1)' .err
+kill -TERM $front; wait $front
+${on[3]} ip route del unreachable 10.77.0.2
+
 # ---- Nothing stays
 cat >stays.sh <<'EOF'
 touch "$(hostname).$RANK"
