@@ -114,6 +114,8 @@ expect "a worker's own ctrun is a job of its own" is "$code $err" "0 "
 PATH=$(dirname "$(command -v env)") SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 run true
 command -v srun >/dev/null || expect "without srun a sentence says so" has "$err" "this is Slurm job 7 with 2 nodes, but srun can't be executed"
 PATH=$PWD/bin:$PATH
+ends= SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 run true
+expect "a job of one node that is over is named, and the shell's ctrun runs" is "$code $err" "0 ctrun: SLURM_JOB_ID=7, but Slurm has no such job, or it is over, so the job has no deadline: \`unset SLURM_JOB_ID\` if this shell has it from elsewhere, or --standalone uses this host only"
 SLURM_NTASKS=3 SLURM_TASKS_PER_NODE=3 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 run sh -c 'echo $WORLD_SIZE >w$RANK'
 expect "in a job of one node the tasks are the workers" is "$code $(cat w0 w1 w2)" "0 3
 3
