@@ -126,7 +126,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_DEADLINE_MARGIN] = {
         "deadline-margin", NULL, 0, "SECONDS", NULL, "60", { "CT_DEADLINE_MARGIN" }, 0,
         parse_seconds, FIELD(deadline_margin),
-        "without --deadline, under Slurm: ask that long before the job's end", NULL, 0 },
+        "without --deadline, under Slurm: ask that long before the job's end (by default at most half of what is left)", NULL, 0 },
     [OPTION_SIGNALS_TO_HANDLE] = {
         "signals-to-handle", NULL, 0, "LIST", NULL, "SIGTERM,SIGINT,SIGHUP,SIGQUIT", { "PET_SIGNALS_TO_HANDLE" }, 0,
         parse_signals, FIELD(signals),

@@ -57,12 +57,13 @@ struct row {
     const char *gpus;   /* the variable that says how many workers, where WORKERS does not */
     const char *number; /* the variable that numbers the ctruns it started */
     const char *tasks,
-        *all_nodes;   /* variables: so many ctruns on so many nodes; NULL: one a node */
-    const char *once; /* how it starts one ctrun a node, where it started several; %d: nodes */
-    int is_srun;      /* of the second kind: srun starts the nodes */
-    int shows_all;    /* its output is that of all nodes */
-    int exchanges;    /* by PMIx or PMI the nodes find node 0 */
-    int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
+        *all_nodes;        /* variables: so many ctruns on so many nodes; NULL: one a node */
+    const char *once;      /* how it starts one ctrun a node, where it started several; %d: nodes */
+    const char *more_cpus; /* how it gives a ctrun so many processors (%d) */
+    int is_srun;           /* of the second kind: srun starts the nodes */
+    int shows_all;         /* its output is that of all nodes */
+    int exchanges;         /* by PMIx or PMI the nodes find node 0 */
+    int needs_nnodes;      /* it counts for nothing unless the user says --nnodes */
 };
 
 static const char *variable(const char *name)
@@ -246,6 +247,12 @@ static int is_batch_script(void)
     return !variable("SLURM_STEP_ID") || in_a_shell();
 }
 
+/* salloc names no component's numbers without the component. */
+static int is_heterogeneous_script(void)
+{
+    return is_batch_script() && variable("SLURM_JOB_NUM_NODES_HET_GROUP_0");
+}
+
 /* Its pods have the variables of torchrun's workers, one "rank" a pod; newer operators set
  * PET_NNODES and the like beside them, which count.  Outside of Kubernetes they may be left from
  * anything. */
@@ -265,6 +272,7 @@ static const struct row rows[] = {
       .number = "OMPI_COMM_WORLD_LOCAL_RANK",
       .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
       .once = "mpirun -N 1",
+      .more_cpus = "mpirun --bind-to none",
       .shows_all = 1,
       .exchanges = 1 },
     { .name = "flux run",
@@ -276,6 +284,7 @@ static const struct row rows[] = {
       .tasks = "FLUX_JOB_SIZE",
       .all_nodes = "FLUX_JOB_NNODES",
       .once = "flux run --tasks-per-node=1",
+      .more_cpus = "flux run --cores-per-task=%d",
       .exchanges = 1 },
     { .name = "srun",
       .present = "SLURM_STEP_ID",
@@ -292,6 +301,7 @@ static const struct row rows[] = {
       .all_nodes = "SLURM_STEP_NUM_NODES",
       .once = "srun --ntasks=%d --ntasks-per-node=1", /* the second is ignored without the first
                                                          where sbatch said --ntasks */
+      .more_cpus = "srun --cpus-per-task=%d",
       .shows_all = 1 },
     { .name = "mpiexec",
       .present = "PMI_RANK",
@@ -301,6 +311,12 @@ static const struct row rows[] = {
       .once = "mpiexec -ppn 1",
       .shows_all = 1,
       .exchanges = 1 },
+    { .name = "sbatch or salloc",
+      .present = "SLURM_JOB_ID",
+      .is_here = is_heterogeneous_script,
+      .says = { [NODES] = { "SLURM_JOB_NUM_NODES_HET_GROUP_0", a_count },
+                [WORKERS] = { "SLURM_TASKS_PER_NODE_HET_GROUP_0", tasks_if_said } },
+      .is_srun = 1 },
     { .name = "sbatch or salloc",
       .present = "SLURM_JOB_ID",
       .is_here = is_batch_script,
@@ -612,6 +628,7 @@ static enum outcome started_by_hosts(struct options *options, const char *value,
         return OPTIONS_WRONG;
     }
     options->surroundings.is_host_of_job = 1;
+    options->surroundings.host_names = variable(HOSTS_NAMES_VARIABLE);
     options->surroundings.port_fd = node.port_fd > 0 ? node.port_fd : 0;
     options->surroundings.terminals = node.terminals;
     snprintf(text, sizeof text, "%d", node.workers);
@@ -642,6 +659,9 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
     options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
     if (variable(HOSTS_NODE_VARIABLE))
         return started_by_hosts(options, variable(HOSTS_NODE_VARIABLE), error, size);
+    if (row && !variable("TORCHELASTIC_RUN_ID")) /* our own srun gives all that the job has here */
+        options->surroundings.more_cpus =
+            options->surroundings.behind_srun ? "sbatch --cpus-per-task=%d" : row->more_cpus;
     if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID")
         || is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
         return OPTIONS_RUN;

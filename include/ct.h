@@ -316,7 +316,7 @@ CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **sur
  *
  * The job shall stop after SIGTERM to ctrun or to any rank, at ctrun --deadline, or shortly
  * before Slurm ends it.  Without ctrun the deadline is $CT_DEADLINE (seconds since
- * the epoch), or $SLURM_JOB_END_TIME less 60 s.
+ * the epoch), or 60 s before $SLURM_JOB_END_TIME, but not before half of the time until then.
  *
  * It is a collective of the group: all ranks call it, equally often.  After the death of a
  * member it is CT_ERR_PEER; then call it on the survivors' group.

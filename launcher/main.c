@@ -100,11 +100,8 @@ static int run(const struct options *options)
     if (*options->signals.unknown)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
-    if (worker_env_sets_omp(options, size)
-        && (meeting.kind != MEET_STATIC || options->node_rank == 0)) /* one says it for all */
-        log_line(LOG_WARN,
-                 "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
-                 "yourself to change that");
+    if (meeting.kind != MEET_STATIC || options->node_rank == 0) /* one says it for all */
+        nproc_warn(options, size);
     return job_run(options, &meeting, size);
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define SLOTS_MOST 1000000
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* editors of Windows put it before the first line */
 #define ITEM_BREAKS ", \t\r\n"
 #define HOSTS_MOST 100000 /* a range beyond is a slip of the fingers */
 
@@ -358,8 +359,9 @@ int host_list_read(struct host_list *list, const char *path, struct why *why)
         return value_wrong(why, "%.150s: %s", path, strerror(errno));
     errno = 0;
     while (result == 0 && getline(&line, &room, file) >= 0) {
-        number++;
-        if ((result = read_line(list, line, &of_line)) < 0)
+        const int has_mark = ++number == 1 && !strncmp(line, BYTE_ORDER_MARK, 3);
+
+        if ((result = read_line(list, line + (has_mark ? 3 : 0), &of_line)) < 0)
             value_wrong(why, "%.80s:%d: %.150s", path, number, of_line.text);
     }
     if (result == 0 && ferror(file))

@@ -76,6 +76,13 @@ static int of_duration(const char *text, int64_t now, int64_t *at)
     return -1;
 }
 
+int64_t deadline_before(int64_t end, int64_t now)
+{
+    const int64_t half = end > now ? (end - now) / 2 : 0;
+
+    return end - (half < DEADLINE_MARGIN ? half : DEADLINE_MARGIN);
+}
+
 int deadline_of_words(const char *text, int64_t now, int64_t *at)
 {
     if (*text == '@' || deadline_of_epoch(text, at) == 0)

@@ -6,7 +6,12 @@
 #include <stdint.h>
 
 /* Slurm gives the time at which it kills a job; the job should stop earlier. */
-#define DEADLINE_MARGIN 60
+#define DEADLINE_MARGIN 60 /* seconds */
+
+/* When a job that is killed at `end` should stop: DEADLINE_MARGIN before that, but not before half
+ * of the time that is left.  A short job would stop at its first step, and one that goes back into
+ * the queue then would do so for ever. */
+int64_t deadline_before(int64_t end, int64_t now);
 
 /* "@1763740800" or "1763740800", seconds since the epoch.  0, or -1: it is not that.
  * Numbers before the year 2001 are refused. */

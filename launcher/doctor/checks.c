@@ -397,10 +397,12 @@ static int wrong_secret(const struct check_input *input, char *text, size_t size
 
 static int wrong_loopback(const struct check_input *input, char *text, size_t size)
 {
+    const char *fault = interface_loopback_fault();
+
     (void)input;
-    if (!interface_loopback_is_down())
+    if (!fault)
         return FINE;
-    snprintf(text, size, "the loopback interface is down; ctrun starts no worker then");
+    snprintf(text, size, "%s; ctrun starts no worker then", fault);
     return WRONG;
 }
 

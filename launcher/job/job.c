@@ -18,6 +18,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "config/values/hosts_node.h"
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/workers/signals.h"
 #include "runtime/util/clock.h"
@@ -159,6 +160,7 @@ static void stop_spared(struct job *job)
 
 static void stop_workers(struct job *job)
 {
+    const int number = job->passed_on ? job->passed_on : SIGTERM;
     char why[64] = "";
 
     read_blames(job);
@@ -169,11 +171,11 @@ static void stop_workers(struct job *job)
     job->culprit = spare_culprits(job, job->culprit);
     if (job->first_failed)
         snprintf(why, sizeof why, "rank %d failed", job->first_failed->rank);
-    events_stopping(&job->events, SIGTERM, job->first_failed ? why : job->elsewhere);
-    trace_host_stopping(&job->trace, SIGTERM);
+    events_stopping(&job->events, number, job->first_failed ? why : job->elsewhere);
+    trace_host_stopping(&job->trace, number);
     for (int i = 0; i < job->size; i++)
         if (!is_spared(&job->workers[i]))
-            worker_signal(&job->workers[i], SIGTERM);
+            worker_signal(&job->workers[i], number);
     grace(job, job->options->shutdown_timeout);
 }
 
@@ -251,7 +253,7 @@ static void tell_loss(struct job *job)
 
 static void tell_signal(struct job *job)
 {
-    job->nodes->ops->signalled(job->nodes, job->signal);
+    job->nodes->ops->signalled(job->nodes, job->connection_lost ? CONNECTION_LOST : job->signal);
 }
 
 static void say_signal(const struct job *job)
@@ -277,11 +279,14 @@ static void say_deadline(const struct job *job)
 
 static void forward_and_stop(struct job *job)
 {
-    (job->by_deadline ? say_deadline : say_signal)(job);
+    if (!job->connection_lost) /* else nothing that is written here is read any more */
+        (job->by_deadline ? say_deadline : say_signal)(job);
     job->first_failed = NULL;
     job_ask_stop(job, "", 1);
     events_stopping(&job->events, job->signal,
-                    job->by_deadline ? "--deadline was reached" : "ctrun was told to stop");
+                    job->by_deadline       ? "--deadline was reached"
+                    : job->connection_lost ? "the ctrun of --hosts was lost"
+                                           : "ctrun was told to stop");
     trace_host_stopping(&job->trace, job->signal);
     signal_workers(job, job->signal);
     grace(job, job->options->shutdown_timeout);
@@ -509,7 +514,7 @@ static void take_root_cause(struct job *job, int rank, const char *why)
         set_first_failed(job, worker);
 }
 
-static void on_stop(void *arg, int rank, const char *why)
+static void on_stop(void *arg, int number, int rank, const char *why)
 {
     struct job *job = arg;
     const int round = job->plan.round;
@@ -519,6 +524,8 @@ static void on_stop(void *arg, int rank, const char *why)
         return;
     job->culprit = rank;
     take_root_cause(job, rank, why);
+    if (job->state == RUNNING)
+        job->passed_on = number;
     job_event(job, job_stops_itself(job) ? WORKER_LEFT : TOLD_TO_STOP);
 }
 
@@ -639,6 +646,26 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 
+/* Of a ctrun that --hosts started: its relay says it. */
+static int says_connection_lost(const struct job *job, const struct signalfd_siginfo *info)
+{
+    return job->options->surroundings.is_host_of_job && info->ssi_code == SI_QUEUE
+           && info->ssi_int == HOSTS_CONNECTION_LOST;
+}
+
+/* One Ctrl-C reaches the ctruns of all nodes: another one may have passed it on before. */
+static void take_stop_signal(struct job *job, int number, int connection_lost)
+{
+    const int is_same = !job->signal && number == job->passed_on;
+
+    if (job->state != STOPPING || !job->signal) { /* later ones only hurry */
+        job->signal = number;
+        job->connection_lost = connection_lost;
+    }
+    if (!is_same)
+        job_event(job, SIGNALLED);
+}
+
 static void signals_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
@@ -652,11 +679,9 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
 
         if (number == SIGCHLD)
             reap(job, (pid_t)info.ssi_pid);
-        else if (sigismember(&job->options->signals.set, number) == 1) {
-            if (job->state != STOPPING || !job->signal) /* later ones only hurry */
-                job->signal = number;
-            job_event(job, SIGNALLED);
-        } else
+        else if (sigismember(&job->options->signals.set, number) == 1)
+            take_stop_signal(job, number, says_connection_lost(job, &info));
+        else
             signal_workers(job, number);
     }
 }

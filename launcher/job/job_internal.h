@@ -89,6 +89,8 @@ struct job {
     int lost;                    /* in this round, here: with --on-failure=continue */
     char elsewhere[NODE_TEXT];   /* the failure on another node; "": none */
     int signal;                  /* the one that stopped the job; 0: none */
+    int passed_on;               /* the one that another node's ctrun got in this round; 0: none */
+    int connection_lost;         /* to the ctrun of --hosts; `signal` is our own */
     int impatience;              /* signals since the workers were asked to stop */
     int code;                    /* ctrun's */
     int asked_to_stop;           /* in this round: 1, 2 for good */

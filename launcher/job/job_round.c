@@ -45,7 +45,8 @@ static void say_what_failed(struct job *job, int restarts)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
     if (*job->elsewhere) { /* the first failure of all nodes, whatever failed here */
-        const int is_said = job->options->surroundings.one_output && job->plan.node > 0;
+        const int node = job->plan.generation ? job->plan.node : job->options->node_rank;
+        const int is_said = job->options->surroundings.one_output && node > 0;
 
         log_line(is_said ? LOG_INFO : LOG_ERROR, "%s%s%s", job->elsewhere,
                  job->plan.world > 0 && job->size > 0 ? "; the workers here were stopped" : "",

@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "launcher/job/job_internal.h"
+#include "launcher/pmi/mpi_library.h"
 #include "launcher/report/gpu_topology_report.h"
 #include "launcher/workers/limits.h"
 #include "launcher/workers/signals.h"
+#include "launcher/workers/worker_env.h"
 #include "runtime/net/interface.h"
 #include "runtime/util/log.h"
 
@@ -67,6 +69,19 @@ static int watch_workers(struct job *job)
     return events_open(&job->events, job->options) < 0;
 }
 
+/* torchrun's line.  A rank in C without OpenMP does not read the variable. */
+static void say_threads(const struct job *job)
+{
+    const struct program *program = &job->program;
+
+    if (worker_env_sets_omp(job->options, job->size)
+        && (job->meeting->kind != MEET_STATIC || job->options->node_rank == 0) /* for all */
+        && (program->leading[0] || !is_plain_rank(program->path)))
+        log_line(LOG_WARN,
+                 "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
+                 "yourself to change that");
+}
+
 static int find_program_and_places(struct job *job)
 {
     int code;
@@ -78,6 +93,7 @@ static int find_program_and_places(struct job *job)
         || (code = wrapper_find(&job->wrapper, job->options)) != 0
         || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
         return code;
+    say_threads(job);
     job->serves_pmi = serves_pmi(job->options, &job->program);
     if (job->options->report != REPORT_NOT)
         links_report_read(job->placement, "");

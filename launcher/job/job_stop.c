@@ -165,12 +165,20 @@ static void deadline_reached(evutil_socket_t fd, short what, void *arg)
 void job_deadline_open(struct job *job)
 {
     const char *slurm = getenv("SLURM_JOB_END_TIME");
+    const int is_given = job->options->settings[OPTION_DEADLINE_MARGIN].from != FROM_DEFAULT;
+    const int64_t now = time(NULL);
+    int64_t end;
 
     evtimer_assign(&job->deadline, job->base, deadline_reached, job);
     if (job->options->deadline)
-        deadline_of_words(job->options->deadline, time(NULL), &job->stop_by);
-    else if (slurm && deadline_of_epoch(slurm, &job->stop_by) == 0)
-        job->stop_by -= job->options->deadline_margin;
+        deadline_of_words(job->options->deadline, now, &job->stop_by);
+    else if (slurm && deadline_of_epoch(slurm, &end) == 0 && end > now)
+        job->stop_by = is_given ? end - job->options->deadline_margin : deadline_before(end, now);
+    else if (slurm && *slurm)
+        log_line(LOG_WARN,
+                 "SLURM_JOB_END_TIME=%.60s is no time to come, so the job has no deadline: `unset "
+                 "SLURM_JOB_END_TIME` if this shell has it from a job that is over",
+                 slurm);
     if (job->stop_by)
         wait_until(job, job->stop_by);
 }

@@ -63,7 +63,7 @@ static void end_job(struct agent *a, int code, int rank, const char *why)
     snprintf(a->lost, sizeof a->lost, "%s", why);
     node_link_close(&a->link);
     heartbeat_stop(&a->heartbeat);
-    a->nodes.hooks->stop(a->nodes.job, rank, why);
+    a->nodes.hooks->stop(a->nodes.job, 0, rank, why);
 }
 
 /* No other ctrun tells these workers any more how the other nodes' workers fare.  In a job of two
@@ -121,7 +121,7 @@ static void lose_coordinator(struct agent *a, int how, const char *cause)
     if (a->running) {
         deliver_all_others_lost(a, how);
         a->nodes.hooks->stop_asked(a->nodes.job, 0); /* ranks that vote end without SIGTERM */
-        a->nodes.hooks->stop(a->nodes.job, -1, a->lost);
+        a->nodes.hooks->stop(a->nodes.job, 0, -1, a->lost);
     } else {
         leave_without_coordinator(a);
     }
@@ -173,10 +173,11 @@ static void on_message(void *arg, int type, const char *text)
         a->nodes.hooks->look(a->nodes.job, (unsigned)look);
     } else if (type == NODE_FENCE && a->running && !strcmp(text, a->generation)) {
         a->nodes.hooks->fenced(a->nodes.job);
-    } else if (type == NODE_STOP && a->world > 0 && node_stop_read(text, &rank, &words) == 0) {
-        a->nodes.hooks->stop(a->nodes.job, rank, words); /* also as the last word on a round */
+    } else if (type == NODE_STOP && a->world > 0
+               && node_code_read(text, &code, &rank, &words) == 0) {
+        a->nodes.hooks->stop(a->nodes.job, code, rank, words); /* also as a round's last word */
     } else if (type == NODE_OVER) {
-        if (node_over_read(text, &code, &rank, &words) < 0)
+        if (node_code_read(text, &code, &rank, &words) < 0)
             end_job(a, 1, -1, "the job is over, but it was not said how; is it another version?");
         else
             end_job(a, code, rank, words);
@@ -331,11 +332,12 @@ static void agent_signalled(struct nodes *nodes, int number)
 {
     struct agent *a = (struct agent *)nodes;
 
-    a->signal = a->signal ? a->signal : number;
+    if (number != CONNECTION_LOST && !a->signal)
+        a->signal = number;
     node_link_print(&a->link, NODE_SIGNALLED, "%d", number);
     node_link_flush(&a->link); /* over() closes the link */
     if (!a->running)           /* no worker has to end first */
-        over(a, 128 + number, "");
+        over(a, number == CONNECTION_LOST ? 1 : 128 + number, "");
 }
 
 static void agent_ask_stop(struct nodes *nodes, int for_good)

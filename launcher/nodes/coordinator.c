@@ -248,7 +248,7 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
         rounds_refused(c, from, number);
         return 1;
     case NODE_SIGNALLED:
-        if (node_number_read(text, 1, SIGRTMAX, &number) < 0)
+        if (node_number_read(text, CONNECTION_LOST, SIGRTMAX, &number) < 0)
             return 0;
         rounds_signalled(c, from, number);
         return 1;

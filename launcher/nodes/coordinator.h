@@ -82,7 +82,7 @@ struct coordinator {
     struct event tick;
     struct heartbeat heartbeat;
     int stop_asked;                  /* of all members, in this round: 1, 2 for good */
-    int signalled;                   /* a ctrun was told to stop */
+    int signalled;                   /* by which a ctrun was told to stop; 0: none was */
     int64_t since, speak, last_call; /* of WAITING; last_call 0: too few nodes are there */
 };
 

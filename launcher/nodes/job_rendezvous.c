@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <resolv.h>
 #include <signal.h>
@@ -143,20 +144,28 @@ static void warn_if_open(const struct job_rendezvous *meet)
 static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct options *options)
 {
     const char *at = options->local_addr;
+    char why[300];
+    ct_status status;
 
+    snprintf(why, sizeof why, "%s", ct_last_error());
     snprintf(meet->elsewhere, sizeof meet->elsewhere, "%s", at ? at : "all interfaces");
-    if (at)
-        return socket_listen(at, meet->port, &meet->listener);
-    if (meet->has_no_address) {
-        log_line(LOG_WARN, "%s; the store listens on all interfaces, port %d", ct_last_error(),
-                 meet->port);
-        return socket_listen(NULL, meet->port, &meet->listener);
-    }
-    log_line(LOG_WARN,
-             "%s is no address of this host: the store listens on all interfaces, port %d; is "
-             "--node-rank=0 right? If it is, --local-addr=ADDRESS names the interface",
-             meet->address, meet->port);
-    return socket_listen(NULL, meet->port, &meet->listener);
+    status = socket_listen(at, meet->port, &meet->listener);
+    if (status != CT_OK || at)
+        return status;
+    if (meet->has_no_address)
+        log_line(LOG_WARN, "%s; the store listens on all interfaces, port %d", why,
+                 socket_port(meet->listener));
+    else if (options->surroundings.is_host_of_job)
+        log_line(LOG_WARN,
+                 "%s is no address of this host: the store listens on all interfaces, port %d; "
+                 "--master-addr=ADDRESS names one by which all hosts reach it",
+                 meet->address, socket_port(meet->listener));
+    else
+        log_line(LOG_WARN,
+                 "%s is no address of this host: the store listens on all interfaces, port %d; is "
+                 "--node-rank=0 right? If it is, --local-addr=ADDRESS names the interface",
+                 meet->address, socket_port(meet->listener));
+    return CT_OK;
 }
 
 /* The interface of the address, not the world.  A host's own name may mean its loopback
@@ -316,9 +325,31 @@ static ct_status meet_by_launcher(struct job_rendezvous *meet, const struct opti
     return CT_OK;
 }
 
+/* The hosts of --hosts are up: a name that one of them does not know now, such as an alias in
+ * ~/.ssh/config of the host where the user is, will not come later. */
+static ct_status check_first_host(const struct job_rendezvous *meet, const struct options *options)
+{
+    struct addrinfo *found = NULL;
+    int error;
+
+    if (!options->surroundings.is_host_of_job || meet->is_coordinator
+        || !options->settings[OPTION_MASTER_ADDR].set_by)
+        return CT_OK;
+    error = getaddrinfo(meet->address, NULL, NULL, &found);
+    if (error == 0)
+        freeaddrinfo(found);
+    return error == EAI_NONAME
+               ? ct_fail(CT_ERR_SYSTEM,
+                         "the first host, %s, has no address here: --master-addr=ADDRESS gives "
+                         "one by which all hosts reach it",
+                         meet->address)
+               : CT_OK;
+}
+
 int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
                         const struct meeting *meeting)
 {
+    const char *fault;
     ct_status status;
     int stopped = 0;
 
@@ -326,12 +357,14 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     if (meeting->kind != MEET_ALONE)
         look_up_quickly();
     /* Else all would seem well, and the ranks would try to connect for 30 minutes. */
-    if (is_this_host_only(meet->address) && interface_loopback_is_down()) {
-        log_line(LOG_ERROR, "%s: the loopback interface is down (ip link set lo up)",
-                 meet->address);
+    fault = is_this_host_only(meet->address) ? interface_loopback_fault() : NULL;
+    if (fault) {
+        log_line(LOG_ERROR, "%s: %s", meet->address, fault);
         return 1;
     }
     status = options->surroundings.exchange_of ? meet_by_launcher(meet, options) : CT_OK;
+    if (status == CT_OK)
+        status = check_first_host(meet, options);
     if (status == CT_OK)
         status = plan_policy(meet, options);
     if (status == CT_OK && meet->serves_only && meet->own_store)

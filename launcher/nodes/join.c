@@ -182,15 +182,23 @@ void join_agent(struct coordinator *c, struct store_agent *agent, const char *te
 
 /* ---- What is missing? --------------------------------------------------------- */
 
-/* "1, 3" */
+/* "--node-rank 1, 3"; of --hosts "hostb (node 1), hostd (node 3)" */
 static void list_missing(const struct coordinator *c, char *text, size_t size)
 {
-    size_t used = 0;
+    const char *name = c->options->surroundings.host_names;
+    size_t used = name ? 0 : (size_t)snprintf(text, size, "--node-rank ");
+    int listed = 0;
 
-    text[0] = 0;
-    for (int i = 0; i < c->max; i++)
-        if (!numbered(c, i) && used < size - 16)
-            used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", i);
+    for (int i = 0; i < c->max; i++) {
+        const int length = name ? (int)strcspn(name, ",") : 0;
+
+        if (!numbered(c, i) && used + (size_t)length + 32 < size)
+            used +=
+                (size_t)snprintf(text + used, size - used, name ? "%s%.*s (node %d)" : "%s%.*s%d",
+                                 listed++ ? ", " : "", length, name ? name : "", i);
+        if (name)
+            name += length + (name[length] == ',');
+    }
 }
 
 static void describe_missing(const struct coordinator *c, char text[NODE_TEXT])
@@ -199,14 +207,13 @@ static void describe_missing(const struct coordinator *c, char text[NODE_TEXT])
 
     list_missing(c, missing, sizeof missing);
     if (*c->meet->elsewhere)
-        snprintf(text, NODE_TEXT,
-                 "%d/%d nodes are here, at %s port %d; missing --node-rank %s; %s %s", c->count,
-                 c->max, c->meet->elsewhere, c->meet->port, missing, c->meet->address,
+        snprintf(text, NODE_TEXT, "%d/%d nodes are here, at %s port %d; missing %s; %s %s",
+                 c->count, c->max, c->meet->elsewhere, c->meet->port, missing, c->meet->address,
                  c->meet->has_no_address ? "did not resolve here: is it node 0's host?"
                                          : "is no address of this host: is --node-rank=0 right?");
     else
-        snprintf(text, NODE_TEXT, "%d/%d nodes are at %s port %d; missing --node-rank %s", c->count,
-                 c->max, c->meet->address, c->meet->port, missing);
+        snprintf(text, NODE_TEXT, "%d/%d nodes are at %s port %d; missing %s", c->count, c->max,
+                 c->meet->address, c->meet->port, missing);
 }
 
 /* "1 nodes are at hosta port 29400 (hosta), 2 to 4 make the job" */

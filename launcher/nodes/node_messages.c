@@ -343,24 +343,11 @@ int node_number_read(const char *text, int least, int most, int *value)
 }
 
 /* A space may follow the last number although no words do. */
-static const char *words_behind(const char *text)
-{
-    return text + (*text == ' ');
-}
-
-int node_over_read(const char *text, int *code, int *rank, const char **why)
+int node_code_read(const char *text, int *code, int *rank, const char **why)
 {
     if (!number(&text, 0, 255, code) || !number(&text, -1, WORLD_MOST, rank))
         return -1;
-    *why = words_behind(text);
-    return 0;
-}
-
-int node_stop_read(const char *text, int *rank, const char **why)
-{
-    if (!number(&text, -1, WORLD_MOST, rank))
-        return -1;
-    *why = words_behind(text);
+    *why = text + (*text == ' ');
     return 0;
 }
 

@@ -62,10 +62,9 @@ void node_death_print(const struct node_death *dead, char text[NODE_TEXT]);
 /* NODE_CANNOT: "code"; NODE_SIGNALLED: "number". */
 int node_number_read(const char *text, int least, int most, int *number);
 
-/* NODE_OVER: "code rank why"; *why points into text, at "" if there is none. */
-int node_over_read(const char *text, int *code, int *rank, const char **why);
-/* NODE_STOP: "rank why", likewise. */
-int node_stop_read(const char *text, int *rank, const char **why);
+/* NODE_OVER: "code rank why", NODE_STOP: "number rank why"; *why points into text, at "" if there
+ * is none. */
+int node_code_read(const char *text, int *code, int *rank, const char **why);
 
 /* NODE_ASK_STOP: "generation for-good": the ranks shall stop at the same step, and not begin again
  * if it is for good. */

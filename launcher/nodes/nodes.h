@@ -46,7 +46,8 @@ struct failure {
  * rank: the worker that is the root cause, as far as it is known; -1: none is. */
 struct nodes_hooks {
     void (*round)(void *job, const struct plan *plan);
-    void (*stop)(void *job, int rank, const char *why);
+    /* number: the signal that a ctrun of the job got, which all workers get; 0: SIGTERM. */
+    void (*stop)(void *job, int number, int rank, const char *why);
     void (*over)(void *job, int code, int rank, const char *why);
     /* Of the coordinator, when all workers of the round have ended: the root cause, if ranks say
      * because of which others they failed; ->rank -1: they say nothing.  what has the words. */
@@ -84,6 +85,8 @@ struct round_end {
     int done;      /* each worker exited with 0, and nothing had told it to stop */
 };
 
+#define CONNECTION_LOST 0 /* of signalled() */
+
 struct nodes_ops {
     void (*start)(struct nodes *nodes); /* connects; a round may begin within the call */
     /* A worker of this node ended.  The message is in the sockets when this returns. */
@@ -92,7 +95,8 @@ struct nodes_ops {
     /* With --on-failure=continue, instead: stop() follows if too few are left. */
     void (*lost)(struct nodes *nodes, const struct failure *failure);
     void (*refused)(struct nodes *nodes, int code); /* it can't even start workers: no restart */
-    void (*signalled)(struct nodes *nodes, int number); /* ctrun was told to stop */
+    /* ctrun was told to stop by that signal; CONNECTION_LOST: its host lost the `ctrun --hosts`. */
+    void (*signalled)(struct nodes *nodes, int number);
     /* All ranks of the round shall stop at the same step; for_good: the job does not begin
      * again.  More than once is fine. */
     void (*ask_stop)(struct nodes *nodes, int for_good);
@@ -128,9 +132,9 @@ enum {
     NODE_FAILED,             /* agent: "rank culprit code flags what"; node_messages.h */
     NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */
-    NODE_SIGNALLED,          /* agent: "number" */
+    NODE_SIGNALLED,          /* agent: "number", or CONNECTION_LOST */
     NODE_ENDED,              /* agent: "code done"; node_messages.h */
-    NODE_STOP,               /* coordinator: "rank why" */
+    NODE_STOP,               /* coordinator: "number rank why"; number as in stop() */
     NODE_OVER,               /* coordinator: "code rank why" */
     NODE_BEAT,               /* both ways: "" */
     NODE_DIED,               /* both ways: workers of other nodes that ended; node_messages.h */

@@ -2,6 +2,7 @@
 /* rounds.c - rounds begin and end on all nodes together, and the first failure decides what
  * follows. */
 #include <event2/event.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,9 +307,9 @@ static void stop_all(struct coordinator *c, const struct member *from, int culpr
     event_add(&c->tick, &patience);
     for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from)
-            send_text(c->ranked[i], NODE_STOP, "%d %s", culprit, c->why);
+            send_text(c->ranked[i], NODE_STOP, "%d %d %s", c->signalled, culprit, c->why);
     if (from != &c->own)
-        c->nodes.hooks->stop(c->nodes.job, culprit, c->why);
+        c->nodes.hooks->stop(c->nodes.job, c->signalled, culprit, c->why);
 }
 
 /* The first one says how the job ends, if it does not begin again. */
@@ -512,9 +513,9 @@ static void announce_changed_failure(struct coordinator *c)
     if (!c->changed)
         return;
     for (int i = 0; i < c->ranked_count; i++)
-        send_text(c->ranked[i], NODE_STOP, "%d %s", c->root_rank,
+        send_text(c->ranked[i], NODE_STOP, "0 %d %s", c->root_rank,
                   c->failed_node == c->ranked[i] ? "" : c->why);
-    c->nodes.hooks->stop(c->nodes.job, c->root_rank, c->failed_node == &c->own ? "" : c->why);
+    c->nodes.hooks->stop(c->nodes.job, 0, c->root_rank, c->failed_node == &c->own ? "" : c->why);
 }
 
 /* Nodes of an elastic job leave, and without them it can't go on. */
@@ -632,11 +633,17 @@ void rounds_signalled(struct coordinator *c, struct member *from, int number)
         return;
     }
     c->phase = STOPPING;
-    c->signalled = 1;
+    c->signalled = number;
     c->code = 128 + number;
     c->failed_node = from;
     c->failed_rank = -1;
     snprintf(c->why, sizeof c->why, "%s: its ctrun was told to stop by %s", from->name, name);
+    if (number == CONNECTION_LOST) {
+        c->signalled = SIGTERM;
+        c->code = 1;
+        snprintf(c->why, sizeof c->why, "%s: it lost its connection to the ctrun of --hosts",
+                 from->name);
+    }
     if (was == WAITING)
         rounds_end_job(c);
     else if (was == RUNNING)

@@ -283,3 +283,23 @@ int nproc_count(const struct options *options, char *why, size_t size)
              "CUDA_VISIBLE_DEVICES hides it; --nproc-per-node=cpu counts CPUs");
     return 0;
 }
+
+void nproc_warn(const struct options *options, int size)
+{
+    const int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const char *more_cpus = options->surroundings.more_cpus;
+    char how[64];
+    struct cpus cpus;
+    int allowed;
+
+    if (!more_cpus || cpus_of_process(0, &cpus) < 0)
+        return;
+    allowed = cpus_count(&cpus);
+    if (size <= allowed || allowed >= online)
+        return;
+    snprintf(how, sizeof how, more_cpus, size);
+    log_line(LOG_WARN,
+             "%d workers share %d of the %d processors here, since ctrun was given no more: %s "
+             "gives more",
+             size, allowed, online, how);
+}

@@ -14,6 +14,9 @@
 #define HEADERS 64   /* program headers that are looked at */
 #define ENTRIES 1024 /* of the dynamic section */
 
+/* Gets the name of each library. */
+typedef void visitor(void *arg, const char *name);
+
 struct image {
     int fd;
     Elf64_Phdr parts[HEADERS];
@@ -32,6 +35,67 @@ static off_t offset_of(const struct image *image, uint64_t address)
     }
     return -1;
 }
+
+/* Its name is at that address. */
+static void visit_at(const struct image *image, uint64_t address, visitor *visit, void *arg)
+{
+    const off_t at = offset_of(image, address);
+    char name[64] = "";
+
+    if (at >= 0 && pread(image->fd, name, sizeof name - 1, at) > 0)
+        visit(arg, name);
+}
+
+static void visit_dynamic(const struct image *image, const Elf64_Phdr *dynamic, visitor *visit,
+                          void *arg)
+{
+    Elf64_Dyn entries[ENTRIES];
+    const ssize_t got = pread(image->fd, entries, sizeof entries, (off_t)dynamic->p_offset);
+    const size_t count = got > 0 ? (size_t)got / sizeof *entries : 0;
+    uint64_t names = 0;
+
+    for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
+        if (entries[i].d_tag == DT_STRTAB)
+            names = entries[i].d_un.d_ptr;
+    for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
+        if (entries[i].d_tag == DT_NEEDED)
+            visit_at(image, names + entries[i].d_un.d_val, visit, arg);
+}
+
+static void visit_file(int fd, visitor *visit, void *arg)
+{
+    struct image image = { .fd = fd };
+    Elf64_Ehdr head;
+
+    if (pread(fd, &head, sizeof head, 0) != sizeof head
+        || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64
+        || head.e_phentsize != sizeof(Elf64_Phdr))
+        return;
+    while (image.count < head.e_phnum && image.count < HEADERS) {
+        const off_t at = (off_t)head.e_phoff + image.count * (off_t)sizeof(Elf64_Phdr);
+
+        if (pread(fd, &image.parts[image.count], sizeof(Elf64_Phdr), at) != sizeof(Elf64_Phdr))
+            break;
+        image.count++;
+    }
+    for (int i = 0; i < image.count; i++)
+        if (image.parts[i].p_type == PT_DYNAMIC) {
+            visit_dynamic(&image, &image.parts[i], visit, arg);
+            return;
+        }
+}
+
+static void visit_libraries(const char *path, visitor *visit, void *arg)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0)
+        return;
+    visit_file(fd, visit, arg);
+    close(fd);
+}
+
+/* ---- Which MPI? ---------------------------------------------------------------- */
 
 static enum mpi_library library_named(const char *name)
 {
@@ -52,64 +116,50 @@ static enum mpi_library library_named(const char *name)
     return MPI_LIBRARY_NONE;
 }
 
-/* Its name is at that address. */
-static enum mpi_library library_at(const struct image *image, uint64_t address)
+static void take_first(void *arg, const char *name)
 {
-    const off_t at = offset_of(image, address);
-    char name[64] = "";
+    enum mpi_library *found = arg;
 
-    if (at < 0 || pread(image->fd, name, sizeof name - 1, at) <= 0)
-        return MPI_LIBRARY_NONE;
-    return library_named(name);
-}
-
-static enum mpi_library library_in(const struct image *image, const Elf64_Phdr *dynamic)
-{
-    Elf64_Dyn entries[ENTRIES];
-    const ssize_t got = pread(image->fd, entries, sizeof entries, (off_t)dynamic->p_offset);
-    const size_t count = got > 0 ? (size_t)got / sizeof *entries : 0;
-    enum mpi_library found = MPI_LIBRARY_NONE;
-    uint64_t names = 0;
-
-    for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
-        if (entries[i].d_tag == DT_STRTAB)
-            names = entries[i].d_un.d_ptr;
-    for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL && found == MPI_LIBRARY_NONE; i++)
-        if (entries[i].d_tag == DT_NEEDED)
-            found = library_at(image, names + entries[i].d_un.d_val);
-    return found;
-}
-
-static enum mpi_library library_of_file(int fd)
-{
-    struct image image = { .fd = fd };
-    Elf64_Ehdr head;
-
-    if (pread(fd, &head, sizeof head, 0) != sizeof head
-        || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64
-        || head.e_phentsize != sizeof(Elf64_Phdr))
-        return MPI_LIBRARY_NONE;
-    while (image.count < head.e_phnum && image.count < HEADERS) {
-        const off_t at = (off_t)head.e_phoff + image.count * (off_t)sizeof(Elf64_Phdr);
-
-        if (pread(fd, &image.parts[image.count], sizeof(Elf64_Phdr), at) != sizeof(Elf64_Phdr))
-            break;
-        image.count++;
-    }
-    for (int i = 0; i < image.count; i++)
-        if (image.parts[i].p_type == PT_DYNAMIC)
-            return library_in(&image, &image.parts[i]);
-    return MPI_LIBRARY_NONE;
+    if (*found == MPI_LIBRARY_NONE)
+        *found = library_named(name);
 }
 
 enum mpi_library mpi_library_of(const char *path)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    enum mpi_library found;
+    enum mpi_library found = MPI_LIBRARY_NONE;
 
-    if (fd < 0)
-        return MPI_LIBRARY_NONE;
-    found = library_of_file(fd);
-    close(fd);
+    visit_libraries(path, take_first, &found);
     return found;
+}
+
+/* ---- And anything else? -------------------------------------------------------- */
+
+struct others {
+    int ranks; /* libraries by which ranks talk */
+    int unknown;
+};
+
+static void count_others(void *arg, const char *name)
+{
+    static const char *const plain[] = { "libc.so.",     "libm.so.",      "libpthread.so.",
+                                         "libdl.so.",    "librt.so.",     "ld-linux",
+                                         "libgcc_s.so.", "libstdc++.so.", "libc++.so." };
+    struct others *others = arg;
+
+    if (!strncmp(name, "libct.so.", 9) || library_named(name) != MPI_LIBRARY_NONE) {
+        others->ranks++;
+        return;
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strncmp(name, plain[i], strlen(plain[i])))
+            return;
+    others->unknown++;
+}
+
+int is_plain_rank(const char *path)
+{
+    struct others others = { 0 };
+
+    visit_libraries(path, count_others, &others);
+    return others.ranks > 0 && others.unknown == 0;
 }

@@ -22,6 +22,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "config/values/hosts_node.h"
 #include "launcher/nodes/job_rendezvous.h"
 #include "launcher/remote/branch.h"
 #include "launcher/stdio/console.h"
@@ -370,6 +371,11 @@ static void take_end(struct hosts *h, int node, int code)
     node_ended(h, node);
 }
 
+static const char *how_far(const struct hosts *h, int node)
+{
+    return h->nodes[node].state == NODE_CALLED ? " before ctrun was started there" : "";
+}
+
 static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct hosts *h = arg;
@@ -395,7 +401,8 @@ static void from_branch(void *arg, struct branch *branch, const struct relay_fra
         pump_input(h);
         break;
     case FRAME_LOST:
-        snprintf(why, sizeof why, "%.*s", (int)frame->size, frame->data);
+        snprintf(why, sizeof why, "%.*s%s", (int)frame->size, frame->data,
+                 frame->number == 0 ? how_far(h, node) : "");
         node_lost(h, node, frame->number == 0 && h->nodes[node].state == NODE_LISTENED, why);
         break;
     case FRAME_ENDED:
@@ -412,11 +419,8 @@ static void branch_gone(void *arg, struct branch *branch, const char *why)
     char words[400];
 
     for (int node = branch->first; node < branch->first + branch->count; node++) {
-        const int state = h->nodes[node].state;
-
-        snprintf(words, sizeof words, "%s%s", why,
-                 state == NODE_CALLED ? " before ctrun was started there" : "");
-        node_lost(h, node, state == NODE_LISTENED, words);
+        snprintf(words, sizeof words, "%s%s", why, how_far(h, node));
+        node_lost(h, node, h->nodes[node].state == NODE_LISTENED, words);
     }
 }
 
@@ -563,16 +567,40 @@ static char **words_for_hosts(const struct options *options)
     return words;
 }
 
-/* The environment, what job.ini's [env] and [collectives] add to it, and the secret. */
-static char **variables_for_hosts(const struct options *options, const char *secret)
+/* For lines about nodes that are missing. */
+static char *names_of(const struct host_list *hosts)
 {
-    char **all = remote_environment(options->file.count + 1);
+    struct text names = { 0 };
+
+    for (int i = 0; i < hosts->count && names.used < HOSTS_NAMES_MOST; i++) {
+        const char *name = host_without_user(hosts->hosts[i].name);
+
+        if (i > 0)
+            text_add(&names, ",", 1);
+        text_add(&names, name, strlen(name));
+    }
+    text_add(&names, "", 1);
+    if (names.used <= HOSTS_NAMES_MOST)
+        return names.data;
+    free(names.data);
+    return NULL;
+}
+
+/* The environment, what job.ini's [env] and [collectives] add to it, the hosts' names and the
+ * secret. */
+static char **variables_for_hosts(const struct options *options, const struct host_list *hosts,
+                                  const char *secret)
+{
+    char **all = remote_environment(options->file.count + 2), *names = names_of(hosts);
     int count = 0;
 
+    while (all && all[count])
+        count++;
+    if (all && names && asprintf(&all[count], HOSTS_NAMES_VARIABLE "=%s", names) > 0)
+        count++;
+    free(names);
     if (!all)
         return NULL;
-    while (all[count])
-        count++;
     for (int i = 0; i < options->file.count; i++) {
         const struct jobfile_entry *entry = &options->file.entries[i];
         char name[64];
@@ -702,7 +730,7 @@ static int plan(struct hosts *h, const struct options *options)
     h->start.path = path;
     h->start.shell = (char *)options->ssh;
     h->start.words = words_for_hosts(options);
-    h->start.variables = variables_for_hosts(options, secret);
+    h->start.variables = variables_for_hosts(options, &h->start.hosts, secret);
     h->nodes = calloc((size_t)h->start.nodes, sizeof *h->nodes);
     if (find_input_node(h) < 0)
         return 2;

@@ -5,7 +5,8 @@
  * Its standard input and output carry frames.  What its own ctrun writes goes up, input and signals
  * go down.  When the connection ends or is silent for a minute, be it that the user's ctrun was
  * killed, that its host is down or that a cable was cut, it stops its ctrun by SIGTERM, so that no
- * worker outlives the job; and ctrun dies with it.
+ * worker outlives the job; and ctrun dies with it.  That SIGTERM has a value, by which ctrun knows
+ * that no user stopped the job: it ends with 1.
  */
 #include "launcher/remote/remote.h"
 
@@ -462,7 +463,7 @@ static void connection_lost(struct relay *relay)
     relay_read(relay, 1);
     branches_close(&relay->branches);
     if (relay->pid > 0 && !relay->stopping) {
-        kill(relay->pid, SIGTERM);
+        sigqueue(relay->pid, SIGTERM, (union sigval){ .sival_int = HOSTS_CONNECTION_LOST });
         kill(relay->pid, SIGCONT); /* one that is stopped would stay, and we with it */
     }
     relay->stopping = 1;

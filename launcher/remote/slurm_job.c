@@ -56,13 +56,14 @@ int remote_slurm_ask(const struct options *options)
     if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) { /* else NONE: no limit */
         said.data[strspn(said.data, "0123456789")] = 0;
         setenv("SLURM_JOB_END_TIME", said.data, 1);
-    } else if (said.data && options->surroundings.srun_nodes > 0
+    } else if (said.data
                && (code == 0 ? !*said.data : strstr(said.data, "Invalid job id") != NULL)) {
-        log_line(LOG_ERROR,
-                 "SLURM_JOB_ID=%s, but Slurm has no such job, or it is over: `unset SLURM_JOB_ID` "
-                 "if this shell has it from elsewhere, or --standalone uses this host only",
-                 words[5]);
-        result = -1;
+        result = options->surroundings.srun_nodes > 0 ? -1 : 0;
+        log_line(result < 0 ? LOG_ERROR : LOG_WARN,
+                 "SLURM_JOB_ID=%s, but Slurm has no such job, or it is over%s: `unset "
+                 "SLURM_JOB_ID` if this shell has it from elsewhere, or --standalone uses this "
+                 "host only",
+                 words[5], result < 0 ? "" : ", so the job has no deadline");
     }
     free(said.data);
     free(format);

@@ -83,15 +83,6 @@ static int is_own_process(const struct status_server *status, int fd)
            && (uid == geteuid() || uid == 0);
 }
 
-/* At the loopback all clients are processes of this host, and ctrun has printed no token: those of
- * other users can't read anything, so their connections are shut before they take a place. */
-static int admits(int fd, void *arg)
-{
-    const struct status_server *status = arg;
-
-    return !status->is_local || is_own_process(status, fd);
-}
-
 /* A page of the web may have this user's browser ask us, under a name of its own that it has
  * resolve to this host, and would then read the answer.  It can't choose what is no name, and no
  * name of ours. */
@@ -116,8 +107,12 @@ static const char *refuses(const struct status_server *status, struct evhttp_req
     if (has_token(status, request))
         return NULL;
     if (!is_own_process(status, http_request_fd(request)))
-        return "this page shows a job of another user or host: it needs the token that ctrun "
-               "printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN\n";
+        return status->is_local
+                   ? "this page shows a job of another user: it needs the token that the user gave "
+                     "to ctrun as CT_STATUS_TOKEN, as ?token=TOKEN or in a header, Authorization: "
+                     "Bearer TOKEN\n"
+                   : "this page shows a job of another user or host: it needs the token that ctrun "
+                     "printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN\n";
     if (!is_our_name(status, request))
         return "ask for this page by the address at which ctrun serves it, or by this host's "
                "name\n";
@@ -534,7 +529,7 @@ static void say_where(const struct status_server *status, int listener)
                  status->token);
 }
 
-static const struct http_hooks http_hooks = { .answer = answer, .admits = admits };
+static const struct http_hooks http_hooks = { .answer = answer };
 
 int status_open(struct status_server *status, struct event_base *base,
                 const struct options *options, const struct control_host *control, int serves,

@@ -66,9 +66,20 @@ static void create_for_errors(struct run_folder *folder)
     *folder->path = '\0';
 }
 
-static int no_folder(const char *path, const char *why)
+/* The option that wants files is the user's; the place need not be. */
+static int no_folder(const struct options *options, const char *path, const char *why)
 {
-    log_line(LOG_ERROR, "cannot make a folder for logs in %s: %s", path, why);
+    static const enum option wants[] = { OPTION_REDIRECTS, OPTION_TEE,
+                                         OPTION_DUPLICATE_STDOUT_FILTERS,
+                                         OPTION_DUPLICATE_STDERR_FILTERS };
+    char words[600], what[700] = "";
+
+    for (size_t i = 0; i < sizeof wants / sizeof *wants && !*what; i++)
+        if (!options->log_dir && options->settings[wants[i]].from != FROM_DEFAULT) {
+            setting_words(options, wants[i], words, sizeof words);
+            snprintf(what, sizeof what, "; %s needs one, and --log-dir=DIR says where", words);
+        }
+    log_line(LOG_ERROR, "cannot make a folder for logs in %s: %s%s", path, why, what);
     return 1;
 }
 
@@ -76,16 +87,20 @@ static int no_folder(const char *path, const char *why)
 static int make_parent(const struct options *options, char *path)
 {
     struct stat found;
+    int cause;
 
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(path, 0777); /* if it can't be, the next one can't */
         *slash = '/';
     }
-    if (mkdir(path, 0777) == 0 || (stat(path, &found) == 0 && S_ISDIR(found.st_mode)))
+    if (mkdir(path, 0777) == 0)
         return 0;
-    if (errno != EEXIST && stat(path, &found) < 0)
-        return no_folder(path, strerror(errno));
+    cause = errno;
+    if (stat(path, &found) == 0 && S_ISDIR(found.st_mode))
+        return 0;
+    if (cause != EEXIST && stat(path, &found) < 0)
+        return no_folder(options, path, strerror(cause));
     log_line(LOG_ERROR, "--log-dir: %s is a file", options->log_dir);
     return 1;
 }
@@ -112,7 +127,8 @@ static void two_letters(char *to)
 }
 
 /* path is the parent's when it comes. */
-static int create_below(struct run_folder *folder, const char *before, const char *run_id)
+static int create_below(struct run_folder *folder, const struct options *options,
+                        const char *before, const char *run_id)
 {
     size_t used = strlen(folder->path);
     char name[512];
@@ -122,28 +138,28 @@ static int create_below(struct run_folder *folder, const char *before, const cha
     strcpy(name + length, "_..XXXXXX");
     two_letters(name + length + 1);
     if (used + strlen(name) + BELOW > sizeof folder->path)
-        return no_folder(folder->path, strerror(ENAMETOOLONG));
+        return no_folder(options, folder->path, strerror(ENAMETOOLONG));
     strcpy(folder->path + used, name);
     if (mkdtemp(folder->path))
         return 0;
     folder->path[used] = '\0';
-    return no_folder(folder->path, strerror(errno));
+    return no_folder(options, folder->path, strerror(errno));
 }
 
 /* Workers may change their folder: what they are told must not depend on ours. */
-static int absolute(const char *given, char *path, size_t size)
+static int absolute(const struct options *options, const char *given, char *path, size_t size)
 {
     size_t used = 0;
 
     if (*given != '/') {
         if (!getcwd(path, size))
-            return no_folder(given, strerror(errno));
+            return no_folder(options, given, strerror(errno));
         used = strlen(path);
         if (used + 1 < size)
             path[used++] = '/';
     }
     if (used + strlen(given) + BELOW > size)
-        return no_folder(given, strerror(ENAMETOOLONG));
+        return no_folder(options, given, strerror(ENAMETOOLONG));
     strcpy(path + used, given);
     return 0;
 }
@@ -174,14 +190,15 @@ int run_folder_create(struct run_folder *folder, const struct options *options, 
         create_for_errors(folder);
         return 0;
     }
-    code = absolute(given               ? given
+    code = absolute(options,
+                    given               ? given
                     : chosen && *chosen ? chosen
                                         : "/tmp",
                     folder->path, sizeof folder->path);
     if (code == 0 && given)
         code = make_parent(options, folder->path);
     if (code == 0)
-        code = create_below(folder, given ? "" : "ctrun_", run_id);
+        code = create_below(folder, options, given ? "" : "ctrun_", run_id);
     if (code != 0)
         *folder->path = '\0';
     folder->kept = code == 0;

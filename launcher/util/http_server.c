@@ -3,9 +3,10 @@
  *
  * evhttp takes every connection, and says neither how many it has nor when one is closed.  So
  * whenever it has taken one, the descriptors of this process are looked through for those of the
- * server.  One that the owner does not admit, or that has asked for nothing in time, is shut down,
- * and evhttp closes it as if the client had.  With as many as there may be, the listener rests;
- * what waits in the kernel's queue is taken later. */
+ * server.  One that has asked for nothing in time is shut down, and evhttp closes it as if the
+ * client had.  With as many as there may be, so are those that have been silent for longest, or a
+ * stranger's crowd would keep the owner out; and the listener rests for a moment.  What waits in
+ * the kernel's queue is taken then. */
 #include "launcher/util/http_server.h"
 
 #include <dirent.h>
@@ -59,19 +60,36 @@ static struct http_connection *connection_of(struct http_server *server, int fd)
     return &server->connection[server->connections++];
 }
 
+static void shut(struct http_connection *connection)
+{
+    connection->is_shut = 1;
+    shutdown(connection->fd, SHUT_RDWR);
+}
+
 static void take_stock_of(struct http_server *server, int fd)
 {
-    const int known = server->connections;
     struct http_connection *const connection = connection_of(server, fd);
-    const int is_new = server->connections > known;
-    const int is_late =
-        connection && !connection->has_asked && clock_ms() - connection->since_ms >= SECONDS * 1000;
 
-    if (!connection || is_late
-        || (is_new && server->hooks->admits && !server->hooks->admits(fd, server->arg)))
+    if (!connection) {
         shutdown(fd, SHUT_RDWR);
-    if (connection)
-        connection->is_there = 1;
+        return;
+    }
+    connection->fd = fd;
+    connection->is_there = 1;
+    if (!connection->has_asked && clock_ms() - connection->since_ms >= SECONDS * 1000)
+        shut(connection);
+}
+
+/* They stand in the order in which they came. */
+static void make_room(struct http_server *server)
+{
+    int left = HTTP_SHUT;
+
+    for (int i = 0; i < server->connections && left > 0; i++)
+        if (!server->connection[i].has_asked && !server->connection[i].is_shut) {
+            shut(&server->connection[i]);
+            left--;
+        }
 }
 
 /* How many connections there are. */
@@ -104,6 +122,8 @@ static int take_stock(struct http_server *server)
             server->connection[left++].is_there = 0;
         }
     server->connections = left;
+    if (left >= HTTP_CONNECTIONS)
+        make_room(server);
     return left;
 }
 

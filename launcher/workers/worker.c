@@ -55,7 +55,9 @@ static int refuse(const struct worker *worker, const struct program *program, in
                  cause == EAGAIN   ? ": no more processes are allowed (ulimit -u, pids.max)"
                  : cause == EMFILE ? ": no more descriptors are allowed (ulimit -n)"
                  : cause == EINVAL ? ": the CPUs that were chosen for it can't be used any more"
-                                   : "");
+                 : cause == EPERM ? ": it may not be bound to processors here (sched_setaffinity); "
+                                    "leave out --bind and --numa-binding"
+                                  : "");
         return 1;
     }
     log_line(LOG_ERROR, "cannot run %s: %s%s",
@@ -131,11 +133,13 @@ void worker_signal(struct worker *worker, int number)
 {
     if (!worker->running)
         return;
-    if (number != SIGCONT && number != SIGWINCH && number != SIGUSR1 && number != SIGUSR2)
-        worker->asked = number;
     if (number == SIGCONT && worker->foreground && !worker->lent)
         worker->lent = foreground_continued(worker->pid);
     kill(-worker->group, number);
+    if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
+        return;
+    worker->asked = number;
+    kill(-worker->group, SIGCONT); /* one that is stopped takes the signal only then */
 }
 
 int worker_check(struct worker *worker)

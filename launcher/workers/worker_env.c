@@ -47,6 +47,7 @@ static const char *const ours[] = {
     "CT_STORE_SECRET",
     "CT_SLOTS", /* of ctruns, not of workers */
     "CT_HOSTS_NODE",
+    "CT_HOSTS_NAMES",
     "CT_PROGRESS_ROOM",
     "CT_STATUS", /* at which this ctrun serves its page */
     "CT_STATUS_TOKEN",

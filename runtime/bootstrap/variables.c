@@ -79,6 +79,7 @@ static const struct variable_row rows[] = {
     { "CT_SSH", NULL },
     /* between ctruns, and from ctrun to its workers */
     { "CT_HOSTS_NODE", NULL },
+    { "CT_HOSTS_NAMES", NULL },
     { "CT_SLOTS", NULL },
     { "CT_CONTROL", NULL },
     { "CT_GENERATION", NULL },

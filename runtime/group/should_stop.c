@@ -74,6 +74,16 @@ static void report_signal(const struct control *control)
         atomic_store(&control->own->stop_wanted, 0); /* the next vote tries again */
 }
 
+/* Of this process, in seconds since the epoch: the half of its time counts from there. */
+static int64_t first_vote(void)
+{
+    static _Atomic int64_t moment;
+    int64_t none = 0;
+
+    atomic_compare_exchange_strong(&moment, &none, time(NULL));
+    return atomic_load(&moment);
+}
+
 /* *at: seconds since the epoch; 0: there is no deadline.  Under ctrun its own timer counts,
  * which asks for the stop in the control page. */
 static ct_status own_deadline(const struct control *control, int64_t *at)
@@ -87,7 +97,7 @@ static ct_status own_deadline(const struct control *control, int64_t *at)
         return ct_fail(CT_ERR_INVALID, "CT_DEADLINE=%.60s: it must be seconds since the epoch",
                        text);
     if (!*at && slurm && deadline_of_epoch(slurm, at) == 0)
-        *at -= DEADLINE_MARGIN;
+        *at = deadline_before(*at, first_vote());
     return CT_OK;
 }
 

@@ -200,15 +200,21 @@ ct_status interface_addresses(char *list, size_t size)
     return *list ? CT_OK : ct_fail(CT_ERR_SYSTEM, "%s", no_outward);
 }
 
-int interface_loopback_is_down(void)
+const char *interface_loopback_fault(void)
 {
+    struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq loopback = { .ifr_name = "lo" };
-    const int known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &loopback) == 0;
+    const char *fault = NULL;
 
-    if (fd >= 0)
-        close(fd);
-    return known && !(loopback.ifr_flags & IFF_UP);
+    if (fd < 0)
+        return NULL;
+    if (ioctl(fd, SIOCGIFFLAGS, &loopback) == 0 && !(loopback.ifr_flags & IFF_UP))
+        fault = "the loopback interface is down (ip link set lo up)";
+    else if (bind(fd, (struct sockaddr *)&own, sizeof own) < 0 && errno == EADDRNOTAVAIL)
+        fault = "the loopback interface has no address 127.0.0.1 (ip addr add 127.0.0.1/8 dev lo)";
+    close(fd);
+    return fault;
 }
 
 /* ---- Speed ---------------------------------------------------------------------- */

@@ -33,7 +33,8 @@ ct_status interface_addresses(char *list, size_t size);
  * is set. */
 const char *interface_variable(void);
 
-/* 1: bind() and connect() to 127.0.0.1 fail, or succeed and nothing passes. */
-int interface_loopback_is_down(void);
+/* Why bind() and connect() to 127.0.0.1 fail, or succeed and nothing passes, with what to do; NULL:
+ * nothing is wrong. */
+const char *interface_loopback_fault(void);
 
 #endif

@@ -91,10 +91,21 @@ static void what_is_no_moment(void **state)
     assert_int_equal(deadline_of_epoch("12:30", &at), -1);
 }
 
+static void a_job_that_ends_soon_has_half_of_its_time(void **state)
+{
+    (void)state;
+    assert_int_equal(deadline_before(NOON + 3600, NOON), NOON + 3540);
+    assert_int_equal(deadline_before(NOON + 120, NOON), NOON + 60);
+    assert_int_equal(deadline_before(NOON + 58, NOON), NOON + 29);
+    assert_int_equal(deadline_before(NOON + 1, NOON), NOON + 1);
+    assert_int_equal(deadline_before(NOON - 9, NOON), NOON - 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_time_from_now),
+        cmocka_unit_test(a_job_that_ends_soon_has_half_of_its_time),
         cmocka_unit_test(a_second_since_the_epoch),
         cmocka_unit_test(the_next_time_by_the_clock),
         cmocka_unit_test(the_last_moment_is_in_the_year_2255),

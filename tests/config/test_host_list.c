@@ -203,6 +203,9 @@ static void host_files_of_five_kinds_are_read(void **state)
     file_means("h1\nh1\nh2\nh2\n", "h1:2 h2:2");                                /* PBS_NODEFILE */
     file_means("h1 4 all.q@h1 UNDEFINED\nh2 2 all.q@h2 <NULL>\n", "h1:4 h2:2"); /* PE_HOSTFILE */
     file_means("n[01-02] slots=2", "n01:2 n02:2");
+    file_means("\xef\xbb\xbf"
+               "a:4\r\nb\r\n",
+               "a:4 b"); /* of an editor of Windows */
 }
 
 static void a_wrong_line_is_named_by_its_number(void **state)

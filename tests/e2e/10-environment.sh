@@ -5,6 +5,13 @@
 run --nproc-per-node=2 --role=tr sh -c 'echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $ROLE_NAME $ROLE_RANK $ROLE_WORLD_SIZE'
 expect "ranks and sizes" is "$(sorted "$out")" $'0 0 2 2 0 1 tr 0 2\n1 1 2 2 0 1 tr 1 2'
 expect "the OMP line comes with several workers" has "$err" "Setting OMP_NUM_THREADS"
+if [ -z "$CT_SANITIZE" ]; then # whose library would be one more
+    run --nproc-per-node=2 "$CT_BUILD/bin/hello"
+    expect "but not for a rank in C that uses no OpenMP" is "$code $err" "0 "
+    ln -s "$CT_BUILD/bin/hello" rank
+    run --nproc-per-node=2 ./rank
+    expect "nor for a link to one" is "$code $err" "0 "
+fi
 
 run sh -c 'echo $MASTER_ADDR $TORCHELASTIC_USE_AGENT_STORE $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS $TORCH_NCCL_ASYNC_ERROR_HANDLING $TORCHELASTIC_SIGNALS_TO_HANDLE; echo omp=$OMP_NUM_THREADS'
 expect "one worker" is "$out" $'127.0.0.1 True 0 0 1 SIGTERM,SIGINT,SIGHUP,SIGQUIT\nomp='

@@ -67,6 +67,9 @@ expect "a start that is no restart keeps the older files" is "$(cat N/*/attempt_
 run --tee 1 $N 1 echo x
 place=${err##*the workers\' output is in }
 expect "without --log-dir the end says where" is "$(cat "$place/attempt_0/0/stdout.log")" x
+TMPDIR=/nowhere run $N 1 --tee 3 true
+expect "where no folder can be made, the option that needs it is named, and the one that helps" is "$code $err" \
+    "1 ctrun: cannot make a folder for logs in /nowhere: No such file or directory; --tee=3 needs one, and --log-dir=DIR says where"
 rm -rf "$TMPDIR"/*
 run $N 2 sh -c 'echo "{}" >$TORCHELASTIC_ERROR_FILE; [ -s $TORCHELASTIC_ERROR_FILE ] && echo written'
 expect "error files can be written without any flag" is "$out" $'written\nwritten'

@@ -51,6 +51,17 @@ ended
 expect "no grace: SIGKILL at once" [ "$code" = 143 -a $took -lt 20000 ]
 expect "nobody is left" no_such
 
+begin --shutdown-timeout=60 --nproc-per-node=2 sh -c 'trap "echo told >>log; exit 0" TERM; echo $$$$ >>pids; while :; do sleep 0.05; done'
+within 30 lines_in 2 pids
+stopped() { for pid in $(cat pids); do grep -q '^State:.T' "/proc/$pid/status" || return 1; done; }
+kill -STOP $(cat pids)
+within 30 stopped
+start=$(now_ms)
+kill -TERM $ctrun
+within 30 lines_in 2 log
+ended
+expect "workers that are stopped take the signal, and need not be killed" is "$code $(cat log)" $'143 told\ntold'
+
 start=$(now_ms)
 rm -f pids
 run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'trap "" TERM; echo $$$$ >>pids; until [ $(wc -l <pids) = 2 ]; do sleep 0.02; done; [ $RANK = 1 ] && exit 9; while :; do sleep 0.05; done'

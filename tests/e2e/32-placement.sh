@@ -109,6 +109,15 @@ expect "A18: cpu is the affinity mask" is "$(sort -u <<<"$out")" "$all"
 taskset -c "$first" "$CTRUN" --nproc-per-node=cpu sh -c 'echo $WORLD_SIZE' >.one
 expect "of ctrun" is "$(cat .one)" 1
 
+"$CT_BUILD/tests/e2e_denies" "$CTRUN" --nproc-per-node=1 --bind=core true >.out 2>.err
+code=$? out=$(cat .out) err=$(cat .err)
+if [ $code = 77 ]; then
+    echo "skip no filter for system calls can be set here"
+else
+    expect "where no processors may be chosen, --bind is named" is "$code $err" \
+        "1 ctrun: cannot start rank 0: Operation not permitted: it may not be bound to processors here (sched_setaffinity); leave out --bind and --numa-binding"
+fi
+
 # A group of our own with the time of one CPU, by the version that this machine has.
 group=
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then

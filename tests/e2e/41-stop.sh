@@ -81,6 +81,11 @@ SLURM_JOB_END_TIME=$(($(date +%s) + 62)) run --nproc-per-node=2 "$stops" world 7
 out=$(stopped)
 expect "Slurm's end of the job is a deadline" one_step 2
 expect "a minute before it" is "$code" 75
+fresh
+SLURM_JOB_END_TIME=$(($(date +%s) + 50)) run --nproc-per-node=2 sh -c 'sleep 1'
+expect "which leaves a job of a minute some of its time" is "$code $err" "0 "
+SLURM_JOB_END_TIME=1763740800 run --nproc-per-node=1 "$CT_BUILD/bin/hello"
+expect "one that is over is no deadline, as is said" has "$code $err" "0 ctrun: SLURM_JOB_END_TIME=1763740800 is no time to come"
 
 fresh
 run --nproc-per-node=4 --deadline=1 "$stops" group 75
@@ -173,6 +178,12 @@ CT_DEADLINE=soon by_hand
 codes
 expect "which must be a moment" has "$err" "CT_DEADLINE=soon: it must be seconds since the epoch"
 unset CT_DEADLINE
+
+new_job
+SLURM_JOB_END_TIME=$(($(date +%s) + 6)) by_hand
+codes
+expect "so is Slurm's end of the job, which leaves them half of their time" one_step 3
+expect "with steps in it" test "$(cut -d' ' -f1 stopped.0)" -gt 1
 
 run --deadline=soon true
 expect "and so must --deadline" is "$code" 2

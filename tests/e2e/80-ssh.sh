@@ -93,6 +93,14 @@ mkdir -p tmp/only-here
 ${on[2]} mount -t tmpfs none "$work/tmp"
 ${on[0]} sh -c "cd tmp/only-here && exec '$CTRUN' --hosts=h1,h2 true" </dev/null 2>.err
 expect "a folder that is not there" is "$? $(said)" "1 ctrun: host h2 (node 1): $work/tmp/only-here: No such file or directory"
+printf 'Host far\n    HostName 10.77.0.2\n' >>"$work/ssh/config"
+on_h0 --hosts=far,h2 touch ran </dev/null
+expect "an alias of ssh's as first host is named where it is no name, with the option that helps" is "$code $(grep -c 'the first host, far, has no address here: --master-addr=ADDRESS gives one by which all hosts reach it' .err)" "1 1"
+expect "by node 0 with the port at which it listens" matches "$err" "the name far does not resolve: .*; the store listens on all interfaces, port [1-9]"
+expect "and nothing ran" [ ! -e ran ]
+on_h0 --hosts=far,h2 --master-addr=10.77.0.2 sh -c 'echo $RANK' </dev/null
+expect "with that option it is as good as a name" is "$code $(sorted "$out")" "0 0
+1"
 for words in --standalone --node-rank=1 --rdzv-backend=c10d --nnodes=3; do
     on_h0 --hosts=h1,h2 $words true </dev/null
     expect "$words is refused" is "$code $(grep -c -- "$words" .err)" "2 1"
@@ -113,6 +121,13 @@ expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh, which st
 # "CT>", type 1, node 5, number 0, size 2, and a start that is none for this version
 answer=$(printf 'CT>\1\0\0\0\5\0\0\0\0\0\0\0\2x\0' | timeout 20 "$CTRUN" --hosts-node | tr -d '\0-\37'; echo "${PIPESTATUS[1]}")
 expect "the ctrun of another version says which version it is, and ends" is "$answer" "CT>$("$CTRUN" --version | cut -d' ' -f2)0"
+
+${on[3]} ip route add unreachable 10.77.0.2
+${on[0]} "$CTRUN" --hosts=h1,h3 true >.out 2>.err </dev/null &
+front=$!
+expect "a host that does not reach the first one is named" within 30 grep -q 'ctrun: waiting [0-9]* s: 1/2 nodes are at h1 port [0-9]*; missing h3 (node 1)' .err
+kill -TERM $front; wait $front
+${on[3]} ip route del unreachable 10.77.0.2
 
 # ---- Nothing stays
 cat >stays.sh <<'EOF'
@@ -137,12 +152,27 @@ expect "which stands in no command line" lacks "$(cat /proc/[0-9]*/cmdline 2>/de
 kill -INT $front; wait $front; code=$?
 expect "SIGINT reaches all workers" all_stopped
 expect "and counts" is "$code" 130
+cat >told.sh <<'EOF'
+trap 'echo "$RANK INT"; n=1' INT
+trap 'echo "$RANK TERM"; n=1' TERM
+touch "told.$RANK"
+until [ "$n" ]; do sleep 0.05; done
+sleep 3
+echo "$RANK saved"
+EOF
+${on[0]} "$CTRUN" --hosts=h0,h1,h2,h3 sh told.sh >.out 2>.err </dev/null &
+front=$!
+within 30 test -e told.0 -a -e told.1 -a -e told.2 -a -e told.3
+kill -INT $front; wait $front; code=$?
+expect "Ctrl-C is SIGINT for the ranks of all hosts, and counts once: they have their time" is "$code $(sort .out | tr '\n' ' ')" \
+    "130 0 INT 0 saved 1 INT 1 saved 2 INT 2 saved 3 INT 3 saved "
 begin
 kill -KILL $front; wait $front 2>/dev/null
 expect "kill -9 of ctrun: all workers are told to stop" within 30 all_stopped
 begin
 kill -KILL "$(pgrep -P "$front" -f "ssh .* h2 exec sh" | head -1)"; wait $front; code=$?
-expect "an ssh that dies is named, and the job ends" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "143 1"
+expect "an ssh that dies is named, and the job ends as one that lost a node" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "1 1"
+expect "by node 0, too" has "$(cat .err)" "node 1 (h2): it lost its connection to the ctrun of --hosts; the workers here were stopped"
 expect "on all hosts" within 30 all_stopped
 expect "no process of the job is left" within 30 none_left
 finish

@@ -34,7 +34,7 @@ expect "ctrun.ini(5) has all but those of the command line" is "$(comm -3 <(prin
     "dry-run explain help job print-completion version "
 all_in "so does the sample" "$(cat "$CT_SOURCE/config/ctrun.ini")" "${keys[@]/#/;}"
 mapfile -t variables < <(grep -oE '"(PET|CT|TORCH)_[A-Z_]+"' "$CT_SOURCE/config/option_table.c" "$CT_SOURCE/runtime/bootstrap/variables.c" | cut -d'"' -f2 | sort -u |
-    grep -vE '^CT_(BUILD|JOBS|STALLS|HOSTS_NODE|SLOTS)$')
+    grep -vE '^CT_(BUILD|JOBS|STALLS|HOSTS_NODE|HOSTS_NAMES|SLOTS)$')
 all_in "ctrun-environment(7) has each variable" "$(cat "$man/ctrun-environment.7")" "${variables[@]/#/Ev }"
 all_in "and docs/protocol.md those of libct" "$(cat "$CT_SOURCE/docs/protocol.md")" \
     $(sed -n 's/^    { "\(CT_[A-Z_]*\)",.*/\1/p' "$CT_SOURCE/runtime/bootstrap/variables.c" | grep -xvFf <(grep -oE '"CT_[A-Z_]+"' "$CT_SOURCE/config/option_table.c" | tr -d '"') | grep -vE '^CT_(BUILD|JOBS|STALLS)$')

@@ -12,7 +12,7 @@ serves() { [ "$(ask "$where" "$@")" = "200 application/json" ]; }
 start() { # OPTIONS...: a job with a page at $where
     new_port
     where=127.0.0.1/$port
-    "$CTRUN" --status="$port" --stall=0 "$@" >.job.out 2>.job.err </dev/null &
+    CT_STATUS_TOKEN=0123456789abcdef "$CTRUN" --status="$port" --stall=0 "$@" >.job.out 2>.job.err </dev/null &
     job=$!
     within 20 serves /api/job
 }
@@ -62,7 +62,10 @@ print(c.getresponse().getheader("Content-Security-Policy"))
 END
 )" "^default-src 'none'; .*frame-ancestors 'none'"
 if [ "$(id -u)" = 0 ]; then
-    expect "another user of this host is sent away" matches "$(AS=65534 ask "$where" /api/job)" "RemoteDisconnected|Connection reset"
+    expect "another user of this host is refused" is "$(AS=65534 ask "$where" /api/job)" "403 text/plain"
+    expect "  with the reason" has "$(cat .body)" "this page shows a job of another user: it needs the token that the user gave to ctrun as CT_STATUS_TOKEN"
+    expect "  and the token counts" is "$(AS=65534 ask "$where" /metrics 'Authorization: Bearer 0123456789abcdef'); $(AS=65534 ask "$where" '/api/job?token=0123456789abcdef')" \
+        "200 text/plain; version=0.0.4; charset=utf-8; 200 application/json"
 fi
 python3 - "$where" <<'END' &
 import socket, sys, time
@@ -83,8 +86,8 @@ crowd=$!
 within 30 test -e crowd
 fds() { ls /proc/$job/fd | wc -l; }
 expect "a crowd that says nothing takes few descriptors" [ "$(fds)" -lt 250 ]
+expect "and does not keep others out" within 30 serves /api/job
 kill $crowd
-expect "and goes" within 30 serves /api/job
 
 # Watchers that leave, and one that talks all the time: memory stays as it is.
 python3 - "$where" "$job" >.watchers <<'END'

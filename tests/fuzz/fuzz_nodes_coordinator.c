@@ -114,10 +114,10 @@ static void round_begins(void *job, const struct plan *plan)
     s->world = plan->world;
 }
 
-static void stop(void *job, int rank, const char *why)
+static void stop(void *job, int number, int rank, const char *why)
 {
     (void)job;
-    holds(rank >= -1 && strlen(why) < NODE_TEXT);
+    holds(number >= 0 && number <= 255 && rank >= -1 && strlen(why) < NODE_TEXT);
 }
 
 static void is_over(void *job, int code, int rank, const char *why)

@@ -98,7 +98,7 @@ static void a_node_that_stops_a_round_stops_it(void **state)
     (void)state;
     begin(base, &options);
     next_round = job.plan;
-    job_nodes_hooks.stop(&job, -1, "node 1: rank 4 failed");
+    job_nodes_hooks.stop(&job, 0, -1, "node 1: rank 4 failed");
     assert_int_equal(job.state, STOPPING);
     assert_string_equal(job.elsewhere, "node 1: rank 4 failed");
     event_del(&job.grace);
@@ -113,7 +113,7 @@ static void a_stop_of_the_round_before_does_not_stop_the_next_one(void **state)
     (void)state;
     begin(base, &options);
     next_round = (struct plan){ .round = 4, .generation = "h" };
-    job_nodes_hooks.stop(&job, -1, "node hosta (pid 7) has come");
+    job_nodes_hooks.stop(&job, 0, -1, "node hosta (pid 7) has come");
     assert_int_equal(job.plan.round, 4);
     assert_int_equal(job.state, RUNNING);
     assert_string_equal(job.elsewhere, "");

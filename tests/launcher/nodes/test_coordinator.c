@@ -18,8 +18,9 @@ static void *notes[2];
 static const struct store_agent_hooks *coordinator_hooks;
 static struct nodes *nodes;
 static struct plan last_plan;
-static int rounds, stops, ends, last_code, told_over, closed, least, beats;
+static int rounds, stops, stop_signal, ends, last_code, told_over, closed, least, beats;
 static char refused[NODE_TEXT], waiting[NODE_TEXT], progress[NODE_TEXT], sent[NODE_TEXT];
+static char told_stop[NODE_TEXT];
 
 static struct store_agent *agent(int i)
 {
@@ -41,6 +42,8 @@ void store_agent_send(struct store_agent *to, int type, const void *data, size_t
     (void)to;
     told_over += type == NODE_OVER;
     beats += type == NODE_BEAT;
+    if (type == NODE_STOP)
+        node_text(told_stop, NODE_TEXT, data, bytes);
     if (type == NODE_REFUSED || type == NODE_WAITING || type == NODE_PROGRESS)
         node_text(type == NODE_REFUSED   ? refused
                   : type == NODE_WAITING ? waiting
@@ -97,11 +100,12 @@ static void on_round(void *job, const struct plan *plan)
     rounds++;
 }
 
-static void on_stop(void *job, int rank, const char *why)
+static void on_stop(void *job, int number, int rank, const char *why)
 {
     (void)job;
     (void)rank;
     (void)why;
+    stop_signal = number;
     stops++;
 }
 
@@ -461,6 +465,55 @@ static void a_coordinator_without_workers_survives_the_node_of_rank_0(void **sta
     event_base_free(base);
 }
 
+/* Two nodes of a fixed job; the agent tells node 0 `what`. */
+static void told(struct event_base *base, const char *what)
+{
+    static const struct options options = { .nnodes = { 2, 2 }, .role = "r" };
+    static struct job_rendezvous meet = { .run_id = "job", .generation = "g", .title = "node 0" };
+
+    rounds = stops = ends = told_over = 0;
+    told_stop[0] = 0;
+    memset(notes, 0, sizeof notes);
+    nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
+    nodes->ops->start(nodes);
+    tell(0, NODE_JOIN, "1 2 2 1 " CT_VERSION " host1 7 1 r job");
+    assert_int_equal(rounds, 1);
+    if (*what)
+        tell(0, NODE_SIGNALLED, what);
+    else
+        nodes->ops->signalled(nodes, SIGINT);
+}
+
+static void a_signal_to_one_ctrun_is_the_one_that_the_workers_of_all_get(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    told(base, "2");
+    assert_int_equal(stops, 1);
+    assert_int_equal(stop_signal, SIGINT);
+    nodes->ops->destroy(nodes);
+    told(base, "");
+    assert_int_equal(strncmp(told_stop, "2 node 0 (", 10), 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+static void a_host_that_lost_the_ctrun_of_hosts_ends_the_job_with_1(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct coordinator *c;
+
+    (void)state;
+    told(base, "0");
+    c = (struct coordinator *)nodes;
+    assert_int_equal(stop_signal, SIGTERM);
+    assert_int_equal(c->code, 1);
+    assert_string_equal(c->why, "node 1 (host1): it lost its connection to the ctrun of --hosts");
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +529,8 @@ int main(void)
         cmocka_unit_test(a_node_that_is_told_to_stop_leaves_and_the_others_begin_again),
         cmocka_unit_test(where_too_few_would_stay_the_job_ends_with_the_code_of_its_ranks),
         cmocka_unit_test(a_node_whose_words_can_not_be_read_is_closed),
+        cmocka_unit_test(a_signal_to_one_ctrun_is_the_one_that_the_workers_of_all_get),
+        cmocka_unit_test(a_host_that_lost_the_ctrun_of_hosts_ends_the_job_with_1),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

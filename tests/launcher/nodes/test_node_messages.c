@@ -326,20 +326,6 @@ static void a_number_is_alone_and_within_its_bounds(void **state)
         assert_int_equal(node_number_read(wrong[i], 1, 64, &number), -1);
 }
 
-static void a_stop_names_the_rank_and_why(void **state)
-{
-    const char *why;
-    int rank;
-
-    (void)state;
-    assert_int_equal(node_stop_read("2 node 1: rank 7 failed", &rank, &why), 0);
-    assert_int_equal(rank, 2);
-    assert_string_equal(why, "node 1: rank 7 failed");
-    assert_int_equal(node_stop_read("-1 ", &rank, &why), 0);
-    assert_string_equal(why, "");
-    assert_int_equal(node_stop_read("node 1: rank 7 failed", &rank, &why), -1);
-}
-
 static void the_end_of_a_job_is_its_code_the_rank_and_why(void **state)
 {
     static const char *const wrong[] = { "",      "256 0 why", "-1 0 why", "why",
@@ -348,16 +334,16 @@ static void the_end_of_a_job_is_its_code_the_rank_and_why(void **state)
     int code, rank;
 
     (void)state;
-    assert_int_equal(node_over_read("137 3 node 2: rank 3 was killed", &code, &rank, &why), 0);
+    assert_int_equal(node_code_read("137 3 node 2: rank 3 was killed", &code, &rank, &why), 0);
     assert_int_equal(code, 137);
     assert_int_equal(rank, 3);
     assert_string_equal(why, "node 2: rank 3 was killed");
-    assert_int_equal(node_over_read("0 -1 ", &code, &rank, &why), 0);
+    assert_int_equal(node_code_read("0 -1 ", &code, &rank, &why), 0);
     assert_string_equal(why, "");
-    assert_int_equal(node_over_read("0 -1", &code, &rank, &why), 0);
+    assert_int_equal(node_code_read("0 -1", &code, &rank, &why), 0);
     assert_string_equal(why, "");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(node_over_read(wrong[i], &code, &rank, &why), -1);
+        assert_int_equal(node_code_read(wrong[i], &code, &rank, &why), -1);
 }
 
 int main(void)
@@ -371,13 +357,11 @@ int main(void)
         cmocka_unit_test(a_failure_keeps_its_words),
         cmocka_unit_test(a_join_comes_through_whole),
         cmocka_unit_test(no_rank_of_a_round_lies_outside_of_the_world),
-        cmocka_unit_test(a_stop_names_the_rank_and_why),
         cmocka_unit_test(the_end_of_a_round_is_two_numbers),
         cmocka_unit_test(a_stop_request_names_its_round),
         cmocka_unit_test(shares_of_time_are_per_cent),
         cmocka_unit_test(rows_stand_behind_the_number_of_their_look),
         cmocka_unit_test(a_number_is_alone_and_within_its_bounds),
-        cmocka_unit_test(a_stop_names_the_rank_and_why),
         cmocka_unit_test(the_end_of_a_job_is_its_code_the_rank_and_why),
     };
 

@@ -12,7 +12,7 @@
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 
-enum { OTHERS = 300, CLIENTS = 140 };
+enum { OTHERS = 300 };
 
 static void answer(struct evhttp_request *request, void *arg)
 {
@@ -36,50 +36,66 @@ static int client(int port)
     return fd;
 }
 
-static void its_own_connections_count_and_no_other_descriptors(void **state)
+static int is_gone(int fd)
+{
+    char reply[500];
+
+    return recv(fd, reply, sizeof reply, MSG_DONTWAIT) == 0;
+}
+
+static void asks(struct event_base *base, int fd)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char reply[500] = "";
+
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), (int)strlen(request));
+    turn(base);
+    assert_true(recv(fd, reply, sizeof reply - 1, MSG_DONTWAIT) > 0);
+    assert_non_null(strstr(reply, "200 OK"));
+    assert_non_null(strstr(reply, "\r\n\r\nyes\n"));
+}
+
+/* The first client asks and stays, the others say nothing.  With the last one there are too many.
+ */
+static void crowd(struct event_base *base, struct http_server *server, int port,
+                  int clients[HTTP_CONNECTIONS])
+{
+    for (int i = 0; i < HTTP_CONNECTIONS; i++) {
+        clients[i] = client(port);
+        turn(base);
+        if (i == 0)
+            asks(base, clients[0]);
+        assert_int_equal(event_pending(&server->again, EV_TIMEOUT, NULL) != 0,
+                         i == HTTP_CONNECTIONS - 1);
+    }
+}
+
+static void a_crowd_that_says_nothing_makes_room_for_a_client_that_asks(void **state)
 {
     struct event_base *base = event_base_new();
     struct http_server server;
-    int listener, port, others[OTHERS], clients[CLIENTS], asked = 0, gone = 0;
-    char reply[500] = "";
+    int listener, port, others[OTHERS], clients[HTTP_CONNECTIONS], last, asked = 0;
 
     (void)state;
     assert_int_equal(socket_listen("127.0.0.1", 0, &listener), CT_OK);
     port = socket_port(listener);
     assert_int_equal(http_server_open(&server, base, listener, &hooks, &asked), 0);
-    for (int i = 0; i < OTHERS; i++)
+    for (int i = 0; i < OTHERS; i++) /* other descriptors do not count */
         assert_true((others[i] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0);
-    for (int i = 0; i < CLIENTS; i++) {
-        clients[i] = client(port);
-        turn(base);
-        assert_int_equal(event_pending(&server.again, EV_TIMEOUT, NULL) != 0, i >= 127);
-    }
-    event_active(&server.again, EV_TIMEOUT, 0); /* still too many */
-    turn(base);
-    assert_true(event_pending(&server.again, EV_TIMEOUT, NULL));
-    assert_int_equal(server.connections, 128);
-    server.connection[5].since_ms -= 10000; /* has asked for nothing for so long */
-    event_active(&server.again, EV_TIMEOUT, 0);
-    turn(base);
-    event_active(&server.again, EV_TIMEOUT, 0);
-    turn(base);
-    for (int i = 0; i < CLIENTS; i++)
-        gone += recv(clients[i], reply, sizeof reply, MSG_DONTWAIT) == 0;
-    assert_int_equal(gone, 1);
-    for (int i = 0; i < CLIENTS; i++)
-        close(clients[i]);
-    turn(base);
+    crowd(base, &server, port, clients);
+    assert_int_equal(server.connections, HTTP_CONNECTIONS);
+    for (int i = 0; i < HTTP_CONNECTIONS; i++) /* those that have been silent for longest */
+        assert_int_equal(is_gone(clients[i]), i >= 1 && i <= HTTP_SHUT);
+    last = client(port);
     event_active(&server.again, EV_TIMEOUT, 0); /* a moment later */
     turn(base);
     assert_false(event_pending(&server.again, EV_TIMEOUT, NULL));
-    clients[0] = client(port);
-    assert_int_equal(send(clients[0], "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
-    turn(base);
-    assert_true(recv(clients[0], reply, sizeof reply - 1, 0) > 0);
-    assert_non_null(strstr(reply, "200 OK"));
-    assert_non_null(strstr(reply, "\r\n\r\nyes\n"));
-    assert_int_equal(asked, 1);
-    close(clients[0]);
+    asks(base, last);
+    asks(base, clients[0]);
+    assert_int_equal(asked, 3);
+    for (int i = 0; i < HTTP_CONNECTIONS; i++)
+        close(clients[i]);
+    close(last);
     for (int i = 0; i < OTHERS; i++)
         close(others[i]);
     http_server_close(&server);
@@ -87,37 +103,25 @@ static void its_own_connections_count_and_no_other_descriptors(void **state)
     event_base_free(base);
 }
 
-static int is_admitted;
-
-static int admits(int fd, void *arg)
+static void a_client_that_asks_for_nothing_is_shut_out_after_a_while(void **state)
 {
-    (void)fd;
-    (void)arg;
-    return is_admitted;
-}
-
-static void who_is_not_admitted_is_sent_away(void **state)
-{
-    static const struct http_hooks choosy = { .answer = answer, .admits = admits };
     struct event_base *base = event_base_new();
     struct http_server server;
-    int listener, stranger, friend, asked = 0;
-    char reply[500];
+    int listener, late, in_time, asked = 0;
 
     (void)state;
     assert_int_equal(socket_listen("127.0.0.1", 0, &listener), CT_OK);
-    assert_int_equal(http_server_open(&server, base, listener, &choosy, &asked), 0);
-    is_admitted = 0;
-    stranger = client(socket_port(listener));
+    assert_int_equal(http_server_open(&server, base, listener, &hooks, &asked), 0);
+    late = client(socket_port(listener));
     turn(base);
-    assert_int_equal(recv(stranger, reply, sizeof reply, 0), 0);
-    is_admitted = 1;
-    friend = client(socket_port(listener));
-    turn(base);
-    assert_int_equal(recv(friend, reply, sizeof reply, MSG_DONTWAIT), -1); /* it may ask */
     assert_int_equal(server.connections, 1);
-    close(stranger);
-    close(friend);
+    server.connection[0].since_ms -= 10000;
+    in_time = client(socket_port(listener));
+    turn(base);
+    assert_true(is_gone(late));
+    assert_false(is_gone(in_time));
+    close(late);
+    close(in_time);
     http_server_close(&server);
     event_base_free(base);
 }
@@ -125,8 +129,8 @@ static void who_is_not_admitted_is_sent_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_connections_count_and_no_other_descriptors),
-        cmocka_unit_test(who_is_not_admitted_is_sent_away),
+        cmocka_unit_test(a_crowd_that_says_nothing_makes_room_for_a_client_that_asks),
+        cmocka_unit_test(a_client_that_asks_for_nothing_is_shut_out_after_a_while),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
