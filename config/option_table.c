@@ -284,7 +284,7 @@ static const struct option_row rows[OPTIONS] = {
         parse_shell, FIELD(print_completion),
         "print a script by which the shell completes these options", NULL, 0 },
     [OPTION_VERSION] = {
-        "version", NULL, 0, NULL, NULL, NULL, { NULL }, 1,
+        "version", NULL, 'V', NULL, NULL, NULL, { NULL }, 1,
         NULL, 0,
         "print the version", NULL, 0 },
     [OPTION_HELP] = {
