@@ -23,7 +23,7 @@ struct format {
 static const struct format kinds[VERDICT_KINDS] = {
     [VERDICT_MISSING] = { "missing", "group {group} has waited {time}: " },
     [VERDICT_MISMATCH] = { "mismatch", "group {group} has waited {time} as the {differ} differ: " },
-    [VERDICT_DEADLOCK] = { "deadlock", "group {group} has waited {time} in a deadlock: " },
+    [VERDICT_DEADLOCK] = { "deadlock", "deadlock for {time}: {circle}, " },
     [VERDICT_HOSTS] = { "other_hosts", "group {group} has waited {time}: " },
     [VERDICT_INIT] = { "init", "the default group is not complete after {time}: " },
     [VERDICT_STORE] = { "store", "no progress for {time}: " },
@@ -32,8 +32,8 @@ static const struct format kinds[VERDICT_KINDS] = {
 };
 
 static const struct format activities[ACTIVITIES] = {
-    [RANK_IN_CALL] = { "in_call",
-                       "{ranks} called {call}[ at {where}][, which waits for {waits_for}]" },
+    [RANK_IN_CALL] = { "in_call", "{ranks} called {call}[ at {where}]" },
+    [RANK_IN_CIRCLE] = { "in_call", "{ranks} in {call}[ of group {own_group}][ at {where}]" },
     [RANK_RETURNED] = { "returned", "{ranks} called {call} and returned from it" },
     [RANK_ENDED] = { "ended", "{ranks} {end}[ {since}] ({process})" },
     [RANK_DIED] = { "died", "{ranks} died silently {since}: its process ({process}) is gone"
@@ -57,7 +57,8 @@ static const struct format activities[ACTIVITIES] = {
     [RANK_IDLE] = { "idle", "{ranks} made no call {since} ({process})" },
     [RANK_NO_CALL] = { "no_call", "{ranks} made no call yet ({process})" },
     [RANK_NOT_HERE] = { "not_here", "no process here shows {ranks}{perhaps}" },
-    [RANK_BLOCKED] = { "blocked", "this also blocks {ranks}" },
+    [RANK_BLOCKED] = { "blocked", "this also blocks {ranks}[ in {call}][ of group {own_group}]"
+                                  "[ at {where}]" },
     [ALL_RANKS_STOPPED] = { "all_stopped",
                             "a signal stopped all ranks here, {ranks}: kill -CONT lets "
                             "the job go on ({process})" },
@@ -87,14 +88,22 @@ void describe_call(const struct call_snapshot *call, int peer, char *text, size_
                                          .dtype = (uint8_t)call->dtype,
                                          .op = (int16_t)call->op,
                                          .root = call->root };
-    char other[32] = "any rank";
+    char other[32];
 
     if (call->seq > 0) {
         signature_describe(&signature, text, size);
         return;
     }
-    if (peer >= 0)
-        snprintf(other, sizeof other, "rank %d", peer);
+    if (peer == PEER_UNSAID && call->op != OP_OF_PROBE) {
+        snprintf(text, size, "%s (%llu %s, tag %d)", operation_name(call->operation),
+                 (unsigned long long)call->count, dtype_name((ct_dtype)call->dtype), call->tag);
+        return;
+    }
+    snprintf(other, sizeof other,
+             peer >= 0             ? "rank %d"
+             : peer == PEER_UNSAID ? "another rank"
+                                   : "any rank",
+             peer);
     if (call->op == OP_OF_PROBE) {
         if (call->tag == CT_ANY_TAG)
             snprintf(text, size, "probe for a message from %s", other);
@@ -240,8 +249,26 @@ static const char *perhaps(const struct rank_set *ranks, const struct job_snapsh
                             : ", which may have left the group";
 }
 
-static void describe_set(struct fields *f, const struct rank_set *ranks,
-                         const struct job_snapshot *job)
+/* "0 -> 1 -> 2 -> 0"; of a long one the middle is left out. */
+static void describe_circle(const struct verdict *verdict, char *text, size_t size)
+{
+    const int count = verdict->circled, shown = 8;
+    size_t used = 0;
+
+    *text = '\0';
+    for (int i = 0; i < count; i++) {
+        if (i == shown && i < count - 1) {
+            used += (size_t)snprintf(text + used, size - used, "... -> ");
+            i = count - 1;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%d -> ", verdict->circle[i]);
+    }
+    if (count > 0)
+        snprintf(text + used, size - used, "%d", verdict->circle[0]);
+}
+
+static void describe_set(struct fields *f, const struct verdict *verdict,
+                         const struct rank_set *ranks, const struct job_snapshot *job)
 {
     const struct activity *does = &ranks->does;
     static const struct rank_snapshot none; /* of another host */
@@ -252,6 +279,8 @@ static void describe_set(struct fields *f, const struct rank_set *ranks,
 
     f->count = 0;
     describe_ranks(ranks, text, sizeof text);
+    if (does->kind == RANK_IN_CIRCLE && ranks->count == verdict->circled && ranks->count > 1)
+        snprintf(text, sizeof text, ranks->count == 2 ? "both" : "all");
     set_field(f, "ranks", TEXT_ONLY, text);
     describe_processes(ranks, job, host, text, sizeof text);
     set_field(f, "process", TEXT_ONLY | FLICKERS, text);
@@ -260,6 +289,8 @@ static void describe_set(struct fields *f, const struct rank_set *ranks,
         describe_call(does->call, does->peer, text, sizeof text);
     set_field(f, "call", 0, does->call ? text : "");
     set_field(f, "group", 0, does->line ? does->line->name : "");
+    set_field(f, "own_group", TEXT_ONLY,
+              does->line && does->call->seq > 0 && !*verdict->group ? does->line->name : "");
     set_field(f, "where", 0, activity_where(does));
     set_field(f, "waits_for", 0, does->waits_for);
     snprintf(text, sizeof text, "after #%llu", (unsigned long long)does->after);
@@ -338,15 +369,17 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
 {
     struct sentence s = { .text = text, .size = size, .key = 1469598103934665603u };
     struct fields fields = { .count = 0 };
-    char time[32];
+    char time[32], circle[160];
 
     describe_time(verdict->waited_ns, time, sizeof time);
     set_field(&fields, "time", FLICKERS, time);
     set_field(&fields, "group", 0, verdict->group);
     set_field(&fields, "differ", 0, verdict->differ ? verdict->differ : "");
+    describe_circle(verdict, circle, sizeof circle);
+    set_field(&fields, "circle", 0, circle);
     expand(&s, kinds[verdict->kind].text, &fields);
     for (int i = 0; i < verdict->sets; i++) {
-        describe_set(&fields, &verdict->set[i], job);
+        describe_set(&fields, verdict, &verdict->set[i], job);
         put(&s, "; ", i > 0 ? 2 : 0, 1);
         expand(&s, activities[verdict->set[i].does.kind].text, &fields);
     }
@@ -362,13 +395,13 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-static void json_set(struct json_text *json, const struct rank_set *set,
-                     const struct job_snapshot *job)
+static void json_set(struct json_text *json, const struct verdict *verdict,
+                     const struct rank_set *set, const struct job_snapshot *job)
 {
     const struct process_snapshot *common = common_process(set, job);
     struct fields fields;
 
-    describe_set(&fields, set, job);
+    describe_set(&fields, verdict, set, job);
     json_open(json, NULL, '{');
     json_string(json, "reason", activities[set->does.kind].name);
     json_open(json, "ranks", '[');
@@ -405,11 +438,17 @@ void verdict_json(struct json_text *json, const struct verdict *verdict,
     json_string(json, "operation", call ? operation_name(call->operation) : NULL);
     json_number(json, "sequence", call ? (long)call->seq : 0);
     json_string(json, "differ", verdict->differ);
+    if (verdict->kind == VERDICT_DEADLOCK) {
+        json_open(json, "circle", '[');
+        for (int i = 0; i < verdict->circled; i++)
+            json_number(json, NULL, verdict->circle[i]);
+        json_close(json, ']');
+    }
     for (int waits = 1; waits >= 0; waits--) {
         json_open(json, waits ? "waiting" : "missing", '[');
         for (int i = 0; i < verdict->sets; i++)
             if (verdict->set[i].does.waits == waits)
-                json_set(json, &verdict->set[i], job);
+                json_set(json, verdict, &verdict->set[i], job);
         json_close(json, ']');
     }
     json_close(json, '}');

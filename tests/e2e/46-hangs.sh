@@ -48,20 +48,20 @@ hang() {
 
 world='group world has waited [0-9.]+ s' sum='called all_reduce #2 \(1024 f32, sum\) at hangs\.c:[0-9]+ \(sum\)'
 init='the default group is not complete after [0-9.]+ s: ranks 0-2 called ct_init_process_group\(\).*'
-deadlock='has waited [0-9.]+ s in a deadlock'
+deadlock='deadlock for [0-9.]+ s:' blocks='this also blocks' sum2='in all_reduce #2 \(1024 f32, sum\) at hangs\.c:[0-9]+ \(sum\)'
 sleeps='\(pid [0-9]+, sleeping\)' idle="$world: ranks 0-2 $sum; rank 3 made no call after #1"
-stuck='and did not return \(pid [0-9]+, .*\)' lets='kill -CONT lets the job go on'
+lets='kill -CONT lets the job go on'
 hang sleeps "a rank sleeps" "$idle $sleeps"
 hang stopped "a rank is stopped" "$world: ranks 0-2 $sum; a signal stopped rank 3 after #1: $lets \(pid [0-9]+, stopped\)"
-hang order "calls in another order" "group world $deadlock: rank 0 called recv of 8 f32 from rank 1 \(tag 7\) at hangs\.c:[0-9]+ \(out_of_order\), which waits for rank 1; ranks 1-3 $sum, which waits for rank 0"
-hang groups "a rank waits in another group" "group tensor $deadlock: ranks 0,2 called all_reduce #1 \(16 f32, sum\) at .*, which waits for rank 1; rank 1 called barrier #1 of group pipe at .* $stuck.*group pipe $deadlock: ranks 1,3 called barrier #1 at .*, which waits for rank 0; rank 0 called all_reduce #1 \(16 f32, sum\) of group tensor at .* $stuck" 2
+hang order "calls in another order" "$deadlock 0 -> 1 -> 0, rank 0 in recv \(8 f32, tag 7\) at hangs\.c:[0-9]+ \(out_of_order\); rank 1 $sum2; $blocks ranks 2-3 $sum2"
+hang groups "a rank waits in another group" "$deadlock 0 -> 1 -> 0, rank 0 in all_reduce #1 \(16 f32, sum\) of group tensor at .*; rank 1 in barrier #1 of group pipe at .*; $blocks rank 2 in all_reduce #1 \(16 f32, sum\) of group tensor at .*; $blocks rank 3 in barrier #1 of group pipe at "
 hang silent "a rank died silently" "$init; rank 3 died silently in that call: its process \(pid [0-9]+\) is gone, but e2e_hangs \(pid [0-9]+\), which ctrun started, lives on"
 hang size "a message of the wrong size" "$world: ranks 0-2 $sum; rank 3 made no call after recv of 256 f32 from rank 0 \(tag 0\) failed $sleeps"
 hang init "a rank never calls init" "$init; rank 3 did not call ct_init_process_group\(\) $sleeps"
-hang sends "two ranks send to each other" "group world $deadlock: rank 0 called send of 8388608 u8 to rank 1 \(tag 0\) at hangs\.c:[0-9]+ \(two_sends\), which waits for rank 1; rank 1 called send of 8388608 u8 to rank 0 \(tag 0\) at .*, which waits for rank 0; ranks 2-3 $sum, which waits for rank 0"
-hang circle "three ranks in a circle" "group world $deadlock: rank 0 called recv of 8 f32 from rank 1 .*; rank 1 called recv of 8 f32 from rank 2 .*; rank 2 called recv of 8 f32 from rank 0 .*; rank 3 $sum, which waits for rank 0"
+hang sends "two ranks send to each other" "$deadlock 0 -> 1 -> 0, both in send \(8388608 u8, tag 0\) at hangs\.c:[0-9]+ \(two_sends\); $blocks ranks 2-3 $sum2"
+hang circle "three ranks in a circle" "$deadlock 0 -> 1 -> 2 -> 0, all in recv \(8 f32, tag 0\) at hangs\.c:[0-9]+ \(three_receives\); $blocks rank 3 $sum2"
 hang probe "a probe" "$world: rank 0 called probe for a message from rank 1 at hangs\.c:[0-9]+ \(probes\); rank 1 made no call after #1 $sleeps"
-hang itself "a rank waits for itself" "group world $deadlock: ranks 0-1,3 $sum, which waits for rank 2; rank 2 called recv of 8 f32 from rank 2 \(tag 0\) at hangs\.c:[0-9]+ \(itself\), which waits for itself"
+hang itself "a rank waits for itself" "$deadlock 2 -> 2, rank 2 in recv \(8 f32, tag 0\) at hangs\.c:[0-9]+ \(itself\); $blocks ranks 0-1,3 $sum2"
 hang half "others have left a group of the same name and size" "group world\.1 has waited [0-9.]+ s: rank 0 called barrier #2 at hangs\.c:[0-9]+ \(half_leaves\); rank 1 made no call after #1 $sleeps"
 
 # What libct finds out by itself is no hang.

@@ -532,12 +532,10 @@ static void two_groups_in_two_orders_are_a_deadlock_of_both(void **state)
                 call(&job, at, line, 5, sum_of(16), 2);
         }
     SAYS(&job, "stuck",
-         "group tensor has waited 2.0 s in a deadlock: ranks 0,2 called all_reduce #5 (16 f32, "
-         "sum), which waits for rank 1; rank 1 called all_reduce #5 (16 f32, sum) of group pipe "
-         "and did not return (pid 4311, waiting for a thread or a lock)",
-         "group pipe has waited 2.0 s in a deadlock: ranks 1,3 called all_reduce #5 (16 f32, "
-         "sum), which waits for rank 0; rank 0 called all_reduce #5 (16 f32, sum) of group tensor "
-         "and did not return (pid 4310, waiting for a thread or a lock)");
+         "deadlock for 2.0 s: 0 -> 1 -> 0, rank 0 in all_reduce #5 (16 f32, sum) of group tensor; "
+         "rank 1 in all_reduce #5 (16 f32, sum) of group pipe; this also blocks rank 2 in "
+         "all_reduce #5 (16 f32, sum) of group tensor; this also blocks rank 3 in all_reduce #5 "
+         "(16 f32, sum) of group pipe");
     free_job(&job);
 }
 
@@ -550,29 +548,77 @@ static void messages_in_a_circle_are_a_deadlock(void **state)
         call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_SEND, 1 - i, 8), 2);
     for (int i = 2; i < 4; i++)
         in_world(&job, i, 3);
+    SAYS(&job, "stuck", "deadlock for 2.0 s: 0 -> 1 -> 0, both in send (8 f32, tag 0)");
+    for (int i = 0; i < 2; i++)
+        strcpy(job.rank[i].group[0].where, i ? "rows.c:69 (main)" : "rows.c:68 (main)");
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s in a deadlock: rank 0 called send of 8 f32 to rank 1 (tag "
-         "0), which waits for rank 1; rank 1 called send of 8 f32 to rank 0 (tag 0), which waits "
-         "for rank 0");
+         "deadlock for 2.0 s: 0 -> 1 -> 0, rank 0 in send (8 f32, tag 0) at rows.c:68 (main); rank "
+         "1 in send (8 f32, tag 0) at rows.c:69 (main)");
     free_job(&job);
 
-    job = job_of(4);
+    job = job_of(5);
     for (int i = 0; i < 3; i++)
         call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_RECV, (i + 1) % 3, 8), 2);
     call(&job, 3, in_world(&job, 3, 3), 3, sum_of(1), 2);
+    call(&job, 4, in_world(&job, 4, 3), 0, message(OPERATION_RECV, 3, 8), 2);
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s in a deadlock: rank 0 called recv of 8 f32 from rank 1 (tag "
-         "0), which waits for rank 1; rank 1 called recv of 8 f32 from rank 2 (tag 0), which "
-         "waits for rank 2; rank 2 called recv of 8 f32 from rank 0 (tag 0), which waits for rank "
-         "0; rank 3 called all_reduce #3 (1 f32, sum), which waits for rank 0");
+         "deadlock for 2.0 s: 0 -> 1 -> 2 -> 0, all in recv (8 f32, tag 0); this also blocks rank "
+         "3 in all_reduce #3 (1 f32, sum); this also blocks rank 4 in recv (8 f32, tag 0)");
     free_job(&job);
 
     job = job_of(2);
     call(&job, 1, in_world(&job, 1, 3), 0, message(OPERATION_RECV, 1, 8), 2);
     in_world(&job, 0, 3);
+    SAYS(&job, "stuck", "deadlock for 2.0 s: 1 -> 1, rank 1 in recv (8 f32, tag 0)");
+    free_job(&job);
+}
+
+/* Ranks 0-3 in a square, each row and each column a group of two. */
+static void a_circle_through_several_groups_is_one_deadlock(void **state)
+{
+    static const int groups[4][2] = { { 0, 1 }, { 1, 3 }, { 3, 2 }, { 2, 0 } };
+    struct job_snapshot job = job_of(4);
+
+    (void)state;
+    for (int g = 0; g < 4; g++)
+        for (int i = 0; i < 2; i++) {
+            struct group_snapshot *line =
+                line_of(&job, groups[g][i], 100 + (uint64_t)g, "world.1", i, 2);
+
+            if (i == 0)
+                call(&job, groups[g][0], line, 0, message(OPERATION_SEND, 1, 1000003), 2);
+        }
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s in a deadlock: rank 1 called recv of 8 f32 from rank 1 (tag "
-         "0), which waits for itself");
+         "deadlock for 2.0 s: 0 -> 1 -> 3 -> 2 -> 0, all in send (1000003 f32, tag 0)");
+    free_job(&job);
+}
+
+static void two_deadlocks_and_a_wait_are_three_sentences(void **state)
+{
+    struct job_snapshot job = job_of(6);
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_SEND, i ^ 1, 8), i / 2 + 2);
+    call(&job, 4, in_world(&job, 4, 3), 0, message(OPERATION_RECV, 5, 8), 2);
+    in_world(&job, 5, 3);
+    SAYS(&job, "stuck", "deadlock for 2.0 s: 0 -> 1 -> 0, both in send (8 f32, tag 0)",
+         "deadlock for 3.0 s: 2 -> 3 -> 2, both in send (8 f32, tag 0)",
+         "group world has waited 2.0 s: rank 4 called recv of 8 f32 from rank 5 (tag 0); rank 5 "
+         "made no call after #2 (pid 4315, waiting for a thread or a lock)");
+    free_job(&job);
+}
+
+static void a_long_circle_is_told_by_its_ends(void **state)
+{
+    struct job_snapshot job = job_of(64);
+
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_SEND, (i + 1) % 64, 8), 2);
+    SAYS(&job, "stuck",
+         "deadlock for 2.0 s: 0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> ... -> 63 -> 0, all in send "
+         "(8 f32, tag 0)");
     free_job(&job);
 }
 
@@ -809,6 +855,9 @@ int main(void)
         cmocka_unit_test(a_rank_that_went_on_after_another_call_is_found_by_its_ring),
         cmocka_unit_test(two_groups_in_two_orders_are_a_deadlock_of_both),
         cmocka_unit_test(messages_in_a_circle_are_a_deadlock),
+        cmocka_unit_test(a_circle_through_several_groups_is_one_deadlock),
+        cmocka_unit_test(two_deadlocks_and_a_wait_are_three_sentences),
+        cmocka_unit_test(a_long_circle_is_told_by_its_ends),
         cmocka_unit_test(a_message_waits_for_its_peer),
         cmocka_unit_test(messages_that_do_not_fit_are_a_mismatch),
         cmocka_unit_test(ranks_of_other_hosts_are_named_without_a_guess),
