@@ -31,6 +31,12 @@ def program(text):
     return START + textwrap.dedent(text) + "\nct.finalize()\n"
 
 
+class Module(unittest.TestCase):
+    def test_it_says_its_version_as_modules_do(self):
+        with open(os.environ["CT_HEADER"]) as header:
+            self.assertEqual(ct.__version__, re.search('#define CT_VERSION "(.*)"', header.read())[1])
+
+
 class Collectives(Ranks):
     def test_all_reduce_is_in_place_or_into_out(self):
         self.succeeds(
