@@ -100,7 +100,10 @@ assert any(j["launcher"] == job["launcher"] for j in json.load(open("ps.json")))
     }
     expect "programs read it" within 30 reads
 fi
-expect "a stack" saw "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps.*(all_reduce|/proc/[0-9]+/syscall)" "$ctctl" stack "$job" 1
+expect "a stack, after the call that the rank is in" \
+    saw "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps
+all_reduce #2 \(1024 f32, sum\) on group world at hangs\.c:[0-9]+ \(sum\)
+.*(all_reduce|/proc/[0-9]+/syscall)" "$ctctl" stack "$job" 1
 expect "without tools what /proc shows, and what to install" \
     saw "state S, in .*/proc/[0-9]+/.*the stack needs eu-stack or gdb: apt-get install elfutils" env PATH=/nowhere "$ctctl" stack "$job" 1
 expect "the sentence needs no tools" \
@@ -178,6 +181,13 @@ job sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
 expect "a stopped process of any program" said "  a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)"
 expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*; sh -c"
 no_job
+if command -v python3 >/dev/null; then
+    job python3 -c 'import time; time.sleep(600)'
+    expect "a stack of Python without py-spy says what to install, and shows what there is" \
+        saw "the lines of Python need py-spy: pip install py-spy; what follows is of its interpreter
+state S" env PATH=/nowhere "$ctctl" stack "$job" 1
+    no_job
+fi
 if [ -n "$python" ] && "$python" -c 'import torch' 2>/dev/null; then
     cat >train.py <<'END'
 import time, torch
