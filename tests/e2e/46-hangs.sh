@@ -177,9 +177,10 @@ kill -KILL "${alone[@]}"
 wait "${alone[@]}" 2>/dev/null
 
 # ---- Programs without libct: their processes.
-job sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
+job sh -c 'test $RANK != 2 || kill -STOP $$$$; while test $RANK = 3; do :; done; sleep 600'
 expect "a stopped process of any program" said "  a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)"
-expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*; sh -c"
+expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*, [0-9.]+ s CPU \(none in the last second\); sh -c"
+expect "a rank that computes is told from those that wait" said "rank 3: pid [0-9]+, R, [0-9.]+ s CPU; sh -c"
 no_job
 if command -v python3 >/dev/null; then
     job python3 -c 'import time; time.sleep(600)'
