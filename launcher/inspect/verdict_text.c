@@ -32,9 +32,12 @@ static const struct format kinds[VERDICT_KINDS] = {
     [VERDICT_TOGETHER] = { "together", "group {group} has taken {time}, no rank is missing: " },
 };
 
+/* In a deadlock. */
+#define RANKS_IN_CALL "{ranks}[ in {call}][ of group {own_group}][ at {where}]"
+
 static const struct format activities[ACTIVITIES] = {
     [RANK_IN_CALL] = { "in_call", "{ranks} called {call}[ at {where}]" },
-    [RANK_IN_CIRCLE] = { "in_call", "{ranks} in {call}[ of group {own_group}][ at {where}]" },
+    [RANK_IN_CIRCLE] = { "in_call", RANKS_IN_CALL },
     [RANK_RETURNED] = { "returned", "{ranks} called {call} and returned from it" },
     [RANK_ENDED] = { "ended", "{ranks} {end}[ {since}] ({process})" },
     [RANK_DIED] = { "died", "{ranks} died silently {since}: its process ({process}) is gone"
@@ -58,8 +61,7 @@ static const struct format activities[ACTIVITIES] = {
     [RANK_IDLE] = { "idle", "{ranks} ({process}) {missed}; {its} last call was {last}" },
     [RANK_NO_CALL] = { "no_call", "{ranks} ({process}) {missed}; {it has} made no call yet" },
     [RANK_NOT_HERE] = { "not_here", "no process here shows {ranks}{perhaps}" },
-    [RANK_BLOCKED] = { "blocked", "this also blocks {ranks}[ in {call}][ of group {own_group}]"
-                                  "[ at {where}]" },
+    [RANK_BLOCKED] = { "blocked", "this also blocks " RANKS_IN_CALL },
     [ALL_RANKS_STOPPED] = { "all_stopped",
                             "a signal stopped all ranks here, {ranks}: kill -CONT lets "
                             "the job go on ({process})" },
@@ -431,9 +433,15 @@ static void put_sets(struct sentence *s, const struct verdict *verdict,
     struct fields fields;
 
     for (int i = first; i < verdict->sets; i++) {
+        const enum activity_kind kind = verdict->set[i].does.kind;
+
         describe_set(&fields, verdict, &verdict->set[i], job);
+        if (i > first && kind == RANK_BLOCKED && verdict->set[i - 1].does.kind == kind) {
+            expand(s, " and " RANKS_IN_CALL, &fields);
+            continue;
+        }
         put(s, "; ", i > first ? 2 : 0, 1);
-        expand(s, activities[verdict->set[i].does.kind].text, &fields);
+        expand(s, activities[kind].text, &fields);
     }
 }
 

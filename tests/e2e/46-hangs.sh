@@ -56,7 +56,7 @@ lets='kill -CONT lets the job go on'
 hang sleeps "a rank sleeps" "$(idle sleeping)"
 hang stopped "a rank is stopped" "a signal stopped rank 3 after #1: $lets \(pid [0-9]+, stopped\)\. $waited $sum"
 hang order "calls in another order" "$deadlock 0 -> 1 -> 0, rank 0 in recv \(8 f32, tag 7\) at hangs\.c:[0-9]+ \(out_of_order\); rank 1 $sum; $blocks ranks 2-3 $sum"
-hang groups "a rank waits in another group" "$deadlock 0 -> 1 -> 0, rank 0 in all_reduce #1 \(16 f32, sum\) of group tensor at .*; rank 1 in barrier #1 of group pipe at .*; $blocks rank 2 in all_reduce #1 \(16 f32, sum\) of group tensor at .*; $blocks rank 3 in barrier #1 of group pipe at "
+hang groups "a rank waits in another group" "$deadlock 0 -> 1 -> 0, rank 0 in all_reduce #1 \(16 f32, sum\) of group tensor at .*; rank 1 in barrier #1 of group pipe at .*; $blocks rank 2 in all_reduce #1 \(16 f32, sum\) of group tensor at .* and rank 3 in barrier #1 of group pipe at "
 hang silent "a rank died silently" "rank 3 died silently in the same call: its process \(pid [0-9]+\) is gone, but e2e_hangs \(pid [0-9]+\), which ctrun started, lives on$init"
 hang size "a message of the wrong size" "rank 3 made no call after recv of 256 f32 from rank 0 \(tag 0\) failed $sleeps\. $waited $sum"
 hang init "a rank never calls init" "rank 3 $sleeps has not called ct_init_process_group\(\)$init"

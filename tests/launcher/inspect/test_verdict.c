@@ -538,8 +538,8 @@ static void two_groups_in_two_orders_are_a_deadlock_of_both(void **state)
     SAYS(&job, "stuck",
          "deadlock for 2.0 s: 0 -> 1 -> 0, rank 0 in all_reduce #5 (16 f32, sum) of group tensor; "
          "rank 1 in all_reduce #5 (16 f32, sum) of group pipe; this also blocks rank 2 in "
-         "all_reduce #5 (16 f32, sum) of group tensor; this also blocks rank 3 in all_reduce #5 "
-         "(16 f32, sum) of group pipe");
+         "all_reduce #5 (16 f32, sum) of group tensor and rank 3 in all_reduce #5 (16 f32, sum) of "
+         "group pipe");
     free_job(&job);
 }
 
@@ -567,7 +567,7 @@ static void messages_in_a_circle_are_a_deadlock(void **state)
     call(&job, 4, in_world(&job, 4, 3), 0, message(OPERATION_RECV, 3, 8), 2);
     SAYS(&job, "stuck",
          "deadlock for 2.0 s: 0 -> 1 -> 2 -> 0, all in recv (8 f32, tag 0); this also blocks rank "
-         "3 in all_reduce #3 (1 f32, sum); this also blocks rank 4 in recv (8 f32, tag 0)");
+         "3 in all_reduce #3 (1 f32, sum) and rank 4 in recv (8 f32, tag 0)");
     free_job(&job);
 
     job = job_of(2);
