@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_line.c - argv, read exactly as Python's argparse reads it for torchrun.
  *
- * Users rely on this: any unambiguous prefix of a spelling is accepted, the last of several options
- * wins, a value may look like a negative number, short options combine, and all words after the
- * program belong to it (except for one "--" before or after the program).  Unknown options are
- * reported at the end, since a later --help still works. */
+ * Users rely on this: any prefix that begins the spellings of one option alone is accepted
+ * (argparse takes the two spellings of an option for two), the last of several options wins, a
+ * value may look like a negative number, short options combine, and all words after the program
+ * belong to it (except for one "--" before or after the program).  Unknown options are reported at
+ * the end, since a later --help still works. */
 #include "config/options.h"
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The state of the parse. */
 struct cmdline {
     struct options *options;
     char **at; /* the next argument */
+    const char *word,
+        *taken; /* the last option as it is spelled; the argument that it took, or NULL */
+    int taker;  /* its row */
     char unknown[256];
     enum option meant; /* the option nearest to the first unknown one; OPTIONS: none is near */
     char *error;
@@ -52,42 +58,44 @@ static int begins(const char *name, size_t length, const char *dashed, char betw
     return dashed[length] ? 1 : 2;
 }
 
-/* Adds " --name" in one of its two spellings to the list of candidates. */
-static void list_spelling(struct cmdline *line, const char *dashed, char between)
+/* 0: name begins no spelling of the row; 1: it begins one, which is added to the list of
+ * candidates; 2: it is one. */
+static int matches(struct cmdline *line, const struct option_row *row, const char *name,
+                   size_t length)
 {
+    const char *names[] = { row->name, row->alias };
     const size_t used = strlen(line->error);
+    int found = 0;
 
-    snprintf(line->error + used, line->size - used, " --%s", dashed);
-    for (char *c = line->error + used; *c && between != '-'; c++)
-        if (*c == '-' && c > line->error + used + 2)
-            *c = between;
+    for (int n = 0; n < 2 && names[n]; n++)
+        for (int under = 0; under < 2; under++) {
+            const int match = begins(name, length, names[n], under ? '_' : '-');
+
+            if (match == 2)
+                return 2;
+            if (match == 1 && !found)
+                snprintf(line->error + used, line->size - used, " --%s", names[n]);
+            found |= match;
+        }
+    return found;
 }
 
-/* The row that name is, or abbreviates.  OPTIONS: none; -1: several, which error lists.  Two
- * spellings of one row count as two, as in Python 3.11. */
+/* The row that name is, or abbreviates.  OPTIONS: none; -1: several, which error lists. */
 static int find(struct cmdline *line, const char *name, size_t length)
 {
-    int found = OPTIONS, matches = 0;
+    int found = OPTIONS, count = 0;
 
     snprintf(line->error, line->size, "ambiguous option: --%.*s could match", (int)length, name);
     for (int i = 0; i < OPTIONS; i++) {
-        const char *names[] = { option_row(i)->name, option_row(i)->alias };
+        const int match = matches(line, option_row(i), name, length);
 
-        for (int n = 0; n < 2 && names[n]; n++)
-            for (int under = 0; under < (strchr(names[n], '-') ? 2 : 1); under++) {
-                const char between = under ? '_' : '-';
-                const int match = begins(name, length, names[n], between);
-
-                if (match == 2)
-                    return i;
-                if (match == 0)
-                    continue;
-                list_spelling(line, names[n], between);
-                found = i;
-                matches++;
-            }
+        if (match == 2)
+            return i;
+        if (match == 1)
+            found = i;
+        count += match;
     }
-    return matches > 1 ? -1 : found;
+    return count > 1 ? -1 : found;
 }
 
 static void set(struct cmdline *line, int option, const char *text)
@@ -107,7 +115,11 @@ static int take_value(struct cmdline *line, int option, const char *attached)
                  option_row(option)->name, option_row(option)->value);
         return -1;
     }
-    set(line, option, attached ? attached : *line->at++);
+    if (!attached) {
+        line->taken = *line->at++;
+        line->taker = option;
+    }
+    set(line, option, attached ? attached : line->taken);
     return 0;
 }
 
@@ -202,15 +214,52 @@ static enum outcome take_short(struct cmdline *line, const char *word)
     return outcome;
 }
 
+/* As ctrun would run it. */
+static int may_be_program(const char *word)
+{
+    const size_t length = strlen(word);
+    struct stat about;
+
+    return stat(word, &about) == 0 && S_ISREG(about.st_mode)
+           && (access(word, X_OK) == 0 || (length > 3 && !strcmp(word + length - 3, ".py")));
+}
+
+/* Nothing follows the last option.  What it took for its value may have been the program. */
+static enum outcome refuse_without_program(struct cmdline *line)
+{
+    const char *value = line->taken ? option_row(line->taker)->value : "";
+    const int length = (int)strcspn(value, "|");
+
+    if (!line->taken)
+        snprintf(line->error, line->size,
+                 "no program to run is given: ctrun [options] program [arguments]");
+    else if (may_be_program(line->taken))
+        snprintf(line->error, line->size,
+                 "%s took '%s' as its %.*s, so no program is left; write %s=%.*s %s", line->word,
+                 line->taken, length, value, line->word, length, value, line->taken);
+    else
+        snprintf(line->error, line->size,
+                 "%s took '%s' as its %.*s, so no program is left: ctrun [options] program "
+                 "[arguments]",
+                 line->word, line->taken, length, value);
+    return OPTIONS_WRONG;
+}
+
 enum outcome cmdline_read(struct options *options, char **argv, char *error, size_t size)
 {
-    struct cmdline line = { options, argv + (argv[0] != NULL), "", OPTIONS, error, size };
+    struct cmdline line = { .options = options,
+                            .at = argv + (argv[0] != NULL),
+                            .meant = OPTIONS,
+                            .error = error,
+                            .size = size };
     int dashes = 0;
 
     while (*line.at && !plain(*line.at) && !dashes) {
         const char *word = *line.at++;
         enum outcome outcome = OPTIONS_RUN;
 
+        line.word = word;
+        line.taken = NULL;
         if (!strcmp(word, "--"))
             dashes = 1;
         else
@@ -218,10 +267,8 @@ enum outcome cmdline_read(struct options *options, char **argv, char *error, siz
         if (outcome != OPTIONS_RUN)
             return outcome;
     }
-    if (!*line.at) {
-        snprintf(error, size, "no program to run is given: ctrun [options] program [arguments]");
-        return OPTIONS_WRONG;
-    }
+    if (!*line.at)
+        return refuse_without_program(&line);
     if (*line.unknown) {
         snprintf(error, size, "unrecognized arguments:%s%s%s%s", line.unknown,
                  line.meant != OPTIONS ? "; did you mean --" : "",

@@ -138,7 +138,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_STALL] = {
         "stall", NULL, 0, "TIME", NULL, "60s", { "CT_STALL" }, 0,
         parse_duration, FIELD(stall),
-        "report which ranks wait for which when a rank has waited that long, and a rank that makes the others wait again and again for that long (10s, 5m; 0: never); ctctl status shows it at any time", NULL, 0 },
+        "report which ranks wait for which when a rank has waited that long, and a straggler, a rank that makes the others wait all that time (10s, 5m; 0: never); ctctl status shows it at any time", NULL, 0 },
     [OPTION_STATUS] = {
         "status", NULL, 0, "[HOST:]PORT|unix:PATH", NULL, NULL, { "CT_STATUS" }, 0,
         parse_status, FIELD(status),
@@ -284,7 +284,7 @@ static const struct option_row rows[OPTIONS] = {
         parse_shell, FIELD(print_completion),
         "print a script by which the shell completes these options", NULL, 0 },
     [OPTION_VERSION] = {
-        "version", NULL, 0, NULL, NULL, NULL, { NULL }, 1,
+        "version", NULL, 'V', NULL, NULL, NULL, { NULL }, 1,
         NULL, 0,
         "print the version", NULL, 0 },
     [OPTION_HELP] = {

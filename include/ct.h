@@ -217,6 +217,8 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
  * freed and must not be used or destroyed.  A rank that serves the store goes on serving
  * until all ranks have said goodbye or the group's timeout has passed.
  * Safe on a broken group and on a non-member's handle.
+ * A program that ends with exit code 0 and did not destroy CT_WORLD, or did not wait for a work,
+ * gets a line on stderr that says so (CT_LOG=error: none).
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 

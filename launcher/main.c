@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - ctrun: words into options, options into a job, the job into an exit code. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "launcher/remote/remote.h"
 #include "launcher/report/report.h"
 #include "launcher/util/standard_output.h"
+#include "launcher/workers/program.h"
 #include "launcher/workers/signals.h"
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/error.h"
@@ -39,6 +41,15 @@ static int refuse(const char *error)
         log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
     report_own_fault(error);
     return 2;
+}
+
+/* "ctrun help", unless there is a program of that name. */
+static int asks_for_help(int argc, char **argv)
+{
+    char path[PATH_MAX];
+
+    return argc == 2 && !strcmp(argv[1], "help") && access("help", F_OK) < 0
+           && program_search("help", path, sizeof path) != 0;
 }
 
 /* On several nodes where nothing but this ctrun was started.  -1: it is a node itself. */
@@ -121,6 +132,8 @@ int main(int argc, char **argv)
         return remote_node();
     if (!(words = calloc((size_t)argc + 1, sizeof *words)))
         return refuse("out of memory");
+    if (asks_for_help(argc, argv))
+        argv[1] = "--help";
     memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves those of argv */
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:

@@ -134,6 +134,7 @@ ct_status call_start(const struct call *c, ct_work **work)
                     .task = &a->task,
                     .holds_none = !c->executor->may_hold_stream(c),
                     .verb = operation_name(c->signature.operation),
+                    .seq = c->signature.seq,
                     .owner = a,
                     .release = release_call };
     status = queue_push(&c->group->queue, &a->task);
@@ -143,6 +144,7 @@ ct_status call_start(const struct call *c, ct_work **work)
         return status;
     }
     w->queue = c->group->queue; /* queue_push() makes it with the first task */
+    work_hand_over(w);
     *work = w;
     return CT_OK;
 }

@@ -462,10 +462,12 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
                     .release = release_list };
     status = queue_push(&group->queue, &list->task);
     w->queue = group->queue; /* made with its first task */
-    if (status == CT_OK)
+    if (status == CT_OK) {
+        work_hand_over(w);
         *work = w;
-    else
+    } else {
         free(w);
+    }
     return status;
 }
 

@@ -28,9 +28,13 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
     [CTCTL_PRINT_COMPLETION] = { .name = "print-completion",
                                  .value = "bash|zsh|fish",
                                  .help = "print a script by which the shell completes all this" },
-    [CTCTL_HELP] = { .name = "help", .letter = 'h', .help = "print this" },
-    [CTCTL_VERSION] = { .name = "version", .help = "print the version" },
+    [CTCTL_HELP] = { .name = "help",
+                     .letter = 'h',
+                     .help = "print this; behind a command, its help" },
+    [CTCTL_VERSION] = { .name = "version", .letter = 'V', .help = "print the version" },
 };
+
+static int command_help(struct ctctl_options *options, char **words, int count);
 
 /* A row and its function; words: those behind the command, as many as it takes. */
 struct ctctl_command {
@@ -79,6 +83,10 @@ static const struct ctctl_command commands[] = {
       0,
       0,
       command_doctor },
+    { { "help", "[COMMAND]", " ", "print what ctctl can do, or what COMMAND does" },
+      0,
+      INT_MAX,
+      command_help },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -136,7 +144,24 @@ static void print_usage(FILE *out, const struct command_row *command, const char
     fprintf(out, "%s%s\n", *command->words ? " " : "", command->words);
 }
 
-void ctctl_help(FILE *out)
+static const char job_words[] =
+    "\nJOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs,\n"
+    "top and stack the only one.  RANK is a rank of the job.\n";
+
+static void print_options(FILE *out, const struct command_row *command)
+{
+    int printed = 0;
+
+    for (int i = 0; i < CTCTL_OPTIONS; i++) {
+        if (command && !takes(command, &rows[i]))
+            continue;
+        if (printed++ == 0)
+            fputc('\n', out);
+        option_help(out, &rows[i], 34);
+    }
+}
+
+static void print_help(FILE *out)
 {
     const struct command_row *command;
 
@@ -150,12 +175,8 @@ void ctctl_help(FILE *out)
         fprintf(out, "  %-12s ", command->name);
         print_wrapped(out, command->help, 15);
     }
-    fputs(
-        "\nJOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs,\n"
-        "top and stack the only one.  RANK is a rank of the job.\n\n",
-        out);
-    for (int i = 0; i < CTCTL_OPTIONS; i++)
-        option_help(out, &rows[i], 34);
+    fputs(job_words, out);
+    print_options(out, NULL);
     fputs(
         "\nIf a program does not use libct, as PyTorch's, it shows the processes: state, CPU time, "
         "and\n"
@@ -167,6 +188,18 @@ void ctctl_help(FILE *out)
         "for\n"
         "wrong usage or if there is no such job or rank.\n",
         out);
+}
+
+/* Of one command, as "trace merge", or "trace" alone. */
+static void print_command_help(FILE *out, const struct command_row *command)
+{
+    print_usage(out, command, "usage:");
+    fputs("\n  ", out);
+    print_wrapped(out, command->help, 2);
+    if (strstr(command->words, "JOB"))
+        fputs(job_words, out);
+    print_options(out, command);
+    fputs("\nAll commands and exit codes: ctctl --help\n", out);
 }
 
 /* ---- The command line --------------------------------------------------------- */
@@ -246,7 +279,7 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
 {
     struct option known[CTCTL_OPTIONS + 1] = { 0 };
     char letters[3 * CTCTL_OPTIONS + 2] = ":"; /* a value that is missing is told apart */
-    int index, letter;
+    int index, letter, at_once = CTCTL_OPTIONS;
 
     for (int i = 0; i < CTCTL_OPTIONS; i++) {
         known[i] = (struct option){ rows[i].name, rows[i].value ? required_argument : no_argument,
@@ -257,6 +290,8 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
     }
     opterr = 0;
     while ((letter = getopt_long(argc, argv, letters, known, NULL)) != -1) {
+        if (at_once != CTCTL_OPTIONS)
+            continue;
         for (index = 0; index < CTCTL_OPTIONS; index++)
             if (letter == 256 + index || (rows[index].letter && letter == rows[index].letter))
                 break;
@@ -264,15 +299,13 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
             refuse(letter, argv[optind - 1]);
             return -1;
         }
-        if (index == CTCTL_HELP || index == CTCTL_VERSION)
-            return index;
         if (take(options, index, optarg) != 0)
             return -1;
-        if (index == CTCTL_PRINT_COMPLETION)
-            return index;
+        if (index == CTCTL_HELP || index == CTCTL_VERSION || index == CTCTL_PRINT_COMPLETION)
+            at_once = index;
         *taken |= 1u << index;
     }
-    return CTCTL_OPTIONS;
+    return at_once;
 }
 
 /* 0, or the exit code after a message: an option was given that the command does not take. */
@@ -327,16 +360,57 @@ static int name_a_command(void)
     return ctctl_wrong("name a command: ", names);
 }
 
+/* used: how many words its name has.  NULL: they begin with no command. */
+static const struct ctctl_command *find_command(char **words, int count, int *used)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if ((*used = begins_with(words, count, commands[i].row.name)) > 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* "trace" alone */
+static const struct command_row *find_by_first_word(const char *word)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (!strncmp(commands[i].row.name, word, strlen(word))
+            && commands[i].row.name[strlen(word)] == ' ')
+            return &commands[i].row;
+    return NULL;
+}
+
+int ctctl_help(FILE *out, char **words, int count)
+{
+    int used;
+    const struct ctctl_command *command = find_command(words, count, &used);
+    const struct command_row *row = command     ? &command->row
+                                    : count > 0 ? find_by_first_word(words[0])
+                                                : NULL;
+
+    if (row)
+        print_command_help(out, row);
+    else if (count == 0)
+        print_help(out);
+    else
+        return ctctl_unknown("unknown command: ", words[0]);
+    return 0;
+}
+
+static int command_help(struct ctctl_options *options, char **words, int count)
+{
+    (void)options;
+    return ctctl_help(stdout, words, count);
+}
+
 int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int count)
 {
+    int used;
+    const struct ctctl_command *command = find_command(words, count, &used);
+    const struct command_row *row;
+
     if (count == 0)
         return name_a_command();
-    for (int i = 0; i < COMMANDS; i++) {
-        const struct ctctl_command *command = &commands[i];
-        const int used = begins_with(words, count, command->row.name);
-
-        if (!used)
-            continue;
+    if (command) {
         if (check_options(&command->row, taken) != 0)
             return WRONG_USAGE;
         if (count - used > command->most)
@@ -345,9 +419,7 @@ int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int c
             return lacks(command->row.name, "a word is missing", &command->row);
         return command->run(options, words + used, count - used);
     }
-    for (int i = 0; i < COMMANDS; i++) /* "trace" alone */
-        if (!strncmp(commands[i].row.name, words[0], strlen(words[0]))
-            && commands[i].row.name[strlen(words[0])] == ' ')
-            return lacks(words[0], "name what to do", &commands[i].row);
+    if ((row = find_by_first_word(words[0])) != NULL)
+        return lacks(words[0], "name what to do", row);
     return ctctl_unknown("unknown command: ", words[0]);
 }

@@ -24,11 +24,12 @@ enum ctctl_option {
 
 extern const struct program_words ctctl_words;
 
-void ctctl_help(FILE *out);
+/* Of the command that the words begin with; of all without words.  Returns the exit code. */
+int ctctl_help(FILE *out, char **words, int count);
 
 /* Reads the options of argv and moves the other words to its end, from optind on.  taken: those
  * that were given, a bit each.  CTCTL_OPTIONS: all are right; CTCTL_HELP and such: acts at once, so
- * nothing behind it was read; -1: wrong, after a message. */
+ * no option behind it was read; -1: wrong, after a message. */
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv);
 
 /* Runs the command that the words begin with; returns ctctl's exit code. */

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
         return WRONG_USAGE;
     code = 0;
     if (option == CTCTL_HELP)
-        ctctl_help(stdout);
+        code = ctctl_help(stdout, argv + optind, argc - optind);
     else if (option == CTCTL_VERSION)
         printf("ctctl %s\n", CT_VERSION);
     else if (option == CTCTL_PRINT_COMPLETION)

@@ -2,11 +2,14 @@
 /* new.c - ctctl new: a folder with a program of libct that builds and runs. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "launcher/ctctl/ctctl.h"
+#include "launcher/util/shell_words.h"
+#include "launcher/workers/program.h"
 
 #define MARK "@NAME@"
 
@@ -50,6 +53,40 @@ static int is_name(const char *name)
                   == length;
 }
 
+/* Cuts the last part of a path off. */
+static void cut_name(char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    *(slash ? slash : path) = '\0';
+}
+
+/* What to type next.  If this ctctl lies on PATH, the shell finds ctrun there, and CMake looks for
+ * libct in the folders beside it. */
+static void print_next(const char *name)
+{
+    char prefix[PATH_MAX], ctrun[PATH_MAX + 8], found[PATH_MAX];
+    int is_on_path;
+
+    program_own(prefix, sizeof prefix);
+    cut_name(prefix);
+    snprintf(ctrun, sizeof ctrun, "%s/ctrun", prefix);
+    is_on_path = program_search("ctrun", found, sizeof found) == 0 && !strcmp(found, ctrun);
+    cut_name(prefix);
+    printf("    cd %s && cmake -B build", name);
+#ifdef CT_WHEEL
+    printf(" -Dct_DIR=\"$(python -c 'import ctrun; print(ctrun.cmake_dir())')\"");
+#else
+    if (!is_on_path) {
+        printf(" -DCMAKE_PREFIX_PATH=");
+        shell_quote(stdout, prefix);
+    }
+#endif
+    printf(" && cmake --build build && ");
+    shell_quote(stdout, is_on_path ? "ctrun" : ctrun);
+    printf(" --nproc-per-node=4 build/%s\n", name);
+}
+
 int command_new(struct ctctl_options *options, char **words, int count)
 {
     const char *name = words[0];
@@ -69,9 +106,7 @@ int command_new(struct ctctl_options *options, char **words, int count)
         || write_file(name, "CMakeLists.txt", template_cmake) != 0
         || write_file(name, "README.md", template_readme) != 0)
         return CANNOT_MAKE;
-    printf(
-        "made %s/: main.c, CMakeLists.txt, README.md; now\n"
-        "    cd %s && cmake -B build && cmake --build build && ctrun --nproc-per-node=4 build/%s\n",
-        name, name, name);
+    printf("made %s/: main.c, CMakeLists.txt, README.md; now\n", name);
+    print_next(name);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "launcher/ctctl/source_lines.h"
 #include "launcher/util/run_tool.h"
 #include "launcher/inspect/proc_info.h"
+#include "launcher/inspect/verdict_text.h"
 
 #define TIMEOUT_S 60 /* a debugger reads the symbols of every library */
 
@@ -67,7 +68,7 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
 {
     const struct process_snapshot *process = &rank->process;
     const int python = python_is_it(process);
-    char pid[24];
+    char pid[24], call[RANK_TEXT];
     int shown = 0;
 
     if (process->pid == 0) {
@@ -81,14 +82,19 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     }
     snprintf(pid, sizeof pid, "%d", (int)process->pid);
     printf("rank %d of job %s, pid %s: %s\n", rank->rank, job->run_id, pid, rank->command);
+    describe_rank(job, rank, call, sizeof call);
+    if (rank_is_in_call(rank))
+        printf("%s\n", call);
     fflush(stdout);
     if (python && tool_is_there("py-spy"))
         shown |= by_py_spy(pid);
+    else if (python)
+        printf("the lines of Python need py-spy: pip install py-spy; what follows is of its "
+               "interpreter\n");
+    fflush(stdout);
     shown |= by_c_tool(pid);
     if (!shown)
         by_proc(process);
-    if (python && !tool_is_there("py-spy"))
-        printf("Python's own stack needs py-spy: pip install py-spy\n");
     if (!tool_is_there("eu-stack") && !tool_is_there("gdb"))
         printf("the stack needs eu-stack or gdb: apt-get install elfutils\n");
     return NO_RANK_WAITS;
@@ -101,7 +107,7 @@ static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 
     for (int i = 0; i < jobs->count; i++)
         for (int j = 0; j < jobs->job[i].ranks; j++) {
-            const struct job_snapshot *job = &jobs->job[i];
+            struct job_snapshot *job = &jobs->job[i];
 
             if (!job_is_selected(job, options) || job->rank[j].rank != options->rank)
                 continue;
@@ -112,6 +118,7 @@ static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
                         options->rank, (int)job->launcher, options->rank);
                 return WRONG_USAGE;
             }
+            source_lines(job);
             found = job;
             rank = &job->rank[j];
         }

@@ -7,6 +7,7 @@
 
 #include "launcher/ctctl/source_lines.h"
 #include "launcher/ctctl/ctctl.h"
+#include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/json_writer.h"
@@ -30,8 +31,15 @@ static void print_call(const struct job_snapshot *job, const struct group_snapsh
         printf(" at %s", group->where);
 }
 
+/* It ran on no processor since it was looked at. */
+static int is_idle(const struct process_snapshot *process)
+{
+    return process_read(process->pid).cpu_s <= process->cpu_s;
+}
+
 /* "  rank 3: pid 4310, S (futex), 12.3 s CPU; in all_reduce #5 ... | python train.py" */
-static void print_rank(const struct job_snapshot *job, const struct rank_snapshot *rank)
+static void print_rank(const struct job_snapshot *job, const struct rank_snapshot *rank,
+                       int tell_idle)
 {
     const struct death_snapshot *death = snapshot_death_of(job, rank->rank);
     const struct process_snapshot *process = &rank->process;
@@ -55,7 +63,8 @@ static void print_rank(const struct job_snapshot *job, const struct rank_snapsho
     printf("pid %d, %c", (int)process->pid, process->state);
     if (*process->waits_in)
         printf(" (%s)", process->waits_in);
-    printf(", %.1f s CPU", process->cpu_s);
+    printf(", %.1f s CPU%s", process->cpu_s,
+           tell_idle && is_idle(process) ? " (none in the last second)" : "");
     for (int i = 0; i < CONTROL_GROUPS; i++)
         if (rank->group[i].id && rank->group[i].now.phase == CONTROL_IN) {
             print_call(job, &rank->group[i]);
@@ -109,9 +118,11 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
         printf("  it does not use libct, or not yet; its processes:\n");
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);
+    if (!uses_libct(job)) /* all that tells a rank that waits from one that computes */
+        sleep(1);
     if (options->verbose || !uses_libct(job))
         for (int i = 0; i < job->ranks; i++)
-            print_rank(job, &job->rank[i]);
+            print_rank(job, &job->rank[i], !uses_libct(job));
 }
 
 /* ---- For programs ------------------------------------------------------------ */

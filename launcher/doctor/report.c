@@ -161,6 +161,7 @@ static void print_table(const struct report *report, const char *title,
     }
 }
 
+/* NULL: no pair could be measured. */
 static const struct host_pair *extreme(const struct report *report, int slowest)
 {
     const struct host_pair *best = NULL;
@@ -183,12 +184,11 @@ static void print_picture(const struct report *report)
     const struct host_pair *fastest = extreme(report, 0), *slowest = extreme(report, 1);
     const int width = name_width(report);
     const double median = median_bandwidth(&report->matrix);
+    const int at = (int)(slowest - report->matrix.pairs);
 
-    printf("\nbandwidth, a row is the sender%s\n",
-           fastest ? "" : ": no pair could be measured; x: FAIL");
-    if (fastest)
-        printf("  █ is %.3g GB/s, each eighth less a lower block; x: FAIL\n",
-               fastest->bytes_per_s / 1e9);
+    printf("\nbandwidth, a row is the sender\n"
+           "  █ is %.3g GB/s, each eighth less a lower block; x: FAIL\n",
+           fastest->bytes_per_s / 1e9);
     for (int from = 0; from < report->hosts; from++) {
         printf("  %-*s ", width, report->names[from]);
         for (int to = 0; to < report->hosts; to++) {
@@ -201,13 +201,9 @@ static void print_picture(const struct report *report)
         }
         printf("\n");
     }
-    if (slowest) {
-        const int at = (int)(slowest - report->matrix.pairs);
-
-        printf("  slowest: %s to %s, %.3g GB/s, %.0f %% of the median\n",
-               report->names[at / report->hosts], report->names[at % report->hosts],
-               slowest->bytes_per_s / 1e9, 100 * slowest->bytes_per_s / median);
-    }
+    printf("  slowest: %s to %s, %.3g GB/s, %.0f %% of the median\n",
+           report->names[at / report->hosts], report->names[at % report->hosts],
+           slowest->bytes_per_s / 1e9, 100 * slowest->bytes_per_s / median);
 }
 
 void report_print(const struct report *report, int verbose)
@@ -220,11 +216,11 @@ void report_print(const struct report *report, int verbose)
     print_level(report, LEVEL_WARN);
     if (verbose)
         print_level(report, LEVEL_OK);
-    if (report->hosts > 1 && report->hosts <= WIDE) {
+    if (extreme(report, 0) && report->hosts <= WIDE) {
         print_table(report, "round trip in us, from the left to the top", trip_cell);
         print_table(report, "bandwidth in GB/s, from the left to the top", bandwidth_cell);
     }
-    if (report->hosts > 1)
+    if (extreme(report, 0))
         print_picture(report);
     printf("%s%d host%s: %d FAIL, %d warn, %d ok%s; %.1f s\n", report->hosts > 1 ? "\n" : "",
            report->hosts, report->hosts == 1 ? "" : "s", counts[LEVEL_FAIL], counts[LEVEL_WARN],

@@ -6,13 +6,14 @@
 #include "launcher/inspect/snapshot.h"
 
 enum activity_kind {
-    RANK_IN_CALL,  /* it waits in the call itself, so it blocks no rank */
-    RANK_RETURNED, /* it made another call under this number, and returned from it */
-    RANK_ENDED,    /* ctrun reaped it, or lost its host */
-    RANK_DIED,     /* its process is gone; the one that ctrun started lives, or there is no ctrun */
-    RANK_STOPPED,  /* by a signal */
-    RANK_TRACED,   /* by a debugger */
-    RANK_LEFT,     /* it left the group */
+    RANK_IN_CALL,   /* it waits in the call itself, so it blocks no rank */
+    RANK_IN_CIRCLE, /* the same, and the rank that it waits for waits for it */
+    RANK_RETURNED,  /* it made another call under this number, and returned from it */
+    RANK_ENDED,     /* ctrun reaped it, or lost its host */
+    RANK_DIED,    /* its process is gone; the one that ctrun started lives, or there is no ctrun */
+    RANK_STOPPED, /* by a signal */
+    RANK_TRACED,  /* by a debugger */
+    RANK_LEFT,    /* it left the group */
     RANK_IN_OTHER_CALL, /* of this group or of another one */
     RANK_AT_STORE,      /* or in another wait that it noted by control_waiting() */
     RANK_FAILED,        /* its last call in the group failed */
@@ -30,16 +31,18 @@ enum activity_kind {
     ACTIVITIES
 };
 
+#define PEER_UNSAID (-2) /* the verdict names it by other words */
+
 struct activity {
     enum activity_kind kind;
     uint64_t after; /* its last call in the group; 0: none */
     int in_call;    /* it is in the call, and can't go on */
     int waits;      /* in the call of the verdict, for waited_ns */
     uint64_t waited_ns;
-    const struct group_snapshot *line;  /* of ->call */
-    const struct call_snapshot *call;   /* that it is in, or that failed; NULL: none */
-    int peer;                           /* the call's root, or peer of a message; -1: any */
-    char waits_for[96];                 /* "key x of the store", "rank 3"; "": not known */
+    const struct group_snapshot *line; /* of ->call */
+    const struct call_snapshot *call;  /* that it is in, or that failed; NULL: none */
+    int peer;           /* the call's root, or peer of a message; -1: any; PEER_UNSAID */
+    char waits_for[96]; /* "key x of the store", "rank 3"; "": not known */
     const struct death_snapshot *death; /* RANK_ENDED */
 };
 

@@ -162,6 +162,31 @@ static void find_deadlocks(struct groups *groups)
     }
 }
 
+/* From each member in a deadlock ->needed leads into one circle. */
+static void number_deadlocks(struct groups *groups)
+{
+    struct group_member *members = groups->members, *at;
+
+    for (int i = 0; i < groups->members_used; i++) {
+        const int number = groups->deadlocks + 1;
+
+        if (!members[i].needed || members[i].deadlock)
+            continue;
+        for (at = &members[i]; !at->deadlock; at = &members[at->needed - members])
+            at->deadlock = number;
+        if (at->deadlock == number) {
+            groups->deadlocks = number;
+            for (; !at->in_circle; at = &members[at->needed - members])
+                at->in_circle = 1;
+        } else {
+            const int known = at->deadlock;
+
+            for (at = &members[i]; at->deadlock == number; at = &members[at->needed - members])
+                at->deadlock = known;
+        }
+    }
+}
+
 int groups_open(struct groups *groups, const struct job_snapshot *job, uint64_t least_ns)
 {
     size_t lines = 1;
@@ -189,6 +214,7 @@ int groups_open(struct groups *groups, const struct job_snapshot *job, uint64_t 
     }
     find_waits(groups, least_ns);
     find_deadlocks(groups);
+    number_deadlocks(groups);
     return 0;
 }
 

@@ -12,7 +12,9 @@ struct group_member {
     const struct group_snapshot *line; /* its entry */
     int left;                          /* it left the group; the entry has not been used again */
     int waits;                         /* in line->now, for least_ns or longer */
-    const struct group_member *needed; /* in a deadlock: one that it needs and that is in it, too */
+    int deadlock;                      /* the number of its deadlock, from 1; 0: it is in none */
+    const struct group_member *needed; /* then: one that it needs and that is in it, too */
+    int in_circle;                     /* they lead back to it; others only wait for the circle */
 };
 
 struct group_view {
@@ -30,8 +32,9 @@ struct groups {
     const struct job_snapshot *job;
     struct group_view *view; /* [count] */
     int count;
-    struct group_member *members;
+    struct group_member *members; /* [members_used] */
     int members_used;
+    int deadlocks;
 };
 
 /* 0; -1: out of memory.  The caller owes groups_close() in both cases. */

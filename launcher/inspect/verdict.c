@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verdict.c - which verdicts a job gets.  Reads nothing but the snapshot.
  *
- * Each group in which members wait has one: about its newest collective call and the messages that
- * members are in.  Then come verdicts without a group: on ranks that wait in
- * ct_init_process_group(), on ranks that wait for the store, and on processes that are stopped or
- * gone though no rank waits for them yet.  The last is all there is for programs without libct. */
+ * Each deadlock has one: which ranks wait in a circle, and which wait for those.  Each group in
+ * which other members wait has one: about its newest collective call and the messages that members
+ * are in.  Then come verdicts without a group: on ranks that wait in ct_init_process_group(), on
+ * ranks that wait for the store, and on processes that are stopped or gone though no rank waits for
+ * them yet.  The last is all there is for programs without libct. */
 #include "launcher/inspect/verdict.h"
 
 #include <stdio.h>
@@ -39,6 +40,7 @@ static void drop_last(struct verdict_list *list)
     for (int i = 0; i < v->sets; i++)
         free(v->set[i].member);
     free(v->set);
+    free(v->circle);
 }
 
 /* What of two calls differs; NULL: nothing.  The two ends of a message (seq 0) always differ in
@@ -54,16 +56,24 @@ static const char *difference(const struct call_snapshot *a, const struct call_s
                                                   : NULL;
 }
 
+/* A clause of a deadlock says neither the group nor the peer of a message. */
+static int is_unsaid_message(const struct activity *does)
+{
+    return does->peer == PEER_UNSAID && does->call->seq == 0;
+}
+
 /* One clause of the sentence holds for both.  Where it names the process, each rank has its own. */
 static int is_same(const struct activity *a, const struct activity *b)
 {
     if (a->kind != b->kind || a->kind == RANK_ENDED || a->kind == RANK_DIED
         || a->kind == RANK_TRACED || a->after != b->after || a->in_call != b->in_call
-        || (a->kind != RANK_IN_INIT && strcmp(a->waits_for, b->waits_for) != 0))
+        || (a->kind != RANK_IN_INIT && a->peer != PEER_UNSAID
+            && strcmp(a->waits_for, b->waits_for) != 0))
         return 0;
     return !a->call
-           || (b->call && a->line->id == b->line->id && a->call->seq == b->call->seq
-               && a->call->operation == b->call->operation && a->call->root == b->call->root
+           || (b->call && a->call->seq == b->call->seq && a->call->operation == b->call->operation
+               && (is_unsaid_message(a)
+                   || (a->line->id == b->line->id && a->call->root == b->call->root))
                && !difference(a->call, b->call) && !strcmp(activity_where(a), activity_where(b)));
 }
 
@@ -143,16 +153,12 @@ static struct activity waits_there(const struct work *w, const struct group_memb
                              .waits = 1,
                              .waited_ns = snapshot_age(w->job, call->begun_ns) };
 
-    if (!member->needed && is_behind(member)) {
+    if (is_behind(member)) {
         does.kind = RANK_BLOCKED;
         return does;
     }
     does.line = member->line;
     does.call = call;
-    if (member->needed)
-        snprintf(does.waits_for, sizeof does.waits_for,
-                 member->needed == member ? "itself" : "rank %d",
-                 member_name(&w->groups, member->needed));
     return does;
 }
 
@@ -195,7 +201,7 @@ static const char *differs(const struct work *w, const struct standing *g)
         const struct call_snapshot *other =
             member_in_message(member) ? member_other_end(member) : g->call;
 
-        differ = part && other ? difference(part, other) : NULL;
+        differ = part && other && !member->deadlock ? difference(part, other) : NULL;
     }
     return differ;
 }
@@ -217,7 +223,7 @@ static int add_members(struct work *w, struct verdict *v, struct standing *g)
             struct activity does = does_there(w, g, member);
             const int blocks = !does.waits && does.kind != RANK_RETURNED;
 
-            if (blocks != blockers
+            if (blocks != blockers || member->deadlock
                 || !(blocks ? is_needed(g, member->line->rank)
                             : does.waits || (v->differ && does.call)))
                 continue;
@@ -282,22 +288,23 @@ static void add_without_line(struct work *w, struct verdict *v, const struct sta
 static void judge_group(struct work *w, const struct group_view *view)
 {
     struct standing g = { .view = view };
-    int waits = 0, deadlock = 0, blockers = 0, others = 0, young;
+    int waits = 0, blockers = 0, others = 0, young;
     struct verdict *v;
 
     for (int i = 0; i < view->in; i++) {
         const struct group_member *member = &view->member[i];
 
-        waits |= member->waits;
-        deadlock |= member->needed != NULL;
-        if (member->waits && member->line->now.seq > (g.call ? g.call->seq : 0))
+        if (!member->waits || member->deadlock)
+            continue;
+        waits = 1;
+        if (member->line->now.seq > (g.call ? g.call->seq : 0))
             g.call = &member->line->now;
     }
     if (!waits)
         return;
     v = begin(w, VERDICT_TOGETHER);
     snprintf(v->group, sizeof v->group, "%s", view->name);
-    v->differ = deadlock ? NULL : differs(w, &g);
+    v->differ = differs(w, &g);
     young = add_members(w, v, &g);
     if (!v->differ)
         add_without_line(w, v, &g);
@@ -305,12 +312,72 @@ static void judge_group(struct work *w, const struct group_view *view)
         blockers |= !v->set[i].does.waits && v->set[i].does.kind != RANK_NOT_HERE;
         others |= v->set[i].does.kind == RANK_NOT_HERE;
     }
-    v->kind = deadlock    ? VERDICT_DEADLOCK
-              : v->differ ? VERDICT_MISMATCH
-              : blockers  ? VERDICT_MISSING
-              : others    ? VERDICT_HOSTS
-                          : VERDICT_TOGETHER;
+    v->kind = v->differ  ? VERDICT_MISMATCH
+              : blockers ? VERDICT_MISSING
+              : others   ? VERDICT_HOSTS
+                         : VERDICT_TOGETHER;
     if (v->sets == 0 || (v->kind == VERDICT_TOGETHER && young))
+        drop_last(w->list);
+}
+
+/* ---- Deadlocks --------------------------------------------------------------------- */
+
+static void add_deadlocked(struct work *w, struct verdict *v, const struct group_member *member)
+{
+    const struct call_snapshot *call = &member->line->now;
+    struct activity does = { .kind = member->in_circle ? RANK_IN_CIRCLE : RANK_BLOCKED,
+                             .waits = 1,
+                             .waited_ns = snapshot_age(w->job, call->begun_ns),
+                             .line = member->line,
+                             .call = call,
+                             .peer = PEER_UNSAID };
+
+    snprintf(does.waits_for, sizeof does.waits_for, member->needed == member ? "itself" : "rank %d",
+             member_name(&w->groups, member->needed));
+    add(w, v, member_name(&w->groups, member), member->at, does);
+}
+
+/* From its lowest rank on. */
+static void take_circle(struct work *w, struct verdict *v, const struct group_member *member)
+{
+    const struct group_member *lowest = member, *at = member;
+    int count = 0;
+
+    do {
+        if (member_name(&w->groups, at) < member_name(&w->groups, lowest))
+            lowest = at;
+        count++;
+    } while ((at = at->needed) != member);
+    if (!(v->circle = calloc((size_t)count, sizeof *v->circle))) {
+        w->failed = 1;
+        return;
+    }
+    for (at = lowest; v->circled < count; at = at->needed)
+        v->circle[v->circled++] = member_name(&w->groups, at);
+}
+
+/* Adds the ranks of the circle, then those that wait for them.  Several groups: it has no name. */
+static void judge_deadlock(struct work *w, int number)
+{
+    struct verdict *v = begin(w, VERDICT_DEADLOCK);
+    const struct group_view *view = NULL;
+
+    for (int circle = 1; circle >= 0; circle--)
+        for (int i = 0; i < w->groups.members_used; i++) {
+            const struct group_member *member = &w->groups.members[i];
+
+            if (member->deadlock != number || member->in_circle != circle)
+                continue;
+            if (!view) {
+                view = member->view;
+                snprintf(v->group, sizeof v->group, "%s", view->name);
+                take_circle(w, v, member);
+            } else if (circle && view != member->view) {
+                *v->group = '\0';
+            }
+            add_deadlocked(w, v, member);
+        }
+    if (v->sets == 0)
         drop_last(w->list);
 }
 
@@ -422,9 +489,12 @@ int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job,
     *list = (struct verdict_list){ .job = job };
     w.failed = groups_open(&w.groups, job, least_ns) < 0
                || !(w.mentioned = calloc((size_t)job->ranks + 1, 1))
-               /* one for each group, for init, for the store, and two for processes */
-               || !(list->verdict = calloc((size_t)w.groups.count + 4, sizeof(struct verdict)));
+               /* one for each deadlock, each group, init, the store, and two for processes */
+               || !(list->verdict = calloc((size_t)w.groups.deadlocks + (size_t)w.groups.count + 4,
+                                           sizeof(struct verdict)));
     if (!w.failed) {
+        for (int i = 1; i <= w.groups.deadlocks; i++)
+            judge_deadlock(&w, i);
         for (int i = 0; i < w.groups.count; i++)
             judge_group(&w, &w.groups.view[i]);
         judge_all_ranks(&w);

@@ -10,7 +10,7 @@
 enum verdict_kind {
     VERDICT_MISSING,  /* ranks wait for others that are not in the call */
     VERDICT_MISMATCH, /* the ranks do not make the same call */
-    VERDICT_DEADLOCK, /* ranks wait for each other */
+    VERDICT_DEADLOCK, /* ranks wait for each other, in one group or in several */
     VERDICT_HOSTS,    /* the ranks that are missing may be on other hosts */
     VERDICT_INIT,     /* ranks wait in ct_init_process_group() */
     VERDICT_STORE,    /* ranks wait for what they noted by control_waiting() */
@@ -31,8 +31,10 @@ struct rank_set {
 
 struct verdict {
     enum verdict_kind kind;
-    char group[28];       /* its name; "": it is of no group */
-    const char *differ;   /* MISMATCH: "sizes", "roots" ...; else NULL */
+    char group[28];     /* its name; "": it is of no group */
+    const char *differ; /* MISMATCH: "sizes", "roots" ...; else NULL */
+    int *circle;        /* [circled] DEADLOCK: ranks, each of which waits for the next; else NULL */
+    int circled;
     uint64_t waited_ns;   /* the longest wait in it */
     struct rank_set *set; /* [sets]: first those that wait */
     int sets;

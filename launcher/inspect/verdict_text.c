@@ -2,10 +2,11 @@
 /* verdict_text.c - a table of formats: how the sentence of a verdict begins, and a clause for each
  * set of ranks in it.
  *
- * A name in {} is a field; what stands in [] is left out when the field in it is empty.  Formats
- * say what ranks did, or what others do to them, so that they hold for one rank and for several. */
+ * A name in {} is a field; what stands in [] is left out when the first field in it is empty.  A
+ * verdict without a beginning names those that are waited for first, then those that wait. */
 #include "launcher/inspect/verdict_text.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,19 +22,22 @@ struct format {
 };
 
 static const struct format kinds[VERDICT_KINDS] = {
-    [VERDICT_MISSING] = { "missing", "group {group} has waited {time}: " },
+    [VERDICT_MISSING] = { "missing", "" },
     [VERDICT_MISMATCH] = { "mismatch", "group {group} has waited {time} as the {differ} differ: " },
-    [VERDICT_DEADLOCK] = { "deadlock", "group {group} has waited {time} in a deadlock: " },
-    [VERDICT_HOSTS] = { "other_hosts", "group {group} has waited {time}: " },
-    [VERDICT_INIT] = { "init", "the default group is not complete after {time}: " },
+    [VERDICT_DEADLOCK] = { "deadlock", "deadlock for {time}: {circle}, " },
+    [VERDICT_HOSTS] = { "other_hosts", "" },
+    [VERDICT_INIT] = { "init", "" },
     [VERDICT_STORE] = { "store", "no progress for {time}: " },
     [VERDICT_PROCESS] = { "process", "" },
     [VERDICT_TOGETHER] = { "together", "group {group} has taken {time}, no rank is missing: " },
 };
 
+/* In a deadlock. */
+#define RANKS_IN_CALL "{ranks}[ in {call}][ of group {own_group}][ at {where}]"
+
 static const struct format activities[ACTIVITIES] = {
-    [RANK_IN_CALL] = { "in_call",
-                       "{ranks} called {call}[ at {where}][, which waits for {waits_for}]" },
+    [RANK_IN_CALL] = { "in_call", "{ranks} called {call}[ at {where}]" },
+    [RANK_IN_CIRCLE] = { "in_call", RANKS_IN_CALL },
     [RANK_RETURNED] = { "returned", "{ranks} called {call} and returned from it" },
     [RANK_ENDED] = { "ended", "{ranks} {end}[ {since}] ({process})" },
     [RANK_DIED] = { "died", "{ranks} died silently {since}: its process ({process}) is gone"
@@ -47,23 +51,29 @@ static const struct format activities[ACTIVITIES] = {
     [RANK_AT_STORE] = { "at_store", "{ranks} cannot continue without {waits_for} ({process})" },
     [RANK_FAILED] = { "failed", "{ranks} made no call after {call} failed ({process})" },
     [RANK_NOT_STARTED] = { "not_started", "ctrun has not started {ranks} yet" },
-    [RANK_NO_INIT] = { "no_init", "{ranks} did not call ct_init_process_group() ({process})" },
+    [RANK_NO_INIT] = { "no_init", "{ranks} ({process}) {has} not called ct_init_process_group()" },
     [RANK_INIT_FAILED] = { "init_failed", "ct_init_process_group() failed on {ranks} ({process})" },
     [RANK_IN_INIT] = { "in_init",
                        "{ranks} called ct_init_process_group()[, which waits for {waits_for}] "
                        "({process})" },
     [RANK_NOT_IN_GROUP] = { "not_in_group", "{ranks} did not make this group yet, or destroyed it "
                                             "({process})" },
-    [RANK_IDLE] = { "idle", "{ranks} made no call {since} ({process})" },
-    [RANK_NO_CALL] = { "no_call", "{ranks} made no call yet ({process})" },
+    [RANK_IDLE] = { "idle", "{ranks} ({process}) {missed}; {its} last call was {last}" },
+    [RANK_NO_CALL] = { "no_call", "{ranks} ({process}) {missed}; {it has} made no call yet" },
     [RANK_NOT_HERE] = { "not_here", "no process here shows {ranks}{perhaps}" },
-    [RANK_BLOCKED] = { "blocked", "this also blocks {ranks}" },
+    [RANK_BLOCKED] = { "blocked", "this also blocks " RANKS_IN_CALL },
     [ALL_RANKS_STOPPED] = { "all_stopped",
                             "a signal stopped all ranks here, {ranks}: kill -CONT lets "
                             "the job go on ({process})" },
     [CTRUN_STOPPED] = { "ctrun_stopped", "a signal stopped ctrun ({process}): kill -CONT lets it "
                                          "go on" },
 };
+
+/* Of those that wait, behind those that they wait for. */
+static const char waits_in_call[] =
+    "{ranks} {has} waited {time}[ in {new call}[ of group {other group}]][ at {where}]";
+static const char waits_in_init[] =
+    "{ranks} {has} waited {time} in ct_init_process_group()[ for {waits_for}]";
 
 /* ---- Descriptions --------------------------------------------------------------- */
 
@@ -87,14 +97,22 @@ void describe_call(const struct call_snapshot *call, int peer, char *text, size_
                                          .dtype = (uint8_t)call->dtype,
                                          .op = (int16_t)call->op,
                                          .root = call->root };
-    char other[32] = "any rank";
+    char other[32];
 
     if (call->seq > 0) {
         signature_describe(&signature, text, size);
         return;
     }
-    if (peer >= 0)
-        snprintf(other, sizeof other, "rank %d", peer);
+    if (peer == PEER_UNSAID && call->op != OP_OF_PROBE) {
+        snprintf(text, size, "%s (%llu %s, tag %d)", operation_name(call->operation),
+                 (unsigned long long)call->count, dtype_name((ct_dtype)call->dtype), call->tag);
+        return;
+    }
+    snprintf(other, sizeof other,
+             peer >= 0             ? "rank %d"
+             : peer == PEER_UNSAID ? "another rank"
+                                   : "any rank",
+             peer);
     if (call->op == OP_OF_PROBE) {
         if (call->tag == CT_ANY_TAG)
             snprintf(text, size, "probe for a message from %s", other);
@@ -218,7 +236,7 @@ struct fields {
         const char *name;
         int flags;
         char text[240];
-    } field[16];
+    } field[24];
 };
 
 static void set_field(struct fields *f, const char *name, int flags, const char *text)
@@ -240,8 +258,78 @@ static const char *perhaps(const struct rank_set *ranks, const struct job_snapsh
                             : ", which may have left the group";
 }
 
-static void describe_set(struct fields *f, const struct rank_set *ranks,
-                         const struct job_snapshot *job)
+/* "0 -> 1 -> 2 -> 0"; of a long one the middle is left out. */
+static void describe_circle(const struct verdict *verdict, char *text, size_t size)
+{
+    const int count = verdict->circled, shown = 8;
+    size_t used = 0;
+
+    *text = '\0';
+    for (int i = 0; i < count; i++) {
+        if (i == shown && i < count - 1) {
+            used += (size_t)snprintf(text + used, size - used, "... -> ");
+            i = count - 1;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%d -> ", verdict->circle[i]);
+    }
+    if (count > 0)
+        snprintf(text + used, size - used, "%d", verdict->circle[0]);
+}
+
+/* The collective call that the ranks which are waited for have not made; NULL: there is none. */
+static const struct call_snapshot *missed_call(const struct verdict *verdict)
+{
+    for (int i = 0; i < verdict->sets; i++)
+        if (verdict->set[i].does.waits && verdict->set[i].does.call
+            && verdict->set[i].does.call->seq > 0)
+            return verdict->set[i].does.call;
+    return NULL;
+}
+
+/* A clause in front has named the call. */
+static int is_named(const struct verdict *verdict, const struct call_snapshot *call)
+{
+    const struct call_snapshot *missed = missed_call(verdict);
+
+    for (int i = 0; i < verdict->sets; i++)
+        if (verdict->set[i].does.kind == RANK_IDLE || verdict->set[i].does.kind == RANK_NO_CALL)
+            return missed && call->seq == missed->seq;
+    return 0;
+}
+
+/* For sentences about one rank and about several, and about the call that others wait in. */
+static void describe_grammar(struct fields *f, const struct verdict *verdict,
+                             const struct rank_set *ranks)
+{
+    const int one = ranks->count == 1;
+    const struct activity *does = &ranks->does;
+    const struct call_snapshot *missed = missed_call(verdict);
+    const char *other_group = strcmp(verdict->group, "world") != 0 ? verdict->group : "";
+    char call[160], text[240];
+
+    set_field(f, "has", TEXT_ONLY, one ? "has" : "have");
+    set_field(f, "its", TEXT_ONLY, one ? "its" : "their");
+    set_field(f, "it has", TEXT_ONLY, one ? "it has" : "they have");
+    describe_time(verdict->waited_ns, text, sizeof text);
+    set_field(f, "time", TEXT_ONLY | FLICKERS, text);
+    snprintf(text, sizeof text, "%s in no call", one ? "is" : "are");
+    if (missed) {
+        describe_call(missed, -1, call, sizeof call);
+        snprintf(text, sizeof text, "%s not joined %s%s%s", one ? "has" : "have", call,
+                 *other_group ? " of group " : "", other_group);
+    }
+    set_field(f, "missed", TEXT_ONLY, text);
+    snprintf(text, sizeof text, "#%llu", (unsigned long long)does->after);
+    set_field(f, "last", TEXT_ONLY, text);
+    *call = '\0';
+    if (does->call && !is_named(verdict, does->call))
+        describe_call(does->call, does->peer, call, sizeof call);
+    set_field(f, "new call", TEXT_ONLY, call);
+    set_field(f, "other group", TEXT_ONLY, other_group);
+}
+
+static void describe_set(struct fields *f, const struct verdict *verdict,
+                         const struct rank_set *ranks, const struct job_snapshot *job)
 {
     const struct activity *does = &ranks->does;
     static const struct rank_snapshot none; /* of another host */
@@ -252,6 +340,8 @@ static void describe_set(struct fields *f, const struct rank_set *ranks,
 
     f->count = 0;
     describe_ranks(ranks, text, sizeof text);
+    if (does->kind == RANK_IN_CIRCLE && ranks->count == verdict->circled && ranks->count > 1)
+        snprintf(text, sizeof text, ranks->count == 2 ? "both" : "all");
     set_field(f, "ranks", TEXT_ONLY, text);
     describe_processes(ranks, job, host, text, sizeof text);
     set_field(f, "process", TEXT_ONLY | FLICKERS, text);
@@ -260,11 +350,13 @@ static void describe_set(struct fields *f, const struct rank_set *ranks,
         describe_call(does->call, does->peer, text, sizeof text);
     set_field(f, "call", 0, does->call ? text : "");
     set_field(f, "group", 0, does->line ? does->line->name : "");
+    set_field(f, "own_group", TEXT_ONLY,
+              does->line && does->call->seq > 0 && !*verdict->group ? does->line->name : "");
     set_field(f, "where", 0, activity_where(does));
     set_field(f, "waits_for", 0, does->waits_for);
     snprintf(text, sizeof text, "after #%llu", (unsigned long long)does->after);
     set_field(f, "since", TEXT_ONLY,
-              does->in_call     ? "in that call"
+              does->in_call     ? "in the same call"
               : does->after > 0 ? text
               : rank == &none   ? "" /* its calls are not known */
                                 : "before any call");
@@ -277,6 +369,7 @@ static void describe_set(struct fields *f, const struct rank_set *ranks,
     snprintf(text, sizeof text, "%d", (int)rank->process.tracer);
     set_field(f, "tracer", 0, does->kind == RANK_TRACED ? text : "");
     set_field(f, "perhaps", TEXT_ONLY, perhaps(ranks, job));
+    describe_grammar(f, verdict, ranks);
 }
 
 /* The field whose name begins at `name` and ends with '}'.  Formats name no others. */
@@ -333,23 +426,71 @@ static void expand(struct sentence *s, const char *format, const struct fields *
     }
 }
 
+/* The clauses of the sets from number `first` on.  Sets that wait come first in a verdict. */
+static void put_sets(struct sentence *s, const struct verdict *verdict,
+                     const struct job_snapshot *job, int first)
+{
+    struct fields fields;
+
+    for (int i = first; i < verdict->sets; i++) {
+        const enum activity_kind kind = verdict->set[i].does.kind;
+
+        describe_set(&fields, verdict, &verdict->set[i], job);
+        if (i > first && kind == RANK_BLOCKED && verdict->set[i - 1].does.kind == kind) {
+            expand(s, " and " RANKS_IN_CALL, &fields);
+            continue;
+        }
+        put(s, "; ", i > first ? 2 : 0, 1);
+        expand(s, activities[kind].text, &fields);
+    }
+}
+
+/* "rank 3 has not joined all_reduce #5; its last call was #4. Ranks 0-2 have waited 2.0 s" */
+static void put_culprits_first(struct sentence *s, const struct verdict *verdict,
+                               const struct job_snapshot *job)
+{
+    struct fields fields;
+    int waiting = 0;
+
+    while (waiting < verdict->sets && verdict->set[waiting].does.waits)
+        waiting++;
+    put_sets(s, verdict, job, waiting);
+    for (int i = 0; i < waiting; i++) {
+        const enum activity_kind kind = verdict->set[i].does.kind;
+        const int begins = i == 0 && waiting < verdict->sets;
+        size_t start;
+
+        describe_set(&fields, verdict, &verdict->set[i], job);
+        put(s, begins ? ". " : "; ", begins || i > 0 ? 2 : 0, 1);
+        start = s->used;
+        expand(s,
+               kind == RANK_IN_CALL   ? waits_in_call
+               : kind == RANK_IN_INIT ? waits_in_init
+                                      : activities[kind].text,
+               &fields);
+        if (begins && s->used > start)
+            s->text[start] = (char)toupper((unsigned char)s->text[start]);
+    }
+}
+
 uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *job, char *text,
                       size_t size)
 {
     struct sentence s = { .text = text, .size = size, .key = 1469598103934665603u };
     struct fields fields = { .count = 0 };
-    char time[32];
+    char time[32], circle[160];
 
     describe_time(verdict->waited_ns, time, sizeof time);
     set_field(&fields, "time", FLICKERS, time);
     set_field(&fields, "group", 0, verdict->group);
     set_field(&fields, "differ", 0, verdict->differ ? verdict->differ : "");
+    describe_circle(verdict, circle, sizeof circle);
+    set_field(&fields, "circle", 0, circle);
     expand(&s, kinds[verdict->kind].text, &fields);
-    for (int i = 0; i < verdict->sets; i++) {
-        describe_set(&fields, &verdict->set[i], job);
-        put(&s, "; ", i > 0 ? 2 : 0, 1);
-        expand(&s, activities[verdict->set[i].does.kind].text, &fields);
-    }
+    if (*kinds[verdict->kind].text)
+        put_sets(&s, verdict, job, 0);
+    else
+        put_culprits_first(&s, verdict, job);
     if (s.is_cut) {
         s.used = size - 4;
         while ((text[s.used] & 0xc0) == 0x80) /* no half character */
@@ -362,13 +503,13 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-static void json_set(struct json_text *json, const struct rank_set *set,
-                     const struct job_snapshot *job)
+static void json_set(struct json_text *json, const struct verdict *verdict,
+                     const struct rank_set *set, const struct job_snapshot *job)
 {
     const struct process_snapshot *common = common_process(set, job);
     struct fields fields;
 
-    describe_set(&fields, set, job);
+    describe_set(&fields, verdict, set, job);
     json_open(json, NULL, '{');
     json_string(json, "reason", activities[set->does.kind].name);
     json_open(json, "ranks", '[');
@@ -405,11 +546,17 @@ void verdict_json(struct json_text *json, const struct verdict *verdict,
     json_string(json, "operation", call ? operation_name(call->operation) : NULL);
     json_number(json, "sequence", call ? (long)call->seq : 0);
     json_string(json, "differ", verdict->differ);
+    if (verdict->kind == VERDICT_DEADLOCK) {
+        json_open(json, "circle", '[');
+        for (int i = 0; i < verdict->circled; i++)
+            json_number(json, NULL, verdict->circle[i]);
+        json_close(json, ']');
+    }
     for (int waits = 1; waits >= 0; waits--) {
         json_open(json, waits ? "waiting" : "missing", '[');
         for (int i = 0; i < verdict->sets; i++)
             if (verdict->set[i].does.waits == waits)
-                json_set(json, &verdict->set[i], job);
+                json_set(json, verdict, &verdict->set[i], job);
         json_close(json, ']');
     }
     json_close(json, '}');

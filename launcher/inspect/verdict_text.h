@@ -20,7 +20,8 @@ void verdict_json(struct json_text *json, const struct verdict *verdict,
 /* "2.1 s", "3.5 min", "2.0 h" */
 void describe_time(uint64_t ns, char *text, size_t size);
 
-/* "all_reduce #12 (4 f32, sum)", "send of 4 f32 to rank 1 (tag 0)"; peer: that rank, -1: any */
+/* "all_reduce #12 (4 f32, sum)", "send of 4 f32 to rank 1 (tag 0)"; peer: that rank, -1: any;
+ * PEER_UNSAID: "send (4 f32, tag 0)" */
 void describe_call(const struct call_snapshot *call, int peer, char *text, size_t size);
 
 /* "exited with code 3", "died of SIGKILL", "was lost with its host" */

@@ -26,6 +26,8 @@
 #include "runtime/util/process_state.h"
 #include "runtime/util/signal_name.h"
 
+#define HURRY_S 2 /* what a second signal leaves of --shutdown-timeout */
+
 static void stop_and_tell(struct job *job);
 static void tell_loss(struct job *job);
 static void give_time(struct job *job);
@@ -258,14 +260,17 @@ static void tell_signal(struct job *job)
 
 static void say_signal(const struct job *job)
 {
-    char name[32];
+    const int seconds = job->options->shutdown_timeout;
+    char name[32], again[80] = "";
 
     signal_name(job->signal, name, sizeof name);
-    log_line(LOG_WARN,
-             "Received %d death signal, %s: forwarded to %d %s; SIGKILL in %d s (once "
-             "more: in 2 s)",
+    if (seconds > HURRY_S && job->signal == SIGINT)
+        snprintf(again, sizeof again, ". Press Ctrl-C again to shorten that to %d s", HURRY_S);
+    else if (seconds > HURRY_S)
+        snprintf(again, sizeof again, ". A second %s shortens that to %d s", name, HURRY_S);
+    log_line(LOG_WARN, "Received %d death signal (%s): asked %d %s to stop, will kill %s in %d s%s",
              job->signal, name, job->running, job->running == 1 ? "worker" : "workers",
-             job->options->shutdown_timeout);
+             job->running == 1 ? "it" : "them", seconds, again);
 }
 
 /* ctrun got no signal: the workers did not stop when they were asked to. */
@@ -300,8 +305,8 @@ static void hurry(struct job *job)
     tell_signal(job);
     if (++job->impatience > 1)
         kill_workers(job);
-    else if (job->options->shutdown_timeout > 2)
-        grace(job, 2);
+    else if (job->options->shutdown_timeout > HURRY_S)
+        grace(job, HURRY_S);
 }
 
 static void kill_workers(struct job *job)
@@ -608,14 +613,15 @@ static void on_slow(void *arg, const struct slow_rank *slow, const char *node)
     snprintf(range, sizeof range, slow->others_least == slow->others_most ? "%d" : "%d to %d",
              slow->others_least, slow->others_most);
     if (slow->rank >= 0)
-        log_line(LOG_WARN,
-                 "rank %d makes the others wait: for %d s it has been in collectives for %d %% of "
-                 "the time, and %s for %s %%",
-                 slow->rank, seconds, slow->share, others, range);
+        log_line(
+            LOG_WARN,
+            "rank %d makes the others wait (a straggler): in the last %d s it spent %d %% of the "
+            "time in collectives, %s %s %%",
+            slow->rank, seconds, slow->share, others, range);
     else
         log_line(LOG_WARN,
-                 "the ranks of %s make the others wait: for %d s each of them has been in "
-                 "collectives for at most %d %% of the time, and %s for %s %%",
+                 "the ranks of %s make the others wait (stragglers): in the last %d s each of them "
+                 "spent at most %d %% of the time in collectives, %s %s %%",
                  node, seconds, slow->share, others, range);
     events_slow(&job->events, slow, seconds);
 }

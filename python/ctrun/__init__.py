@@ -50,6 +50,7 @@ __all__ = [
     "Store",
     "TimedOut",
     "Work",
+    "__version__",
     "all_gather",
     "all_reduce",
     "all_to_all",
@@ -81,6 +82,8 @@ __all__ = [
     "version",
     "world",
 ]
+
+__version__ = version()
 
 all_gather, all_reduce, all_to_all, barrier, broadcast = (
     world.all_gather,

@@ -223,6 +223,8 @@ class Group:
     def destroy(self):
         """Leaves the group.  Groups that were made of a root group (world, create_group()) end with it."""
         handle = self._at()
+        for group in (self, *self._made):
+            group._reap()
         _places.leave(self, *self._made)
         check(lib.ct_destroy_process_group(handle))  # it completes collectives: their buffers are in use
         self._forget()
@@ -243,6 +245,7 @@ class Group:
             self._root._made.discard(self)
 
     def _reap(self):
+        """Waits for the works that are done: the program may have dropped them."""
         for work in list(self._pending):
             if work._handle is not None and work.done():
                 with contextlib.suppress(Error):
@@ -649,5 +652,7 @@ def version():
 @atexit.register
 def _keep_buffers():
     for group in list(_groups):
+        with contextlib.suppress(Error):
+            group._reap()
         for work in list(group._pending):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(work._buffers))

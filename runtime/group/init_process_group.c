@@ -11,6 +11,7 @@
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/bootstrap/variables.h"
 #include "runtime/group/group_extension.h"
+#include "runtime/group/leftovers.h"
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
@@ -33,6 +34,7 @@ static struct {
 void default_group_forget(void)
 {
     default_group_set(NULL);
+    leftovers_forget();
     memset(&world, 0, sizeof world);
     pthread_mutex_init(&world.lock, NULL); /* another thread of the parent may have held it */
 }
@@ -267,6 +269,7 @@ static ct_status init_locked(const ct_init_options *options,
     }
     world.local_rank = who.local_rank;
     default_group_set(group);
+    leftovers_begin(group, who.local_rank);
     return CT_OK;
 }
 
@@ -302,6 +305,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     }
     pthread_mutex_lock(&world.lock);
     deadline = deadline_after(g->timeout_ms);
+    leftovers_end(g);
     default_group_set(NULL);
     store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
     world.rendezvous.store->faults = NULL; /* the mesh frees them */

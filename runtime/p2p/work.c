@@ -6,13 +6,20 @@
 #include <stdlib.h>
 
 #include "runtime/group/group.h"
+#include "runtime/group/leftovers.h"
 #include "runtime/p2p/device_staging.h"
 #include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
+void work_hand_over(const ct_work *work)
+{
+    leftovers_count(work->verb, work->seq, 1);
+}
+
 static void work_free(ct_work *work)
 {
+    leftovers_count(work->verb, work->seq, -1);
     work->release(work->owner);
     free(work->landing);
     free(work);

@@ -23,10 +23,14 @@ struct ct_work {
     struct request *request; /* of point-to-point, in `owner` */
     struct landing *landing; /* for that request, owned by the work; NULL: ct_wait() ends it */
     int holds_none;          /* no stream may be held for it: the host waits */
-    const char *verb;        /* "isend" */
+    const char *verb;        /* "isend", a constant */
+    uint64_t seq;            /* the number of its collective call; 0: it has none */
     void *owner;             /* freed with the work by */
     void (*release)(void *owner);
 };
+
+/* The program gets the work, and has to wait for it. */
+void work_hand_over(const struct ct_work *work);
 
 /* Waits for a message of the group that was started, within a limit that runs since `started`
  * (clock_ms()).  It records the call, and sets the error sentence.  *from (may be NULL): its

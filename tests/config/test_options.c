@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/rendezvous_options.h"
@@ -66,8 +67,48 @@ static void an_unambiguous_prefix_is_enough(void **state)
     (void)state;
     accepts("--max-re=3 x");
     assert_int_equal(options.max_restarts.most, 3);
-    refuses("--nproc 2 x",
-            "ambiguous option: --nproc could match --nproc-per-node --nproc_per_node");
+    refuses("--sh 2 x", "ambiguous option: --sh could match --shutdown-timeout --show");
+}
+
+static void two_spellings_of_one_option_are_not_ambiguous(void **state)
+{
+    (void)state;
+    accepts("--nproc=2 x");
+    assert_int_equal(options.nproc.number, 2);
+    for (int i = 0; i < OPTIONS; i++)
+        for (int length = 1; option_row(i)->name[length]; length++) {
+            const char *listed;
+            char line[128];
+
+            snprintf(line, sizeof line, "--%.*s", length, option_row(i)->name);
+            listed = read_line(line) == OPTIONS_WRONG ? strstr(error, "could match ") : NULL;
+            if (listed && !strstr(listed + strlen("could match --"), " --"))
+                fail_msg("%s: %s", line, error);
+        }
+}
+
+static void an_option_that_took_the_program_for_its_value_says_so(void **state)
+{
+    (void)state;
+    write_file("a", "#!/bin/sh\n");
+    chmod("a", 0700);
+    write_file("train.py", "");
+    write_file("hosts", "");
+    refuses("--trace ./a", "--trace took './a' as its FILE, so no program is left; write "
+                           "--trace=FILE ./a");
+    refuses("--nproc train.py", "--nproc took 'train.py' as its N, so no program is left; write "
+                                "--nproc=N train.py");
+    refuses("-t ./a", "-t took './a' as its MAP, so no program is left; write -t=MAP ./a");
+    refuses("--hostfile hosts", "--hostfile took 'hosts' as its FILE, so no program is left: ctrun "
+                                "[options] program [arguments]");
+    refuses("--nproc-per-node 4",
+            "--nproc-per-node took '4' as its N, so no program is left: ctrun");
+    refuses("--nproc-per-node 4 --standalone", "no program to run is given");
+    accepts("--trace=FILE ./a");
+    accepts("-t=3 ./a");
+    remove("a");
+    remove("train.py");
+    remove("hosts");
 }
 
 static void the_last_one_wins(void **state)
@@ -548,6 +589,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_spellings_and_both_ways_to_give_a_value),
         cmocka_unit_test(an_unambiguous_prefix_is_enough),
+        cmocka_unit_test(two_spellings_of_one_option_are_not_ambiguous),
+        cmocka_unit_test(an_option_that_took_the_program_for_its_value_says_so),
         cmocka_unit_test(the_last_one_wins),
         cmocka_unit_test(networks_are_what_their_bits_say),
         cmocka_unit_test(sizes_have_units),

@@ -54,6 +54,7 @@ for ((n = 0; n < ${CT_RUNS:-40}; n++)); do
     read -ra all_ranks <<<"${CT_RANKS:-2 3 8}"
     read -ra all_places <<<"$places"
     ranks=${all_ranks[RANDOM % ${#all_ranks[@]}]} place=${all_places[RANDOM % ${#all_places[@]}]}
+    [ $place = hosts ] && ranks=$((ranks + ranks % 2))
     rank=$((RANDOM % ranks)) after=$([ $((RANDOM % 4)) = 0 ] && echo abort || echo exit)
     before=$([ $((RANDOM % 4)) = 0 ] && echo caught || echo plain)
     case $place in

@@ -11,6 +11,11 @@ refused() {
 }
 
 refused "no program to run is given"
+cp /bin/true ./a
+refused "--trace took './a' as its FILE, so no program is left; write --trace=FILE ./a" --trace ./a
+run --trace=FILE ./a
+expect "  and what it says to write runs" is "$code" 0
+rm a FILE
 refused "unrecognized arguments: --foo" --foo true
 refused "Unsupported nproc_per_node value: x" --nproc-per-node x true
 refused "0 workers make no job" --nproc-per-node=0 true
@@ -26,8 +31,18 @@ expect "each option in it" has "$out" "--shutdown-timeout, --grace=SECONDS"
 expect "an example" has "$out" "ctrun --nproc-per-node=4 ./hello"
 expect "a default that is a word is no absence of one" matches "$(grep -c 'default: "none"\|default: "default"' <<<"$out")" 3
 expect "and no blank at the end of a line" is "$(grep -c ' $' <<<"$out")" 0
-run --version
-expect "version" matches "$code $out" '^0 ctrun [0-9]'
+help=$out
+run help
+expect "ctrun help is the same" is "$code $out" "0 $help"
+printf '#!/bin/sh\necho mine\n' >help
+chmod +x help
+run help
+expect "  unless there is a program of that name" is "$code $out" "0 mine"
+rm help
+for option in --version -V; do
+    run $option
+    expect "$option" matches "$code $out" '^0 ctrun [0-9.]+$'
+done
 CUDA_VISIBLE_DEVICES= run --nproc-per-node=gpu true
 expect "no GPU: 1" is "$code" 1
 expect "  and a sentence" has "$err" "Cuda is not available"
@@ -71,6 +86,32 @@ misspelt stauts status
 misspelt stak stack
 misspelt --jsno --json
 misspelt --aftre=3 --after
+
+# helps BEGINNING WORDS...: ctctl WORDS prints a help that begins so.
+helps() {
+    local beginning=$1
+    shift
+    out=$("$CT_BUILD/bin/ctctl" "$@" 2>.err)
+    code=$?
+    err=$(cat .err)
+    expect "ctctl $* helps" matches "$code $out$err" "^0 $beginning"
+}
+expect "ctctl -V" matches "$("$CT_BUILD/bin/ctctl" -V)" '^ctctl [0-9.]+$'
+helps "usage: ctctl ps" help
+whole=$out
+helps "usage: ctctl ps" --help
+expect "  as --help" is "$out" "$whole"
+for command in $(sed -n 's/^  \([a-z]*\) .*/\1/p' <<<"$whole" | sort -u); do
+    helps "usage: ctctl $command" $command --help
+    helps "usage: ctctl $command" help $command
+done
+helps "usage: ctctl stack \[JOB\] RANK" stack --help --json
+expect "  with what its words mean" has "$out" "RANK is a rank of the job"
+helps 'usage: ctctl status \[--json\] \[-v\] \[--after=SECONDS\] \[JOB\]' status some-job -h
+expect "  with its options" matches "$out" '--after=SECONDS +status'
+expect "  and no other's" lacks "$out" --hosts
+err=$("$CT_BUILD/bin/ctctl" help stak 2>&1)
+expect "ctctl help stak is refused" matches "$? $err" '^2 ctctl: .*stak; did you mean stack\?'
 
 # A port in use, by a ctrun: the other one is named.
 "$CTRUN" --nproc-per-node=1 sh -c 'echo $MASTER_PORT >port; exec sleep 100' 2>/dev/null &

@@ -10,12 +10,16 @@ begin() {
 }
 
 for name in TERM INT HUP QUIT; do
+    number=$(kill -l $name) again="A second SIG$name shortens that"
+    [ $name = INT ] && again="Press Ctrl-C again to shorten that"
     begin sh -c "trap 'echo $name >>log; exit 0' $name; echo >>pids; while :; do sleep 0.05; done"
     within 30 lines_in 2 pids
     kill -$name $ctrun
     wait $ctrun
     code=$? err=$(cat err)
-    expect "SIG$name is forwarded as it is; 128 + signal" is "$code $(cat log)" "$((128 + $(kill -l $name))) $name"$'\n'"$name"
+    expect "SIG$name is forwarded as it is; 128 + signal" is "$code $(cat log)" "$((128 + number)) $name"$'\n'"$name"
+    expect "  and said to be, with what a second one does" has "$err" \
+        "Received $number death signal (SIG$name): asked 2 workers to stop, will kill them in 30 s. $again to 2 s"
 done
 
 begin sh -c 'trap "echo usr1 >>log" USR1; trap "exit 0" TERM; echo >>pids; while :; do sleep 0.05; done'
@@ -32,6 +36,7 @@ start=$(now_ms)
 kill -TERM $ctrun
 wait $ctrun
 code=$? took=$(($(now_ms) - start))
+expect "of a second one nothing is said if it would shorten nothing" is "$(grep -o 'asked .*' err)" "asked 2 workers to stop, will kill them in 1 s"
 expect "grace, then SIGKILL" [ $took -ge 900 -a $took -lt 20000 ]
 for pid in $(cat pids); do expect "worker is gone" eval "! alive $pid"; done
 

@@ -86,7 +86,7 @@ done
 rm -f pids
 env --block-signal=TERM bash -c 'kill -TERM $$; exec "$@"' - "$CTRUN" --nproc-per-node=100 sh -c 'echo $$$$ >>pids; exec sleep 1000' >out 2>err </dev/null
 code=$? err=$(cat err)
-expect "a signal is obeyed between two starts" eval '[ $code = 143 ] && has "$err" "forwarded to 1 worker;"'
+expect "a signal is obeyed between two starts" eval '[ $code = 143 ] && has "$err" "Received 15 death signal (SIGTERM): asked 1 worker to stop, will kill it in 30 s. A second SIGTERM shortens that to 2 s"'
 expect "no other worker was started" eval '! lines_in 2 pids'
 
 # A rank that can't be started: the program removes itself, or more processes are not allowed.

@@ -46,23 +46,25 @@ hang() {
     no_job
 }
 
-world='group world has waited [0-9.]+ s' sum='called all_reduce #2 \(1024 f32, sum\) at hangs\.c:[0-9]+ \(sum\)'
-init='the default group is not complete after [0-9.]+ s: ranks 0-2 called ct_init_process_group\(\).*'
-deadlock='has waited [0-9.]+ s in a deadlock'
-sleeps='\(pid [0-9]+, sleeping\)' idle="$world: ranks 0-2 $sum; rank 3 made no call after #1"
-stuck='and did not return \(pid [0-9]+, .*\)' lets='kill -CONT lets the job go on'
-hang sleeps "a rank sleeps" "$idle $sleeps"
-hang stopped "a rank is stopped" "$world: ranks 0-2 $sum; a signal stopped rank 3 after #1: $lets \(pid [0-9]+, stopped\)"
-hang order "calls in another order" "group world $deadlock: rank 0 called recv of 8 f32 from rank 1 \(tag 7\) at hangs\.c:[0-9]+ \(out_of_order\), which waits for rank 1; ranks 1-3 $sum, which waits for rank 0"
-hang groups "a rank waits in another group" "group tensor $deadlock: ranks 0,2 called all_reduce #1 \(16 f32, sum\) at .*, which waits for rank 1; rank 1 called barrier #1 of group pipe at .* $stuck.*group pipe $deadlock: ranks 1,3 called barrier #1 at .*, which waits for rank 0; rank 0 called all_reduce #1 \(16 f32, sum\) of group tensor at .* $stuck" 2
-hang silent "a rank died silently" "$init; rank 3 died silently in that call: its process \(pid [0-9]+\) is gone, but e2e_hangs \(pid [0-9]+\), which ctrun started, lives on"
-hang size "a message of the wrong size" "$world: ranks 0-2 $sum; rank 3 made no call after recv of 256 f32 from rank 0 \(tag 0\) failed $sleeps"
-hang init "a rank never calls init" "$init; rank 3 did not call ct_init_process_group\(\) $sleeps"
-hang sends "two ranks send to each other" "group world $deadlock: rank 0 called send of 8388608 u8 to rank 1 \(tag 0\) at hangs\.c:[0-9]+ \(two_sends\), which waits for rank 1; rank 1 called send of 8388608 u8 to rank 0 \(tag 0\) at .*, which waits for rank 0; ranks 2-3 $sum, which waits for rank 0"
-hang circle "three ranks in a circle" "group world $deadlock: rank 0 called recv of 8 f32 from rank 1 .*; rank 1 called recv of 8 f32 from rank 2 .*; rank 2 called recv of 8 f32 from rank 0 .*; rank 3 $sum, which waits for rank 0"
-hang probe "a probe" "$world: rank 0 called probe for a message from rank 1 at hangs\.c:[0-9]+ \(probes\); rank 1 made no call after #1 $sleeps"
-hang itself "a rank waits for itself" "group world $deadlock: ranks 0-1,3 $sum, which waits for rank 2; rank 2 called recv of 8 f32 from rank 2 \(tag 0\) at hangs\.c:[0-9]+ \(itself\), which waits for itself"
-hang half "others have left a group of the same name and size" "group world\.1 has waited [0-9.]+ s: rank 0 called barrier #2 at hangs\.c:[0-9]+ \(half_leaves\); rank 1 made no call after #1 $sleeps"
+call='all_reduce #2 \(1024 f32, sum\)' place='hangs\.c:[0-9]+ \(sum\)' waited='Ranks 0-2 have waited [0-9.]+ s'
+sum="in $call at $place" init="\. $waited in ct_init_process_group\(\)"
+deadlock='deadlock for [0-9.]+ s:' blocks='this also blocks'
+sleeps='\(pid [0-9]+, sleeping\)'
+# idle STATE: the sentence of rank 3, of which the others wait at $place.
+idle() { echo "rank 3 \(pid [0-9]+, $1\) has not joined $call; its last call was #1\. $waited at $place"; }
+lets='kill -CONT lets the job go on'
+hang sleeps "a rank sleeps" "$(idle sleeping)"
+hang stopped "a rank is stopped" "a signal stopped rank 3 after #1: $lets \(pid [0-9]+, stopped\)\. $waited $sum"
+hang order "calls in another order" "$deadlock 0 -> 1 -> 0, rank 0 in recv \(8 f32, tag 7\) at hangs\.c:[0-9]+ \(out_of_order\); rank 1 $sum; $blocks ranks 2-3 $sum"
+hang groups "a rank waits in another group" "$deadlock 0 -> 1 -> 0, rank 0 in all_reduce #1 \(16 f32, sum\) of group tensor at .*; rank 1 in barrier #1 of group pipe at .*; $blocks rank 2 in all_reduce #1 \(16 f32, sum\) of group tensor at .* and rank 3 in barrier #1 of group pipe at "
+hang silent "a rank died silently" "rank 3 died silently in the same call: its process \(pid [0-9]+\) is gone, but e2e_hangs \(pid [0-9]+\), which ctrun started, lives on$init"
+hang size "a message of the wrong size" "rank 3 made no call after recv of 256 f32 from rank 0 \(tag 0\) failed $sleeps\. $waited $sum"
+hang init "a rank never calls init" "rank 3 $sleeps has not called ct_init_process_group\(\)$init"
+hang sends "two ranks send to each other" "$deadlock 0 -> 1 -> 0, both in send \(8388608 u8, tag 0\) at hangs\.c:[0-9]+ \(two_sends\); $blocks ranks 2-3 $sum"
+hang circle "three ranks in a circle" "$deadlock 0 -> 1 -> 2 -> 0, all in recv \(8 f32, tag 0\) at hangs\.c:[0-9]+ \(three_receives\); $blocks rank 3 $sum"
+hang probe "a probe" "rank 1 $sleeps is in no call; its last call was #1\. Rank 0 has waited [0-9.]+ s in probe for a message from rank 1 at hangs\.c:[0-9]+ \(probes\)"
+hang itself "a rank waits for itself" "$deadlock 2 -> 2, rank 2 in recv \(8 f32, tag 0\) at hangs\.c:[0-9]+ \(itself\); $blocks ranks 0-1,3 $sum"
+hang half "others have left a group of the same name and size" "rank 1 $sleeps has not joined barrier #2 of group world\.1; its last call was #1\. Rank 0 has waited [0-9.]+ s at hangs\.c:[0-9]+ \(half_leaves\)"
 
 # What libct finds out by itself is no hang.
 for way in count root; do
@@ -74,10 +76,10 @@ expect "a rank returned early" matches "$code $err" "^3 .*all_reduce #2 \(1024 f
 
 # ---- All stopped, ctrun too: ctctl needs no answer of theirs.
 job "$hangs" sleeps
-said "rank 3 made no call"
+said "rank 3 .* has not joined"
 workers=$("$ctctl" status --json "$job" | grep -o '"pid": [0-9]*' | cut -d' ' -f2)
 kill -STOP $workers "$job"
-expect "with all ranks and ctrun stopped" said "$idle \(pid [0-9]+, stopped\)"
+expect "with all ranks and ctrun stopped" said "$(idle stopped)"
 expect "that they are is said once" said "a signal stopped all ranks here, ranks 0-3: $lets"
 kill -CONT $workers "$job"
 expect "ps" saw "JOB .*$job .*stuck .*4 ranks .*hangs" "$ctctl" ps --after=0.2
@@ -100,11 +102,14 @@ assert any(j["launcher"] == job["launcher"] for j in json.load(open("ps.json")))
     }
     expect "programs read it" within 30 reads
 fi
-expect "a stack" saw "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps.*(all_reduce|/proc/[0-9]+/syscall)" "$ctctl" stack "$job" 1
+expect "a stack, after the call that the rank is in" \
+    saw "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps
+all_reduce #2 \(1024 f32, sum\) on group world at hangs\.c:[0-9]+ \(sum\)
+.*(all_reduce|/proc/[0-9]+/syscall)" "$ctctl" stack "$job" 1
 expect "without tools what /proc shows, and what to install" \
     saw "state S, in .*/proc/[0-9]+/.*the stack needs eu-stack or gdb: apt-get install elfutils" env PATH=/nowhere "$ctctl" stack "$job" 1
 expect "the sentence needs no tools" \
-    saw "ranks 0-2 called all_reduce #2 \(1024 f32, sum\) at e2e_hangs\+0x[0-9a-f]+; rank 3" env PATH=/nowhere "$ctctl" status --after=0.2 "$job"
+    saw "rank 3 .* has not joined $call; .*$waited at e2e_hangs\+0x[0-9a-f]+" env PATH=/nowhere "$ctctl" status --after=0.2 "$job"
 expect "where each rank is" saw "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps" "$ctctl" status -v "$job"
 no_job
 
@@ -115,7 +120,7 @@ exec "$@"
 END
 for who in '*' 1; do
     job bash -c "[[ \$RANK == $who ]] && exec bash closes $hangs sleeps; exec $hangs sleeps"
-    expect "a page of its own ($who)" said "$idle $sleeps"
+    expect "a page of its own ($who)" said "$(idle sleeping)"
     expect "is no job of its own ($who)" is "$("$ctctl" ps | grep -cw "$job")" 1
     expect "and its rank has begun ($who)" lacks "$("$ctctl" status -v "$job")" "it does not use libct"
     no_job
@@ -124,8 +129,8 @@ done
 # ---- ctrun says it by itself.
 job --stall=1s --events=events "$hangs" sleeps
 in_err() { grep -qE "$1" job.err; }
-expect "--stall" within 30 in_err "^ctrun: $world: ranks 0-2 called all_reduce #2 \(1024 f32, sum\) at e2e_hangs\+0x[0-9a-f]+; rank 3 made no call after #1 $sleeps; ctctl status $job names the line\$"
-expect "as an event" within 30 grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world has waited .*"operation":"all_reduce","sequence":2,.*"missing":\[\{"reason":"idle","ranks":\[3\]' events
+expect "--stall" within 30 in_err "^ctrun: rank 3 $sleeps has not joined $call; its last call was #1\. $waited at e2e_hangs\+0x[0-9a-f]+; ctctl status $job names the line\$"
+expect "as an event" within 30 grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"rank 3 .* has not joined .*"operation":"all_reduce","sequence":2,.*"missing":\[\{"reason":"idle","ranks":\[3\]' events
 
 # A debugger that looks and goes, as ctctl stack does, is no news; one that stays is.
 rank3=$("$ctctl" status --json "$job" | grep -o '"rank": 3, "pid": [0-9]*' | grep -o '[0-9]*$')
@@ -169,15 +174,23 @@ for r in 0 1 2 3; do
 done
 job=127.0.0.1:$port
 expect "without ctrun" said "job 127.0.0.1:$port \(started by pid $$,.* 4 ranks,.*: stuck
-  $idle $sleeps"
+  $(idle sleeping)"
 kill -KILL "${alone[@]}"
 wait "${alone[@]}" 2>/dev/null
 
 # ---- Programs without libct: their processes.
-job sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
+job sh -c 'test $RANK != 2 || kill -STOP $$$$; while test $RANK = 3; do :; done; sleep 600'
 expect "a stopped process of any program" said "  a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)"
-expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*; sh -c"
+expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*, [0-9.]+ s CPU \(none in the last second\); sh -c"
+expect "a rank that computes is told from those that wait" said "rank 3: pid [0-9]+, R, [0-9.]+ s CPU; sh -c"
 no_job
+if command -v python3 >/dev/null; then
+    job python3 -c 'import time; time.sleep(600)'
+    expect "a stack of Python without py-spy says what to install, and shows what there is" \
+        saw "the lines of Python need py-spy: pip install py-spy; what follows is of its interpreter
+state S" env PATH=/nowhere "$ctctl" stack "$job" 1
+    no_job
+fi
 if [ -n "$python" ] && "$python" -c 'import torch' 2>/dev/null; then
     cat >train.py <<'END'
 import time, torch

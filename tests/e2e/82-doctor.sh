@@ -82,6 +82,8 @@ doctor --hosts=h0,h9,h1
 expect "a host that does not answer is named, and the others are measured" is "$code $(found) $(grep -c '^  h1 .*·' .out)" \
     "1 FAIL h9, host 1"
 expect "with the remedy" has "$out" "make this work there without a question: ssh"
+doctor --hosts=h0,h9
+expect "where no pair is left, there is no matrix without a figure" is "$code $(found) $(grep -cE 'round trip|bandwidth|^  h[0-9]' .out)" "1 FAIL h9, host 0"
 doctor --json --hosts=h0,h9,h1
 expect "the same for programs" is "$code $(python3 -c '
 import json

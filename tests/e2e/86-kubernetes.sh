@@ -83,5 +83,5 @@ container=$!
 expect "as process 1 of a container" within 20 test -e up0 -a -e up1
 kill -TERM "$(pgrep -P $container)"
 wait $container 2>/dev/null
-expect "ctrun passes SIGTERM on and ends with 143" is "$? $(grep -c 'SIGTERM: forwarded to 2 workers' first.err)" "143 1"
+expect "ctrun passes SIGTERM on and ends with 143" is "$? $(grep -c '(SIGTERM): asked 2 workers to stop' first.err)" "143 1"
 finish

@@ -81,15 +81,26 @@ says "  and run" examples/hello
 
 # ---- A program to start from
 
-PATH=$work/moved/bin:$PATH
-out=$(ctctl new ring)
-expect "ctctl new makes a program" is "$? $out" "0 made ring/: main.c, CMakeLists.txt, README.md; now
-    cd ring && cmake -B build && cmake --build build && ctrun --nproc-per-node=4 build/ring"
-{ cd ring && cmake -B build -DCMAKE_PREFIX_PATH="$work/moved" && cmake --build build && ctest --test-dir build; } >../ring.log 2>&1
-expect "  which is built, and passes its test" is "$?" 0
-run --nproc-per-node=4 build/ring
-expect "  and runs as it says" is "$code $out" "0 the sum of 1 to 4 is 10"
-cd ..
+# makes CTCTL COMMAND: `CTCTL new ring` names COMMAND, which builds and runs the program.
+makes() {
+    local ctctl=$1 command=$2
+    rm -rf ring
+    out=$($ctctl new ring)
+    expect "$ctctl new makes a program" is "$? $out" "0 made ring/: main.c, CMakeLists.txt, README.md; now
+    $command"
+    (eval "$command") >ring.log 2>&1
+    expect "  which is built and runs as it says" is "$? $(tail -n 1 ring.log)" "0 the sum of 1 to 4 is 10"
+    ctest --test-dir ring/build >ring.log 2>&1
+    expect "  and passes its test" is "$? $(grep -c '1 tests passed\|100% tests passed' ring.log)" "0 1"
+}
+makes "$CT_BUILD/bin/ctctl" "cd ring && cmake -B build -DCMAKE_PREFIX_PATH=$CT_BUILD && cmake --build build && $CT_BUILD/bin/ctrun --nproc-per-node=4 build/ring"
+mkdir "with a blank"
+mv "$work/moved" "with a blank"
+moved="$PWD/with a blank/moved"
+ln -s "$moved/bin/ctctl" ctctl
+makes ./ctctl "cd ring && cmake -B build -DCMAKE_PREFIX_PATH='$moved' && cmake --build build && '$moved/bin/ctrun' --nproc-per-node=4 build/ring"
+PATH=$moved/bin:$PATH
+makes ctctl "cd ring && cmake -B build && cmake --build build && ctrun --nproc-per-node=4 build/ring"
 out=$(ctctl new ring 2>&1)
 expect "  it writes over nothing" is "$? $out" "1 ctctl: new: ring: File exists"
 for name in 'a b' ../x 2d test -x; do

@@ -2,7 +2,7 @@
 # A rank that comes last into each collective is named, once; one that is as quick as the others is not.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 export OMP_NUM_THREADS=1
-line='^ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'
+line='^ctrun: rank 1 makes the others wait \(a straggler\): in the last 2 s it spent [0-9]+ % of the time in collectives, each other rank [0-9 to]+ %$'
 
 run --nproc-per-node=3 --stall=2s --events=events "$CT_BUILD/tests/e2e_slow" 8 60 2
 expect "a rank that is late each time is named" matches "$code $(head -n 1 <<<"$err")" "^0 ${line#^}"
@@ -49,9 +49,9 @@ two() { # WORKERS STALL PROGRAM...
     code=$? err=$(cat n0.err)
 }
 two 1 2s "$CT_BUILD/tests/e2e_slow" 8 120 2
-expect "a rank that is alone on its host is named" matches "$code $err" '^0 ctrun: rank 1 makes the others wait: for 2 s it has been in collectives for [0-9]+ % of the time, and the other rank for [0-9]+ %$'
+expect "a rank that is alone on its host is named" matches "$code $err" '^0 ctrun: rank 1 makes the others wait \(a straggler\): in the last 2 s it spent [0-9]+ % of the time in collectives, the other rank [0-9]+ %$'
 # Two ranks that sleep equally long do not wake at the same moment: that has to be little of the time.
 two 2 4s sh -c 'exec "$@" $((GROUP_RANK ? 300 : 2)) $((GROUP_RANK ? 300 : 2))' sh "$CT_BUILD/tests/e2e_slow" 13
-expect "so is a host whose ranks all are slow" matches "$code $err" '^0 ctrun: the ranks of node 1 \(h1\) make the others wait: for 4 s each of them has been in collectives for at most [0-9]+ % of the time, and each other rank for [0-9 to]+ %$'
+expect "so is a host whose ranks all are slow" matches "$code $err" '^0 ctrun: the ranks of node 1 \(h1\) make the others wait \(stragglers\): in the last 4 s each of them spent at most [0-9]+ % of the time in collectives, each other rank [0-9 to]+ %$'
 expect "  by node 0 alone" lacks "$(cat n1.err)" "wait"
 finish

@@ -149,7 +149,10 @@ static void says(const struct job_snapshot *job, const char *state, const char *
 
 #define SAYS(job, state, ...) says((job), (state), (const char *const[]){ __VA_ARGS__, NULL })
 #define CALLED "all_reduce #1842 (1024 f32, sum) at train.c:88 (step)"
-#define WAIT "group world has waited 2.1 s: ranks 0-2 called " CALLED "; "
+#define WAITED ". Ranks 0-2 have waited 2.1 s in " CALLED
+#define MISSED                                                                                   \
+    " has not joined all_reduce #1842 (1024 f32, sum); its last call was #1841. Ranks 0-2 have " \
+    "waited 2.1 s at train.c:88 (step)"
 #define LET_GO ": kill -CONT lets the job go on "
 
 /* ---- One is missing ------------------------------------------------------------ */
@@ -162,16 +165,18 @@ static void a_rank_that_runs_or_sleeps_is_named(void **state)
     all_wait(&job, 0, 2, 1842, 2.1);
     in_world(&job, 3, 1842);
     process(&job, 3, 'R', "");
-    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, running)");
+    SAYS(&job, "stuck", "rank 3 (pid 4313, running)" MISSED);
     process(&job, 3, 'S', "sleep");
-    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, sleeping)");
+    SAYS(&job, "stuck", "rank 3 (pid 4313, sleeping)" MISSED);
     process(&job, 3, 'D', "nfs_wait");
-    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, stuck in the kernel)");
+    SAYS(&job, "stuck", "rank 3 (pid 4313, stuck in the kernel)" MISSED);
     job.nodes = 2;
     process(&job, 3, 'R', "");
-    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313 on node-a, running)");
+    SAYS(&job, "stuck", "rank 3 (pid 4313 on node-a, running)" MISSED);
     job.rank[3].group[0].begun = 0;
-    SAYS(&job, "stuck", WAIT "rank 3 made no call yet (pid 4313 on node-a, running)");
+    SAYS(&job, "stuck",
+         "rank 3 (pid 4313 on node-a, running) has not joined all_reduce #1842 (1024 f32, sum); it "
+         "has made no call yet. Ranks 0-2 have waited 2.1 s at train.c:88 (step)");
     free_job(&job);
 }
 
@@ -186,9 +191,10 @@ static void ranks_that_do_the_same_share_a_clause(void **state)
         process(&job, i, 'R', "");
     }
     SAYS(&job, "stuck",
-         "group world has waited 3.0 s: ranks 0-2 called all_reduce #5 (1024 f32, sum) at "
-         "train.c:88 (step); ranks 3-6 made no call after #4 (pids 4313, 4314, 4315, 4316, "
-         "running); rank 7 made no call after #3 (pid 4317, running)");
+         "ranks 3-6 (pids 4313, 4314, 4315, 4316, running) have not joined all_reduce #5 "
+         "(1024 f32, sum); their last call was #4; rank 7 (pid 4317, running) has not joined "
+         "all_reduce #5 (1024 f32, sum); its last call was #3. Ranks 0-2 have waited 3.0 s at "
+         "train.c:88 (step)");
     free_job(&job);
 }
 
@@ -200,16 +206,17 @@ static void a_stopped_rank_is_named_inside_and_outside_of_the_call(void **state)
     all_wait(&job, 0, 2, 1842, 2.1);
     in_world(&job, 3, 1842);
     process(&job, 3, 'T', "");
-    SAYS(&job, "stuck", WAIT "a signal stopped rank 3 after #1841" LET_GO "(pid 4313, stopped)");
+    SAYS(&job, "stuck", "a signal stopped rank 3 after #1841" LET_GO "(pid 4313, stopped)" WAITED);
     process(&job, 3, 't', "");
     job.rank[3].process.tracer = 77;
     SAYS(&job, "stuck",
-         WAIT "a debugger (pid 77) holds rank 3 after #1841 (pid 4313, held by a debugger)");
+         "a debugger (pid 77) holds rank 3 after #1841 (pid 4313, held by a debugger)" WAITED);
     free_job(&job);
     job = job_of(4);
     all_wait(&job, 0, 3, 1842, 2.1);
     process(&job, 3, 'T', "");
-    SAYS(&job, "stuck", WAIT "a signal stopped rank 3 in that call" LET_GO "(pid 4313, stopped)");
+    SAYS(&job, "stuck",
+         "a signal stopped rank 3 in the same call" LET_GO "(pid 4313, stopped)" WAITED);
     free_job(&job);
 }
 
@@ -222,7 +229,7 @@ static void when_all_are_stopped_that_explains_nothing(void **state)
     in_world(&job, 3, 1842);
     for (int i = 0; i < 4; i++)
         process(&job, i, 'T', "");
-    SAYS(&job, "stopped", WAIT "rank 3 made no call after #1841 (pid 4313, stopped)",
+    SAYS(&job, "stopped", "rank 3 (pid 4313, stopped)" MISSED,
          "a signal stopped all ranks here, ranks 0-3" LET_GO
          "(pids 4310, 4311, 4312, 4313, stopped)");
     free_job(&job);
@@ -231,7 +238,7 @@ static void when_all_are_stopped_that_explains_nothing(void **state)
     in_world(&job, 3, 1842);
     process(&job, 3, 'S', "sleep");
     job.launcher_state = 'T';
-    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, sleeping)",
+    SAYS(&job, "stuck", "rank 3 (pid 4313, sleeping)" MISSED,
          "a signal stopped ctrun (pid 4000): kill -CONT lets it go on");
     free_job(&job);
 }
@@ -246,7 +253,7 @@ static void ranks_that_are_stopped_in_the_call_still_wait_for_the_others(void **
     process(&job, 3, 'S', "sleep");
     for (int i = 0; i < 3; i++)
         process(&job, i, 'T', "");
-    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, sleeping)",
+    SAYS(&job, "stuck", "rank 3 (pid 4313, sleeping)" MISSED,
          "a signal stopped ranks 0-2 after #1842" LET_GO "(pids 4310, 4311, 4312, stopped)");
     free_job(&job);
 }
@@ -279,10 +286,10 @@ static void a_dead_rank_is_named_with_how_it_ended(void **state)
     in_world(&job, 3, 1842);
     process(&job, 3, 'Z', "");
     died(&job, 3, CLD_EXITED, 0);
-    SAYS(&job, "stuck", WAIT "rank 3 exited with code 0 after #1841 (pid 4313 on node-a)");
+    SAYS(&job, "stuck", "rank 3 exited with code 0 after #1841 (pid 4313 on node-a)" WAITED);
     job.death[0].how = CLD_DUMPED;
     job.death[0].code = SIGSEGV;
-    SAYS(&job, "stuck", WAIT "rank 3 died of SIGSEGV after #1841 (pid 4313 on node-a)");
+    SAYS(&job, "stuck", "rank 3 died of SIGSEGV after #1841 (pid 4313 on node-a)" WAITED);
     free_job(&job);
 }
 
@@ -297,9 +304,8 @@ static void a_process_may_be_gone_while_its_wrapper_lives(void **state)
     job.rank[3].wrapper = (struct process_snapshot){ .pid = 4300, .state = 'S', .name = "sh" };
     process(&job, 3, 0, "");
     SAYS(&job, "stuck",
-         WAIT
          "rank 3 died silently after #1841: its process (pid 4313) is gone, but sh (pid 4300), "
-         "which ctrun started, lives on");
+         "which ctrun started, lives on" WAITED);
     free_job(&job);
 }
 
@@ -329,8 +335,8 @@ static void a_rank_that_left_another_group_of_the_same_name_is_not_named(void **
             leave(line);
     }
     SAYS(&job, "stuck",
-         "group split has waited 3.0 s: rank 0 called barrier #2; rank 1 made no call after #1 "
-         "(pid 4311, waiting for a thread or a lock)");
+         "rank 1 (pid 4311, waiting for a thread or a lock) has not joined barrier #2 of "
+         "group split; its last call was #1. Rank 0 has waited 3.0 s");
     free_job(&job);
 }
 
@@ -346,7 +352,7 @@ static void a_rank_that_left_the_group_is_known_by_its_old_entry(void **state)
     job.rank[3].state = CONTROL_LEFT;
     process(&job, 3, 'S', "wait");
     SAYS(&job, "stuck",
-         WAIT "rank 3 left the group after #1841 (pid 4313, waiting for a child process)");
+         "rank 3 left the group after #1841 (pid 4313, waiting for a child process)" WAITED);
     free_job(&job);
 }
 
@@ -360,12 +366,12 @@ static void a_rank_in_an_older_call_or_after_a_failed_one_is_named_so(void **sta
     line = in_world(&job, 3, 1841);
     call(&job, 3, line, 1841, sum_of(4), 9);
     SAYS(&job, "stuck",
-         WAIT "rank 3 called all_reduce #1841 (4 f32, sum) of group world and did not return "
-              "(pid 4313, waiting for a thread or a lock)");
+         "rank 3 called all_reduce #1841 (4 f32, sum) of group world and did not return "
+         "(pid 4313, waiting for a thread or a lock)" WAITED);
     line->now.phase = CONTROL_FAILED;
     SAYS(&job, "stuck",
-         WAIT "rank 3 made no call after all_reduce #1841 (4 f32, sum) failed (pid 4313, waiting "
-              "for a thread or a lock)");
+         "rank 3 made no call after all_reduce #1841 (4 f32, sum) failed (pid 4313, waiting "
+         "for a thread or a lock)" WAITED);
     free_job(&job);
 }
 
@@ -379,8 +385,8 @@ static void the_store_is_a_place_to_wait(void **state)
     strcpy(job.rank[3].waiting_for, "key \"grads/7\" of the store");
     job.rank[3].waiting_since_ns = NOW - 5 * SECOND;
     SAYS(&job, "stuck",
-         WAIT "rank 3 cannot continue without key \"grads/7\" of the store (pid 4313, waiting for "
-              "a thread or a lock)");
+         "rank 3 cannot continue without key \"grads/7\" of the store (pid 4313, waiting for "
+         "a thread or a lock)" WAITED);
     free_job(&job);
     job = job_of(2);
     for (int i = 0; i < 2; i++) {
@@ -395,9 +401,7 @@ static void the_store_is_a_place_to_wait(void **state)
 
 /* ---- Init ---------------------------------------------------------------------- */
 
-#define IN_INIT                                                                                 \
-    "the default group is not complete after 5.0 s: ranks 0-2 called ct_init_process_group(), " \
-    "which waits for the others (pids 4310, 4311, 4312, waiting for a thread or a lock); "
+#define IN_INIT ". Ranks 0-2 have waited 5.0 s in ct_init_process_group() for the others"
 
 static void a_rank_that_never_calls_init_is_named(void **state)
 {
@@ -413,16 +417,16 @@ static void a_rank_that_never_calls_init_is_named(void **state)
     job.rank[3].pid = 0;
     process(&job, 3, 'S', "read");
     SAYS(&job, "stuck",
-         IN_INIT "rank 3 did not call ct_init_process_group() (pid 4313, waiting to read)");
+         "rank 3 (pid 4313, waiting to read) has not called ct_init_process_group()" IN_INIT);
     job.rank[3].worker = 0;
     job.rank[3].process = (struct process_snapshot){ 0 };
-    SAYS(&job, "stuck", IN_INIT "ctrun has not started rank 3 yet");
+    SAYS(&job, "stuck", "ctrun has not started rank 3 yet" IN_INIT);
     job.rank[3].worker = job.rank[3].process.pid = 4313;
     job.rank[3].state = CONTROL_INIT;
     job.rank[3].since_ns = NOW - 5 * SECOND;
     process(&job, 3, 'T', "");
     SAYS(&job, "stuck",
-         IN_INIT "a signal stopped rank 3 in that call" LET_GO "(pid 4313, stopped)");
+         "a signal stopped rank 3 in the same call" LET_GO "(pid 4313, stopped)" IN_INIT);
     free_job(&job);
 }
 
@@ -434,12 +438,12 @@ static void a_rank_without_the_group_is_named_by_what_it_lacks(void **state)
     all_wait(&job, 0, 2, 1842, 2.1);
     job.rank[3].state = CONTROL_OUTSIDE;
     process(&job, 3, 'R', "");
-    SAYS(&job, "stuck", WAIT "ct_init_process_group() failed on rank 3 (pid 4313, running)");
+    SAYS(&job, "stuck", "ct_init_process_group() failed on rank 3 (pid 4313, running)" WAITED);
     job.rank[3].state = CONTROL_READY;
     SAYS(&job, "stuck",
-         WAIT "rank 3 did not make this group yet, or destroyed it (pid 4313, running)");
+         "rank 3 did not make this group yet, or destroyed it (pid 4313, running)" WAITED);
     job.rank[3].state = CONTROL_STARTED;
-    SAYS(&job, "stuck", WAIT "rank 3 did not call ct_init_process_group() (pid 4313, running)");
+    SAYS(&job, "stuck", "rank 3 (pid 4313, running) has not called ct_init_process_group()" WAITED);
     free_job(&job);
 }
 
@@ -532,12 +536,10 @@ static void two_groups_in_two_orders_are_a_deadlock_of_both(void **state)
                 call(&job, at, line, 5, sum_of(16), 2);
         }
     SAYS(&job, "stuck",
-         "group tensor has waited 2.0 s in a deadlock: ranks 0,2 called all_reduce #5 (16 f32, "
-         "sum), which waits for rank 1; rank 1 called all_reduce #5 (16 f32, sum) of group pipe "
-         "and did not return (pid 4311, waiting for a thread or a lock)",
-         "group pipe has waited 2.0 s in a deadlock: ranks 1,3 called all_reduce #5 (16 f32, "
-         "sum), which waits for rank 0; rank 0 called all_reduce #5 (16 f32, sum) of group tensor "
-         "and did not return (pid 4310, waiting for a thread or a lock)");
+         "deadlock for 2.0 s: 0 -> 1 -> 0, rank 0 in all_reduce #5 (16 f32, sum) of group tensor; "
+         "rank 1 in all_reduce #5 (16 f32, sum) of group pipe; this also blocks rank 2 in "
+         "all_reduce #5 (16 f32, sum) of group tensor and rank 3 in all_reduce #5 (16 f32, sum) of "
+         "group pipe");
     free_job(&job);
 }
 
@@ -550,29 +552,77 @@ static void messages_in_a_circle_are_a_deadlock(void **state)
         call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_SEND, 1 - i, 8), 2);
     for (int i = 2; i < 4; i++)
         in_world(&job, i, 3);
+    SAYS(&job, "stuck", "deadlock for 2.0 s: 0 -> 1 -> 0, both in send (8 f32, tag 0)");
+    for (int i = 0; i < 2; i++)
+        strcpy(job.rank[i].group[0].where, i ? "rows.c:69 (main)" : "rows.c:68 (main)");
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s in a deadlock: rank 0 called send of 8 f32 to rank 1 (tag "
-         "0), which waits for rank 1; rank 1 called send of 8 f32 to rank 0 (tag 0), which waits "
-         "for rank 0");
+         "deadlock for 2.0 s: 0 -> 1 -> 0, rank 0 in send (8 f32, tag 0) at rows.c:68 (main); rank "
+         "1 in send (8 f32, tag 0) at rows.c:69 (main)");
     free_job(&job);
 
-    job = job_of(4);
+    job = job_of(5);
     for (int i = 0; i < 3; i++)
         call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_RECV, (i + 1) % 3, 8), 2);
     call(&job, 3, in_world(&job, 3, 3), 3, sum_of(1), 2);
+    call(&job, 4, in_world(&job, 4, 3), 0, message(OPERATION_RECV, 3, 8), 2);
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s in a deadlock: rank 0 called recv of 8 f32 from rank 1 (tag "
-         "0), which waits for rank 1; rank 1 called recv of 8 f32 from rank 2 (tag 0), which "
-         "waits for rank 2; rank 2 called recv of 8 f32 from rank 0 (tag 0), which waits for rank "
-         "0; rank 3 called all_reduce #3 (1 f32, sum), which waits for rank 0");
+         "deadlock for 2.0 s: 0 -> 1 -> 2 -> 0, all in recv (8 f32, tag 0); this also blocks rank "
+         "3 in all_reduce #3 (1 f32, sum) and rank 4 in recv (8 f32, tag 0)");
     free_job(&job);
 
     job = job_of(2);
     call(&job, 1, in_world(&job, 1, 3), 0, message(OPERATION_RECV, 1, 8), 2);
     in_world(&job, 0, 3);
+    SAYS(&job, "stuck", "deadlock for 2.0 s: 1 -> 1, rank 1 in recv (8 f32, tag 0)");
+    free_job(&job);
+}
+
+/* Ranks 0-3 in a square, each row and each column a group of two. */
+static void a_circle_through_several_groups_is_one_deadlock(void **state)
+{
+    static const int groups[4][2] = { { 0, 1 }, { 1, 3 }, { 3, 2 }, { 2, 0 } };
+    struct job_snapshot job = job_of(4);
+
+    (void)state;
+    for (int g = 0; g < 4; g++)
+        for (int i = 0; i < 2; i++) {
+            struct group_snapshot *line =
+                line_of(&job, groups[g][i], 100 + (uint64_t)g, "world.1", i, 2);
+
+            if (i == 0)
+                call(&job, groups[g][0], line, 0, message(OPERATION_SEND, 1, 1000003), 2);
+        }
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s in a deadlock: rank 1 called recv of 8 f32 from rank 1 (tag "
-         "0), which waits for itself");
+         "deadlock for 2.0 s: 0 -> 1 -> 3 -> 2 -> 0, all in send (1000003 f32, tag 0)");
+    free_job(&job);
+}
+
+static void two_deadlocks_and_a_wait_are_three_sentences(void **state)
+{
+    struct job_snapshot job = job_of(6);
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_SEND, i ^ 1, 8), i / 2 + 2);
+    call(&job, 4, in_world(&job, 4, 3), 0, message(OPERATION_RECV, 5, 8), 2);
+    in_world(&job, 5, 3);
+    SAYS(&job, "stuck", "deadlock for 2.0 s: 0 -> 1 -> 0, both in send (8 f32, tag 0)",
+         "deadlock for 3.0 s: 2 -> 3 -> 2, both in send (8 f32, tag 0)",
+         "rank 5 (pid 4315, waiting for a thread or a lock) is in no call; its last call was "
+         "#2. Rank 4 has waited 2.0 s in recv of 8 f32 from rank 5 (tag 0)");
+    free_job(&job);
+}
+
+static void a_long_circle_is_told_by_its_ends(void **state)
+{
+    struct job_snapshot job = job_of(64);
+
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_SEND, (i + 1) % 64, 8), 2);
+    SAYS(&job, "stuck",
+         "deadlock for 2.0 s: 0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> ... -> 63 -> 0, all in send "
+         "(8 f32, tag 0)");
     free_job(&job);
 }
 
@@ -588,13 +638,13 @@ static void a_message_waits_for_its_peer(void **state)
     for (int i = 1; i < 4; i++)
         call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_RECV, 0, 8), 2);
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s: ranks 1-3 called recv of 8 f32 from rank 0 (tag 0); rank "
-         "0 made no call after #2 (pid 4310, sleeping)");
+         "rank 0 (pid 4310, sleeping) is in no call; its last call was #2. Ranks 1-3 have "
+         "waited 2.0 s in recv of 8 f32 from rank 0 (tag 0)");
     for (int i = 2; i < 4; i++)
         job.rank[i].group[0].now.root = i - 1;
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s: rank 1 called recv of 8 f32 from rank 0 (tag 0); this also "
-         "blocks ranks 2-3; rank 0 made no call after #2 (pid 4310, sleeping)");
+         "rank 0 (pid 4310, sleeping) is in no call; its last call was #2. Rank 1 has waited "
+         "2.0 s in recv of 8 f32 from rank 0 (tag 0); this also blocks ranks 2-3");
     free_job(&job);
 }
 
@@ -615,16 +665,15 @@ static void messages_that_do_not_fit_are_a_mismatch(void **state)
          "(tag 0); rank 1 called recv of 8 f32 from rank 0 (tag 0)");
     process(&job, 1, 'T', "");
     SAYS(&job, "stuck",
-         "group world has waited 2.0 s: rank 0 called send of 8 f32 to rank 1 (tag 0); a signal "
-         "stopped rank 1 in that call" LET_GO "(pid 4311, stopped)");
+         "a signal stopped rank 1 in the same call: kill -CONT lets the job go on (pid 4311, "
+         "stopped). Rank 0 has waited 2.0 s in send of 8 f32 to rank 1 (tag 0)");
     free_job(&job);
 }
 
 /* ---- Elsewhere ------------------------------------------------------------------ */
 
-#define ON_HOSTS(ranks)                                                                      \
-    "group world has waited 2.0 s: ranks " ranks " called all_reduce #9 (1024 f32, sum) at " \
-    "train.c:88 (step); "
+#define ON_HOSTS(ranks) \
+    ". Ranks " ranks " have waited 2.0 s in all_reduce #9 (1024 f32, sum) at train.c:88 (step)"
 
 static void ranks_of_other_hosts_are_named_without_a_guess(void **state)
 {
@@ -635,16 +684,16 @@ static void ranks_of_other_hosts_are_named_without_a_guess(void **state)
     job.nodes = 2;
     all_wait(&job, 0, 3, 9, 2);
     SAYS(&job, "stuck",
-         ON_HOSTS("0-3") "no process here shows ranks 4-7: run ctctl on the other hosts");
+         "no process here shows ranks 4-7: run ctctl on the other hosts" ON_HOSTS("0-3"));
     died(&job, 5, CONTROL_HOST_LOST, 0);
     SAYS(&job, "stuck",
-         ON_HOSTS("0-3") "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
-                         "was lost with its host (pid 4315 on node-a)");
+         "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
+         "was lost with its host (pid 4315 on node-a)" ON_HOSTS("0-3"));
     job.death[0].tombs = 1;
     job.death[0].tomb[0] = (struct control_tomb){ WORLD, 8, 8, 1 };
     SAYS(&job, "stuck",
-         ON_HOSTS("0-3") "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
-                         "was lost with its host after #8 (pid 4315 on node-a)");
+         "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
+         "was lost with its host after #8 (pid 4315 on node-a)" ON_HOSTS("0-3"));
     free_job(&job);
 }
 
@@ -663,19 +712,21 @@ static void members_of_other_hosts_are_counted_but_the_dead_are_named(void **sta
         call(&job, i, line, 2, sum_of(16), 3);
     }
     SAYS(&job, "stuck",
-         "group half has waited 3.0 s: ranks 0-1 called all_reduce #2 (16 f32, sum); no process "
-         "here shows 2 of its ranks, which may have left the group, or may run on another host");
+         "no process here shows 2 of its ranks, which may have left the group, or may run on "
+         "another host. Ranks 0-1 have waited 3.0 s in all_reduce #2 (16 f32, sum) of group "
+         "half");
     died(&job, 6, CLD_KILLED, SIGKILL);
     job.death[0].tombs = 1;
     job.death[0].tomb[0] = (struct control_tomb){ 70, 1, 1, 1 };
     SAYS(&job, "stuck",
-         "group half has waited 3.0 s: ranks 0-1 called all_reduce #2 (16 f32, sum); rank 6 died "
-         "of SIGKILL after #1 (pid 4316 on node-a); no process here shows 1 of its ranks, which "
-         "may have left the group, or may run on another host");
+         "rank 6 died of SIGKILL after #1 (pid 4316 on node-a); no process here shows 1 of "
+         "its ranks, which may have left the group, or may run on another host. Ranks 0-1 "
+         "have waited 3.0 s in all_reduce #2 (16 f32, sum) of group half");
     job.death[0].tomb[0].done = 2; /* it had returned from the call */
     SAYS(&job, "stuck",
-         "group half has waited 3.0 s: ranks 0-1 called all_reduce #2 (16 f32, sum); no process "
-         "here shows 1 of its ranks, which may have left the group, or may run on another host");
+         "no process here shows 1 of its ranks, which may have left the group, or may run on "
+         "another host. Ranks 0-1 have waited 3.0 s in all_reduce #2 (16 f32, sum) of group "
+         "half");
     free_job(&job);
 }
 
@@ -687,10 +738,9 @@ static void without_ctrun_ranks_that_are_not_here_are_named(void **state)
     job.own_memory = 1;
     job.world = 4;
     all_wait(&job, 0, 2, 9, 2);
-    SAYS(
-        &job, "stuck",
-        ON_HOSTS("0-2") "no process here shows rank 3, which may have ended, may not have started, "
-                        "or may run on another host");
+    SAYS(&job, "stuck",
+         "no process here shows rank 3, which may have ended, may not have started, "
+         "or may run on another host" ON_HOSTS("0-2"));
     free_job(&job);
 }
 
@@ -768,9 +818,10 @@ static void json_has_the_data_of_the_text(void **state)
     text_add(&out, "", 1);
     assert_string_equal(
         out.data,
-        "{\"kind\": \"missing\", \"group\": \"world\", \"seconds\": 2.000, \"text\": \"group world "
-        "has waited 2.0 s: ranks 0-2 called " CALLED "; rank 3 made no call after #1841 (pid "
-        "4313, waiting for a thread or a lock)\", \"operation\": \"all_reduce\", \"sequence\": "
+        "{\"kind\": \"missing\", \"group\": \"world\", \"seconds\": 2.000, \"text\": \"rank 3 "
+        "(pid 4313, waiting for a thread or a lock) has not joined all_reduce #1842 (1024 f32, "
+        "sum); its last call was #1841. Ranks 0-2 have waited 2.0 s at train.c:88 (step)\", "
+        "\"operation\": \"all_reduce\", \"sequence\": "
         "1842, \"differ\": null, \"waiting\": [{\"reason\": \"in_call\", \"ranks\": [0, 1, 2], "
         "\"pids\": [4310, 4311, 4312], \"count\": 3, \"state\": \"waiting for a thread or a "
         "lock\", "
@@ -809,6 +860,9 @@ int main(void)
         cmocka_unit_test(a_rank_that_went_on_after_another_call_is_found_by_its_ring),
         cmocka_unit_test(two_groups_in_two_orders_are_a_deadlock_of_both),
         cmocka_unit_test(messages_in_a_circle_are_a_deadlock),
+        cmocka_unit_test(a_circle_through_several_groups_is_one_deadlock),
+        cmocka_unit_test(two_deadlocks_and_a_wait_are_three_sentences),
+        cmocka_unit_test(a_long_circle_is_told_by_its_ends),
         cmocka_unit_test(a_message_waits_for_its_peer),
         cmocka_unit_test(messages_that_do_not_fit_are_a_mismatch),
         cmocka_unit_test(ranks_of_other_hosts_are_named_without_a_guess),

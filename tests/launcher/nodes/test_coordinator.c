@@ -494,7 +494,7 @@ static void a_signal_to_one_ctrun_is_the_one_that_the_workers_of_all_get(void **
     assert_int_equal(stop_signal, SIGINT);
     nodes->ops->destroy(nodes);
     told(base, "");
-    assert_int_equal(strncmp(told_stop, "2 node 0 (", 10), 0);
+    assert_int_equal(strncmp(told_stop, "2 -1 node 0 (", 13), 0);
     nodes->ops->destroy(nodes);
     event_base_free(base);
 }
