@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "launcher/placement/cpu_set.h"
+#include "runtime/util/cpu_set.h"
 
 struct spawn_args {
     const char *path; /* executed as it is: no look-up */

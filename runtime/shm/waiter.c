@@ -31,7 +31,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/util/cgroup.h"
 #include "runtime/util/clock.h"
 
 /* between two checks of where the awaited rank is: that cache line is written by another core */
@@ -137,19 +136,6 @@ void bell_ring(struct doorbell *bell, int wake_fd)
 
 /* ---- Processors ----------------------------------------------------------------- */
 
-int processors_usable(const char *root)
-{
-    const long long limit = cgroup_milli_cpus(root);
-    cpu_set_t set;
-    int cores = 1;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        cores = CPU_COUNT(&set);
-    if (limit == 0 || limit / 1000 >= cores)
-        return cores;
-    return limit < 1000 ? 1 : (int)(limit / 1000);
-}
-
 /* Written only when it changes, since the other ranks read it all the time. */
 int wait_note_processor(const struct waiter *waiter)
 {
@@ -173,9 +159,9 @@ void wait_for_rank(struct wait *wait, int local_rank)
 
 /* ---- A wait --------------------------------------------------------------------- */
 
-void waiter_setup(struct waiter *waiter, int ranks)
+void waiter_setup(struct waiter *waiter, int has_processors)
 {
-    waiter->spins = ranks <= processors_usable("") ? SPINS_WITH_A_CORE : 0;
+    waiter->spins = has_processors ? SPINS_WITH_A_CORE : 0;
     atomic_store(&waiter->yielding, YIELDING_NS);
 }
 

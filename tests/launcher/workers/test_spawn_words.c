@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/placement/cpu_set.c"
 #include "launcher/workers/spawn.c"
 
 static pid_t start(const char *path, char *const *argv, int *execed)
@@ -68,10 +67,25 @@ static void a_failed_exec_says_why_and_leaves_no_child(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
+static void a_process_runs_where_it_is_put(void **state)
+{
+    struct cpus before, one = { { 0 } }, after;
+
+    (void)state;
+    assert_int_equal(cpus_of_process(0, &before), 0);
+    cpus_add(&one, cpus_next(&before, 0));
+    assert_int_equal(enter_cpus(&one), 0);
+    assert_int_equal(cpus_of_process(0, &after), 0);
+    assert_memory_equal(&after, &one, sizeof one);
+    assert_int_equal(sched_getcpu(), cpus_next(&before, 0));
+    assert_int_equal(enter_cpus(&before), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_leads_its_session_and_obeys_every_signal),
+        cmocka_unit_test(a_process_runs_where_it_is_put),
         cmocka_unit_test(a_failed_exec_says_why_and_leaves_no_child),
     };
 

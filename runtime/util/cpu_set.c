@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_set.c - sets of CPUs. */
-#include "launcher/placement/cpu_set.h"
+#include "runtime/util/cpu_set.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -35,6 +35,12 @@ struct cpus cpus_both(const struct cpus *a, const struct cpus *b)
     return both;
 }
 
+void cpus_add_all(struct cpus *cpus, const struct cpus *more)
+{
+    for (size_t i = 0; i < sizeof cpus->bytes; i++)
+        cpus->bytes[i] |= more->bytes[i];
+}
+
 int cpus_within(const struct cpus *inner, const struct cpus *outer)
 {
     for (size_t i = 0; i < sizeof inner->bytes; i++)
@@ -63,30 +69,16 @@ void cpus_write(const struct cpus *cpus, char *text)
 }
 
 /* The kernel's words are longs, ours bytes: on some machines the bits lie elsewhere. */
-struct mask {
-    cpu_set_t sets[CPUS_MOST / CPU_SETSIZE];
-};
-
 int cpus_of_process(int pid, struct cpus *cpus)
 {
-    struct mask mask;
+    cpu_set_t mask[CPUS_MOST / CPU_SETSIZE];
 
     memset(cpus, 0, sizeof *cpus);
-    CPU_ZERO_S(sizeof mask, mask.sets);
-    if (sched_getaffinity(pid, sizeof mask, mask.sets) < 0)
+    CPU_ZERO_S(sizeof mask, mask);
+    if (sched_getaffinity(pid, sizeof mask, mask) < 0)
         return -1;
     for (int cpu = 0; cpu < CPUS_MOST; cpu++)
-        if (CPU_ISSET_S((size_t)cpu, sizeof mask, mask.sets))
+        if (CPU_ISSET_S((size_t)cpu, sizeof mask, mask))
             cpus_add(cpus, cpu);
     return 0;
-}
-
-int cpus_enter(const struct cpus *cpus)
-{
-    struct mask mask;
-
-    CPU_ZERO_S(sizeof mask, mask.sets);
-    for (int cpu = cpus_next(cpus, 0); cpu >= 0; cpu = cpus_next(cpus, cpu + 1))
-        CPU_SET_S((size_t)cpu, sizeof mask, mask.sets);
-    return sched_setaffinity(0, sizeof mask, mask.sets);
 }
