@@ -102,16 +102,6 @@ static int group_of_its_own(const struct spawn_args *args)
     return args->foreground ? foreground_give(getpid()) : 0;
 }
 
-static int enter_cpus(const struct cpus *cpus)
-{
-    cpu_set_t mask[CPUS_MOST / CPU_SETSIZE];
-
-    CPU_ZERO_S(sizeof mask, mask);
-    for (int cpu = cpus_next(cpus, 0); cpu >= 0; cpu = cpus_next(cpus, cpu + 1))
-        CPU_SET_S((size_t)cpu, sizeof mask, mask);
-    return sched_setaffinity(0, sizeof mask, mask);
-}
-
 /* Before the exec, so that the program's first page is where its CPUs are.  Memory is
  * a preference, and a kernel that refuses it was said to (placement.c). */
 static int place(const struct spawn_args *args)
@@ -121,7 +111,7 @@ static int place(const struct spawn_args *args)
 
     if (!args->cpus)
         return 0;
-    if (enter_cpus(args->cpus) < 0)
+    if (cpus_enter(args->cpus) < 0)
         return -1;
     if (args->memory >= 0 && (size_t)args->memory < 8 * sizeof nodes) {
         nodes[(size_t)args->memory / bits] |= 1UL << (size_t)args->memory % bits;

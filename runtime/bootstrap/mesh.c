@@ -452,6 +452,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (status == CT_OK)
         status = setup_waiter(m);
     if (status == CT_OK) {
+        waiter_stand_apart(&m->waiter, m->node.size);
         own_descriptors(m);
         status = messages_create(m);
     }

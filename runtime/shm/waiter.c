@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "runtime/util/clock.h"
+#include "runtime/util/cpu_set.h"
 
 /* between two checks of where the awaited rank is: that cache line is written by another core */
 #define TURNS_BETWEEN_LOOKS 64
@@ -155,6 +156,52 @@ void wait_for_rank(struct wait *wait, int local_rank)
     if (wait->turns < waiter->spins && wait->turns % TURNS_BETWEEN_LOOKS == 0
         && bell_is_on(&waiter->bells[local_rank], wait_note_processor(waiter)))
         wait_sleeps_at_once(wait);
+}
+
+static int is_taken(const struct waiter *waiter, int ranks, int processor)
+{
+    for (int i = 0; i < ranks; i++)
+        if (&waiter->bells[i] != waiter->bell && bell_is_on(&waiter->bells[i], processor))
+            return 1;
+    return 0;
+}
+
+/* A mask that was never set grows with the control group's CPUs, and one that was set does not.  So
+ * where the mask was as wide as it can be, it is left as wide as it can be. */
+static void restore_mask(const struct cpus *before)
+{
+    struct cpus all, now;
+
+    memset(&all, 0xff, sizeof all);
+    if (cpus_enter(&all) < 0 || cpus_of_process(0, &now) < 0
+        || memcmp(&now, before, sizeof now) != 0)
+        cpus_enter(before);
+}
+
+/* Of two ranks that hand over to each other on one processor only one is runnable at a time, so the
+ * scheduler sees nothing to balance for 10 ms and longer.  A rank notes where it goes before it
+ * goes there, so that no other rank chooses the same processor. */
+void waiter_stand_apart(const struct waiter *waiter, int ranks)
+{
+    struct cpus before, one = { { 0 } };
+    int cpu;
+
+    if (!waiter->bells || waiter->spins == 0)
+        return;
+    cpu = wait_note_processor(waiter);
+    bell_fence();
+    if (!is_taken(waiter, ranks, cpu) || cpus_of_process(0, &before) < 0)
+        return;
+    cpu = cpus_next(&before, 0);
+    while (cpu >= 0 && is_taken(waiter, ranks, cpu))
+        cpu = cpus_next(&before, cpu + 1);
+    if (cpu < 0)
+        return;
+    atomic_store_explicit(&waiter->bell->processor, cpu + 1, memory_order_relaxed);
+    cpus_add(&one, cpu);
+    if (cpus_enter(&one) == 0)
+        restore_mask(&before);
+    wait_note_processor(waiter);
 }
 
 /* ---- A wait --------------------------------------------------------------------- */

@@ -157,6 +157,10 @@ enum wait_turn wait_turn(struct wait *wait);
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
+/* At the end of init, while nothing waits: if another rank is on our processor, and there is one
+ * for each rank, the calling thread moves to one on which no rank is.  Its affinity mask is in the
+ * end what it was.  ranks: how many have a doorbell. */
+void waiter_stand_apart(const struct waiter *waiter, int ranks);
 /* Writes the number of our processor beside the doorbell if it has changed, and returns it. */
 int wait_note_processor(const struct waiter *waiter);
 /* To be called before each turn of a wait for a rank of this host.  If that rank is on our

@@ -69,16 +69,30 @@ void cpus_write(const struct cpus *cpus, char *text)
 }
 
 /* The kernel's words are longs, ours bytes: on some machines the bits lie elsewhere. */
+struct mask {
+    cpu_set_t sets[CPUS_MOST / CPU_SETSIZE];
+};
+
 int cpus_of_process(int pid, struct cpus *cpus)
 {
-    cpu_set_t mask[CPUS_MOST / CPU_SETSIZE];
+    struct mask mask;
 
     memset(cpus, 0, sizeof *cpus);
-    CPU_ZERO_S(sizeof mask, mask);
-    if (sched_getaffinity(pid, sizeof mask, mask) < 0)
+    CPU_ZERO_S(sizeof mask, mask.sets);
+    if (sched_getaffinity(pid, sizeof mask, mask.sets) < 0)
         return -1;
     for (int cpu = 0; cpu < CPUS_MOST; cpu++)
-        if (CPU_ISSET_S((size_t)cpu, sizeof mask, mask))
+        if (CPU_ISSET_S((size_t)cpu, sizeof mask, mask.sets))
             cpus_add(cpus, cpu);
     return 0;
+}
+
+int cpus_enter(const struct cpus *cpus)
+{
+    struct mask mask;
+
+    CPU_ZERO_S(sizeof mask, mask.sets);
+    for (int cpu = cpus_next(cpus, 0); cpu >= 0; cpu = cpus_next(cpus, cpu + 1))
+        CPU_SET_S((size_t)cpu, sizeof mask, mask.sets);
+    return sched_setaffinity(0, sizeof mask, mask.sets);
 }

@@ -57,6 +57,20 @@ static void what_has_no_room_ends_in_dots(void **state)
     assert_int_equal(cpus_count(&set), CPUS_MOST / 2);
 }
 
+static void a_process_runs_where_it_is_put(void **state)
+{
+    struct cpus before, one = { { 0 } }, after;
+
+    (void)state;
+    assert_int_equal(cpus_of_process(0, &before), 0);
+    cpus_add(&one, cpus_next(&before, 0));
+    assert_int_equal(cpus_enter(&one), 0);
+    assert_int_equal(cpus_of_process(0, &after), 0);
+    assert_memory_equal(&after, &one, sizeof one);
+    assert_int_equal(sched_getcpu(), cpus_next(&before, 0));
+    assert_int_equal(cpus_enter(&before), 0);
+}
+
 /* ---- CPUs ------------------------------------------------------------------------ */
 
 typedef int read_machine(struct topology *topology, const char *from);
@@ -372,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_are_written_as_ranges),
         cmocka_unit_test(what_has_no_room_ends_in_dots),
+        cmocka_unit_test(a_process_runs_where_it_is_put),
         cmocka_unit_test(sysfs_tells_cores_caches_sockets_and_nodes),
         cmocka_unit_test(hwloc_tells_the_same),
         cmocka_unit_test(both_say_the_same_of_this_machine),

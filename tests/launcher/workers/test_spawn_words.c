@@ -256,20 +256,6 @@ static void where_the_kernel_refuses_each_leads_its_own(void **state)
     assert_int_equal(start_where_it_is_refused(CLONE_PARENT, 0), 0);
 }
 
-static void a_process_runs_where_it_is_put(void **state)
-{
-    struct cpus before, one = { { 0 } }, after;
-
-    (void)state;
-    assert_int_equal(cpus_of_process(0, &before), 0);
-    cpus_add(&one, cpus_next(&before, 0));
-    assert_int_equal(enter_cpus(&one), 0);
-    assert_int_equal(cpus_of_process(0, &after), 0);
-    assert_memory_equal(&after, &one, sizeof one);
-    assert_int_equal(sched_getcpu(), cpus_next(&before, 0));
-    assert_int_equal(enter_cpus(&before), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,7 +266,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failed_exec_does_not_end_the_session, begin, end),
         cmocka_unit_test_setup_teardown(a_starter_that_was_killed_is_noticed, begin, end),
         cmocka_unit_test_setup_teardown(where_the_kernel_refuses_each_leads_its_own, begin, end),
-        cmocka_unit_test(a_process_runs_where_it_is_put),
         cmocka_unit_test(a_failed_exec_says_why_and_leaves_no_child),
     };
 

@@ -32,11 +32,55 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *mask)
     return 0;
 }
 
+static int has(const unsigned char *mask, int cpu)
+{
+    return mask[cpu / 8] >> cpu % 8 & 1;
+}
+
+static void fill(unsigned char *mask, int first, int count)
+{
+    memset(mask, 0, KERNEL_BITS / 8);
+    for (int cpu = first; cpu < first + count; cpu++)
+        mask[cpu / 8] = (unsigned char)(mask[cpu / 8] | 1 << cpu % 8);
+}
+
+static unsigned char of_group[KERNEL_BITS / 8]; /* a cpuset */
+static unsigned char chosen[KERNEL_BITS / 8];   /* what was asked for last, group or not */
+static int running_on;
+
+/* Where the process runs it stays if it may. */
+int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask)
+{
+    int first = -1;
+
+    (void)pid;
+    assert_true(size >= sizeof chosen);
+    memcpy(chosen, mask, sizeof chosen);
+    for (int cpu = KERNEL_BITS - 1; cpu >= 0; cpu--)
+        if (has(chosen, cpu) && has(of_group, cpu))
+            first = cpu;
+    if (first < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof allowed; i++)
+        allowed[i] = chosen[i] & of_group[i];
+    if (!has(allowed, running_on))
+        running_on = first;
+    return 0;
+}
+
+int sched_getcpu(void)
+{
+    return running_on;
+}
+
 static void allow(int first, int count)
 {
-    memset(allowed, 0, sizeof allowed);
-    for (int cpu = first; cpu < first + count; cpu++)
-        allowed[cpu / 8] = (unsigned char)(allowed[cpu / 8] | 1 << cpu % 8);
+    fill(of_group, first, count);
+    fill(allowed, first, count);
+    memset(chosen, 0xff, sizeof chosen);
+    running_on = first;
 }
 
 /* ---- Control groups ------------------------------------------------------------- */
@@ -210,6 +254,71 @@ static void ranks_bound_to_one_processor_do_not_spin(void **state)
     run_programs(RANKS, join_bound_together, NULL);
 }
 
+/* ---- Ranks that share a processor ------------------------------------------------ */
+
+enum { FIRST = 3000, OURS = 1 }; /* our rank */
+
+static struct doorbell bells[4];
+
+/* Ranks 0, 2 and 3 are on processors 0, 1 and 2 of the mask, and we on the one that is given. */
+static void stand_apart_from(int processor, int spins)
+{
+    const struct waiter waiter = { .bell = &bells[OURS], .bells = bells, .spins = spins };
+
+    atomic_store(&bells[0].processor, 1 + FIRST);
+    atomic_store(&bells[2].processor, 1 + FIRST + 1);
+    atomic_store(&bells[3].processor, 1 + FIRST + 2);
+    running_on = FIRST + processor;
+    waiter_stand_apart(&waiter, 4);
+}
+
+static void of_two_ranks_on_a_processor_one_moves(void **state)
+{
+    unsigned char before[sizeof allowed], all[sizeof chosen];
+
+    (void)state;
+    memset(all, 0xff, sizeof all);
+    allow(FIRST, 6);
+    memcpy(before, allowed, sizeof before);
+    stand_apart_from(1, 1);
+    assert_int_equal(running_on, FIRST + 3);
+    assert_int_equal(atomic_load(&bells[OURS].processor), 1 + running_on); /* others see it */
+    assert_memory_equal(allowed, before, sizeof before);
+    assert_memory_equal(chosen, all, sizeof all); /* it grows with the group, as before */
+}
+
+static void a_mask_that_was_chosen_stays(void **state)
+{
+    unsigned char before[sizeof allowed];
+
+    (void)state;
+    allow(FIRST, 6);
+    fill(allowed, FIRST, 5);
+    memcpy(before, allowed, sizeof before);
+    stand_apart_from(1, 1);
+    assert_int_equal(running_on, FIRST + 3);
+    assert_memory_equal(allowed, before, sizeof before);
+    assert_memory_equal(chosen, before, sizeof before);
+}
+
+static void a_rank_that_need_not_or_cannot_move_stays(void **state)
+{
+    (void)state;
+    allow(FIRST, 6);
+    stand_apart_from(5, 1); /* no other rank is there */
+    assert_int_equal(running_on, FIRST + 5);
+    stand_apart_from(1, 0); /* there are fewer processors than ranks */
+    assert_int_equal(running_on, FIRST + 1);
+    fill(allowed, FIRST, 3); /* all are taken */
+    stand_apart_from(1, 1);
+    assert_int_equal(running_on, FIRST + 1);
+    fill(allowed, FIRST + 1, 1); /* it is bound */
+    stand_apart_from(1, 1);
+    assert_int_equal(running_on, FIRST + 1);
+}
+
+/* ---- Sums ------------------------------------------------------------------------ */
+
 /* Masks add up, time does not. */
 static void the_least_limit_of_the_ranks_counts(void **state)
 {
@@ -244,6 +353,9 @@ int main(void)
         IN_ROOT(of_processes_and_memory_the_narrowest_group_counts),
         IN_ROOT(processors_above_1024_count),
         IN_ROOT(the_least_limit_of_the_ranks_counts),
+        cmocka_unit_test(of_two_ranks_on_a_processor_one_moves),
+        cmocka_unit_test(a_mask_that_was_chosen_stays),
+        cmocka_unit_test(a_rank_that_need_not_or_cannot_move_stays),
         cmocka_unit_test(ranks_bound_to_a_processor_each_spin),
         cmocka_unit_test(ranks_bound_to_one_processor_do_not_spin),
         IN_ROOT(a_part_of_a_processor_is_none_but_for_the_first),
