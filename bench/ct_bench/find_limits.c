@@ -5,7 +5,6 @@
 #include "bench/ct_bench/bench.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -65,7 +64,7 @@ int limits_measure_device(struct limits *limits, int ranks, size_t largest, char
 /* ---- Of which host or GPU ---------------------------------------------------------------- */
 
 /* The CPUs of all ranks together, and whether all ranks are on one host. */
-static ct_status meet_hosts(cpu_set_t *cpus, int *one_host)
+static ct_status meet_hosts(struct cpus *cpus, int *one_host)
 {
     char boot[64] = "";
     uint64_t id[2] = { 5381, 0 };
@@ -80,8 +79,7 @@ static ct_status meet_hosts(cpu_set_t *cpus, int *one_host)
     for (const char *c = boot; *c; c++)
         id[0] = id[0] * 33 + (unsigned char)*c;
     id[1] = ~id[0];
-    CPU_ZERO(cpus);
-    sched_getaffinity(0, sizeof *cpus, cpus);
+    cpus_of_process(0, cpus);
     status = ct_all_reduce(CT_WORLD, cpus, cpus, sizeof *cpus, CT_U8, CT_BOR, NULL);
     if (status == CT_OK)
         status = ct_all_reduce(CT_WORLD, id, id, 2, CT_U64, CT_MAX, NULL);
@@ -112,7 +110,7 @@ static int measure_device(struct bench *b, char why[200])
 /* Rank 0 measures; the others wait in the broadcast, and after a while they sleep. */
 int bench_find_limits(struct bench *b)
 {
-    cpu_set_t cpus;
+    struct cpus cpus;
     const int device = b->options.memory == DEVICE_MEMORY;
     int one, failed = 0;
     char why[200];

@@ -85,27 +85,28 @@ static int crew_longest(const struct member *m, double us, double *longest)
     return crew_meet(m); /* or somebody's next time is read */
 }
 
-static int nth_cpu(const cpu_set_t *cpus, int n)
+static int nth_cpu(const struct cpus *cpus, int n)
 {
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, cpus) && n-- == 0)
-            return cpu;
-    return -1;
+    int cpu = cpus_next(cpus, 0);
+
+    while (cpu >= 0 && n-- > 0)
+        cpu = cpus_next(cpus, cpu + 1);
+    return cpu;
 }
 
 /* Does not return into the rank's program, whose connections and buffers it shares. */
 static _Noreturn void run_member(const struct member *member, pid_t parent, int cpu,
                                  int (*body)(const struct member *))
 {
-    cpu_set_t own;
+    cpu_set_t own[CPUS_MOST / CPU_SETSIZE];
 
-    CPU_ZERO(&own);
-    CPU_SET(cpu, &own);
+    CPU_ZERO_S(sizeof own, own);
+    CPU_SET_S((size_t)cpu, sizeof own, own);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
         _exit(1);
     signal(SIGALRM, SIG_DFL);
     alarm(LONGEST_S);
-    if (sched_setaffinity(0, sizeof own, &own) < 0)
+    if (sched_setaffinity(0, sizeof own, own) < 0)
         _exit(2);
     _exit(body(member) != 0 ? 1 : 0);
 }
@@ -124,7 +125,7 @@ static void say(char why[200], int code)
 /* Forks `count` members; member i runs on the i-th CPU of `cpus`, or all on the first of them
  * with `on_one`.  A member that can't go on returns non-zero.  The results are copied to `result`.
  * 0, or -1 with a sentence in `why`; no member is left behind. */
-static int crew_run(int count, const cpu_set_t *cpus, int on_one,
+static int crew_run(int count, const struct cpus *cpus, int on_one,
                     int (*body)(const struct member *), void *arg, double result[CREW_RESULTS],
                     char why[200])
 {
@@ -321,7 +322,7 @@ static int all_sizes(const struct member *m)
     return 0;
 }
 
-int limits_speeds(struct limits *limits, size_t largest, const cpu_set_t *cpus, char why[200])
+int limits_speeds(struct limits *limits, size_t largest, const struct cpus *cpus, char why[200])
 {
     const size_t cold = COLD_BYTES / 2 / (size_t)limits->processes;
     struct job job = { .area = largest > cold ? largest : cold,
@@ -436,7 +437,7 @@ static int take_turns(const struct member *m)
     return 0;
 }
 
-static int one_way(const cpu_set_t *cpus, int on_one, enum way way, double *us, char why[200])
+static int one_way(const struct cpus *cpus, int on_one, enum way way, double *us, char why[200])
 {
     double result[CREW_RESULTS];
     const int failed = crew_run(2, cpus, on_one, take_turns, &way, result, why);
@@ -445,7 +446,7 @@ static int one_way(const cpu_set_t *cpus, int on_one, enum way way, double *us, 
     return failed;
 }
 
-int limits_hand_overs(struct limits *limits, const cpu_set_t *cpus, char why[200])
+int limits_hand_overs(struct limits *limits, const struct cpus *cpus, char why[200])
 {
     struct hand_overs *h = &limits->hand_overs;
 
@@ -453,7 +454,7 @@ int limits_hand_overs(struct limits *limits, const cpu_set_t *cpus, char why[200
     if (one_way(cpus, 1, YIELD, &h->yield_on_one, why) < 0
         || one_way(cpus, 1, FUTEX, &h->futex_on_one, why) < 0)
         return -1;
-    if (CPU_COUNT(cpus) < 2)
+    if (cpus_count(cpus) < 2)
         return 0;
     return one_way(cpus, 0, SPIN, &h->spin, why) < 0 || one_way(cpus, 0, YIELD, &h->yield, why) < 0
                    || one_way(cpus, 0, FUTEX, &h->futex, why) < 0

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stddef.h>
 
-int limits_measure(struct limits *limits, int ranks, size_t largest, const cpu_set_t *cpus,
+int limits_measure(struct limits *limits, int ranks, size_t largest, const struct cpus *cpus,
                    char why[200])
 {
-    const int count = CPU_COUNT(cpus);
+    const int count = cpus_count(cpus);
 
     *limits = (struct limits){ .cpus = count, .ranks = ranks };
     limits->processes = ranks < count ? ranks : count;

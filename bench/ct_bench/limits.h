@@ -15,10 +15,10 @@
 #ifndef CT_BENCH_LIMITS_H
 #define CT_BENCH_LIMITS_H
 
-#include <sched.h>
 #include <stdio.h>
 
 #include "bench/ct_bench/operations.h"
+#include "runtime/util/cpu_set.h"
 
 #define MOST_CREW 1024 /* processes that measure */
 #define LIMIT_SIZES 9  /* 4 KiB, times four each, to 256 MiB */
@@ -49,7 +49,7 @@ struct limits {
 };
 
 /* For results of at most `largest` bytes, on `cpus`.  0, or -1 with what failed in `why`. */
-int limits_measure(struct limits *limits, int ranks, size_t largest, const cpu_set_t *cpus,
+int limits_measure(struct limits *limits, int ranks, size_t largest, const struct cpus *cpus,
                    char why[200]);
 
 /* The same for the GPU that is open, for copies of at least `largest` bytes, if it has so much. */
@@ -62,7 +62,7 @@ void limits_print(const struct limits *limits);
 void limits_put_json(const struct limits *limits, FILE *file);
 
 /* host_limits.c: the parts; 0 or -1 as above. */
-int limits_speeds(struct limits *limits, size_t largest, const cpu_set_t *cpus, char why[200]);
-int limits_hand_overs(struct limits *limits, const cpu_set_t *cpus, char why[200]);
+int limits_speeds(struct limits *limits, size_t largest, const struct cpus *cpus, char why[200]);
+int limits_hand_overs(struct limits *limits, const struct cpus *cpus, char why[200]);
 
 #endif

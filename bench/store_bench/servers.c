@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/util/cpu_set.h"
+
 struct server servers[MOST_SERVERS];
 int server_count;
 int quick;
@@ -58,23 +60,26 @@ void let_settle(const struct server *server)
     }
 }
 
+/* One cpu_set_t has room for 1,024 CPUs. */
+enum { SETS = CPUS_MOST / CPU_SETSIZE, NO_CPU = CPUS_MOST };
+
 static void pin(pid_t thread, enum place place)
 {
-    static cpu_set_t allowed; /* before the first pin() */
-    cpu_set_t set;
-    int chosen = -1;
+    static cpu_set_t allowed[SETS]; /* before the first pin() */
+    cpu_set_t set[SETS];
+    size_t chosen = NO_CPU;
 
-    if (CPU_COUNT(&allowed) == 0)
-        sched_getaffinity(0, sizeof allowed, &allowed);
-    set = allowed;
-    for (int cpu = 0; cpu < CPU_SETSIZE && place != ANYWHERE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && (chosen < 0 || place == LAST))
+    if (CPU_COUNT_S(sizeof allowed, allowed) == 0)
+        sched_getaffinity(0, sizeof allowed, allowed);
+    memcpy(set, allowed, sizeof set);
+    for (size_t cpu = 0; cpu < CPUS_MOST && place != ANYWHERE; cpu++)
+        if (CPU_ISSET_S(cpu, sizeof allowed, allowed) && (chosen == NO_CPU || place == LAST))
             chosen = cpu;
-    if (chosen >= 0) {
-        CPU_ZERO(&set);
-        CPU_SET(chosen, &set);
+    if (chosen != NO_CPU) {
+        CPU_ZERO_S(sizeof set, set);
+        CPU_SET_S(chosen, sizeof set, set);
     }
-    sched_setaffinity(thread, sizeof set, &set);
+    sched_setaffinity(thread, sizeof set, set);
 }
 
 static void pin_servers(enum place place)

@@ -79,7 +79,7 @@ static size_t piece_at_most(const struct call *c, const struct slots *s)
     const size_t part = (s->bytes / PIECES + 63) / 64 * 64;
     const size_t piece = part > LEAST_PIECE ? part : LEAST_PIECE;
 
-    return s->waiters != ALL_WAIT && !s->apart && c->group->mesh->node.head->has_processors
+    return s->waiters != ALL_WAIT && !s->apart && c->group->mesh->node.has_processors
                    && piece < slot
                ? piece
                : slot;

@@ -35,6 +35,7 @@
 #include "runtime/store/server/shared_secret.h"
 #include "runtime/util/cgroup.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/cpu_set.h"
 #include "runtime/util/error.h"
 #include "runtime/util/memory_file.h"
 
@@ -88,10 +89,9 @@ static long long available_memory(void)
 
 int host_cores(void)
 {
-    cpu_set_t set;
+    struct cpus cpus;
 
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                       : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return cpus_of_process(0, &cpus) == 0 ? cpus_count(&cpus) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static const char *temporary_folder(void)

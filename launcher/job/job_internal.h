@@ -25,6 +25,7 @@
 #include "launcher/report/root_cause.h"
 #include "launcher/status/status_server.h"
 #include "launcher/trace/trace_host.h"
+#include "launcher/workers/spawn.h"
 #include "launcher/workers/subreaper.h"
 #include "launcher/workers/worker.h"
 
@@ -66,6 +67,7 @@ struct job {
     struct events events;
     struct placement *placement; /* NULL: workers run where ctrun does */
     struct guard guard;
+    struct starter starter; /* runs while a round's workers are started */
     struct subreaper subreaper;
     struct uninterruptible_watch uninterruptible;
     struct stall stall;

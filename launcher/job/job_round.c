@@ -240,6 +240,10 @@ static int start_workers(struct job *job)
     wrapper_check(&job->wrapper, job->plan.world);
     if (job->folder.attempt == 0 && job->plan.node == 0)
         no_effect_ranks(job->options, job->plan.world);
+    if (job->size > 1) {
+        starter_begin(&job->starter);
+        round.starter = &job->starter;
+    }
     for (int i = 0; i < job->size && (i == 0 || !is_told_to_stop(job)); i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;
@@ -260,6 +264,7 @@ static int start_workers(struct job *job)
             spoke = clock_ms();
         }
     }
+    starter_end(&job->starter);
     if (job->running == job->size && job->options->report != REPORT_NOT)
         place_report(job->options->report, job->workers, &env);
     worker_env_destroy(&env);

@@ -4,7 +4,7 @@
 #ifndef LAUNCHER_PLACEMENT_TOPOLOGY_H
 #define LAUNCHER_PLACEMENT_TOPOLOGY_H
 
-#include "launcher/placement/cpu_set.h"
+#include "runtime/util/cpu_set.h"
 
 struct cpu {
     int core;   /* the lowest CPU of its physical core, which names the core */

@@ -100,7 +100,7 @@ static long pid_max(void)
 /* How many there are of others is not counted: a fork that fails for them is said then. */
 static int check_processes(int size)
 {
-    const long needed = (long)size + 2; /* ctrun and its guard */
+    const long needed = (long)size + 2 + (size > 1); /* ctrun, its guard and the starter */
     const long pids = needed >= LEAST_PIDS ? pid_max() : 0;
     struct rlimit users;
 

@@ -4,13 +4,16 @@
  * vfork, since a fork copies page tables only to throw them away: it halves the
  * time per worker.  The child runs in ctrun's memory and on its stack until its exec; it makes
  * system calls on memory that does not change and leaves by exec or _exit.  All signals are
- * blocked, so no handler runs in it. */
+ * blocked, so no handler runs in it.  Where a round has several workers, a process between ctrun
+ * and them gives them a session in common. */
 #include "launcher/workers/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/futex.h>
 #include <linux/mempolicy.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -84,12 +87,19 @@ static int signals_as_new(const sigset_t *ignored)
     return sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static int joins_session(const struct spawn_args *args)
+{
+    return !args->foreground && args->starter && args->starter->pid > 0;
+}
+
 /* One kill() reaches its whole tree. */
 static int group_of_its_own(const struct spawn_args *args)
 {
-    if (!args->foreground)
+    if (!args->foreground && !joins_session(args))
         return setsid();
-    return setpgid(0, 0) < 0 ? -1 : foreground_give(getpid());
+    if (setpgid(0, 0) < 0)
+        return -1;
+    return args->foreground ? foreground_give(getpid()) : 0;
 }
 
 /* Before the exec, so that the program's first page is where its CPUs are.  Memory is
@@ -141,21 +151,132 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatil
     _exit(errno == ENOENT ? 127 : 126);
 }
 
+/* ---- One session for a round ----------------------------------------------------- */
+
+/* With kernel.sched_autogroup_enabled a session is a group of the scheduler, and sched_yield() does
+ * not hand a processor to a task of another group.  Hence the workers of a round share a session,
+ * and a terminal belongs to none of them.  Only a process of that session can start them, and ctrun
+ * stays in the session of its terminal.  So the starter does it: a process that has ctrun's memory
+ * and descriptors, as a thread has.  CLONE_PARENT makes ctrun the parent of each worker, which
+ * reaps it and whose death kills it.
+ *
+ * ctrun and the starter take turns.  While one runs the other waits, since they also share errno.
+ * When the starter ends, the kernel writes 0 to ->turn and wakes ctrun (CLONE_CHILD_CLEARTID). */
+enum { ENDED, OF_CTRUN, OF_STARTER };
+
+#define STACK_BYTES (64 << 10)
+#define UNSUPPORTED (-2)
+
+/* A starter that has ended gets none. */
+static void give_turn(struct starter *starter, uint32_t from, uint32_t to)
+{
+    atomic_compare_exchange_strong(&starter->turn, &from, to);
+    syscall(SYS_futex, &starter->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void wait_while(struct starter *starter, uint32_t turn)
+{
+    while (atomic_load(&starter->turn) == turn)
+        syscall(SYS_futex, &starter->turn, FUTEX_WAIT, turn, NULL, NULL, 0);
+}
+
+static int run_worker(void *arg)
+{
+    struct starter *starter = arg;
+
+    child(starter->args, starter->parent, &starter->cause);
+}
+
+static int run_starter(void *arg)
+{
+    static _Alignas(64) unsigned char stack[STACK_BYTES]; /* of the worker, until its exec */
+    struct starter *starter = arg;
+
+    if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != starter->parent)
+        _exit(1);
+    for (;;) {
+        give_turn(starter, OF_STARTER, OF_CTRUN);
+        wait_while(starter, OF_CTRUN);
+        if (!starter->args)
+            _exit(0);
+        starter->worker = clone(run_worker, stack + STACK_BYTES,
+                                CLONE_VM | CLONE_VFORK | CLONE_PARENT | SIGCHLD, starter);
+        starter->error = errno;
+    }
+}
+
+static void starter_reap(struct starter *starter)
+{
+    while (waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    starter->pid = 0;
+}
+
+void starter_begin(struct starter *starter)
+{
+    static _Alignas(64) unsigned char stack[STACK_BYTES];
+    pid_t pid;
+
+    *starter = (struct starter){ .parent = getpid(), .turn = OF_STARTER };
+    pid = clone(run_starter, stack + STACK_BYTES,
+                CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID | SIGCHLD, starter, NULL, NULL,
+                &starter->turn);
+    if (pid < 0)
+        return;
+    starter->pid = pid;
+    wait_while(starter, OF_STARTER);
+    if (atomic_load(&starter->turn) == ENDED)
+        starter_reap(starter);
+}
+
+void starter_end(struct starter *starter)
+{
+    if (starter->pid == 0)
+        return;
+    starter->args = NULL;
+    give_turn(starter, OF_CTRUN, OF_STARTER);
+    starter_reap(starter);
+}
+
+/* As vfork(), for the parent.  UNSUPPORTED: there is no starter any more. */
+static pid_t clone_into_session(const struct spawn_args *args)
+{
+    struct starter *starter = args->starter;
+
+    starter->args = args;
+    give_turn(starter, OF_CTRUN, OF_STARTER);
+    wait_while(starter, OF_STARTER);
+    if (atomic_load(&starter->turn) == ENDED) {
+        starter_reap(starter);
+        errno = ECHILD;
+        return -1;
+    }
+    if (starter->worker < 0 && starter->error == EINVAL) {
+        starter_end(starter);
+        return UNSUPPORTED;
+    }
+    errno = starter->error;
+    return starter->worker;
+}
+
 pid_t spawn(const struct spawn_args *args, int *execed)
 {
     const pid_t parent = getpid();
-    volatile int cause = 0;
-    pid_t pid;
+    volatile int own, *cause = args->starter ? &args->starter->cause : &own;
+    pid_t pid = UNSUPPORTED;
 
-    *execed = 0;
-    pid = vfork(); /* returns when the child has our memory no longer: after its exec, or its end */
+    *execed = *cause = 0;
+    if (joins_session(args))
+        pid = clone_into_session(args);
+    if (pid == UNSUPPORTED)
+        pid = vfork(); /* returns when the child has our memory no longer: after exec, or its end */
     if (pid == 0)
-        child(args, parent, &cause);
-    if (pid < 0 || cause == 0)
+        child(args, parent, cause);
+    if (pid < 0 || *cause == 0)
         return pid;
-    *execed = cause > 0;
+    *execed = *cause > 0;
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
-    errno = abs(cause);
+    errno = abs(*cause);
     return -1;
 }

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.h - one process: a session of its own (or our terminal), dies with ctrun. */
+/* spawn.h - one process: a session of its own, or that of its round, or our terminal; dies with
+ * ctrun. */
 #ifndef LAUNCHER_WORKERS_SPAWN_H
 #define LAUNCHER_WORKERS_SPAWN_H
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "launcher/placement/cpu_set.h"
+#include "runtime/util/cpu_set.h"
+
+/* The process that starts the workers of a round, so that they share a session (spawn.c).  It must
+ * stay where it is until starter_end(). */
+struct starter {
+    pid_t pid;    /* 0: there is none, and each worker gets a session of its own */
+    pid_t parent; /* ctrun */
+    _Atomic uint32_t turn;
+    const struct spawn_args *args; /* of the worker that it is to start; NULL: it is to end */
+    pid_t worker;                  /* that it has started; -1: the clone failed with ->error */
+    int error;
+    volatile int cause; /* why its exec failed; negative: what came before that */
+};
 
 struct spawn_args {
     const char *path; /* executed as it is: no look-up */
@@ -18,6 +32,7 @@ struct spawn_args {
     _Atomic pid_t *announce; /* where the child announces its group; NULL: nowhere */
     const sigset_t *ignored; /* signals to set back to their defaults */
     int foreground;          /* stays in our session: a group of its own, which gets the terminal */
+    struct starter *starter; /* NULL: it leads a session of its own */
     int outlives;            /* no SIGKILL for it when ctrun dies: it notices that itself */
     const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
     const struct cpus *cpus;          /* that it is bound to; NULL: ours */
@@ -25,10 +40,15 @@ struct spawn_args {
     int keep[4]; /* what it inherits beside 0, 1 and 2, under the same numbers; below 3: nothing */
 };
 
-/* Returns when the program is running: its pid, which is also its process
- * group and, unless ->foreground, its session.  Else -1; errno is that of exec and *execed is 1, or
- * that of fork or of the CPUs and *execed is 0.  A failed child is reaped here, so that no
- * SIGCHLD names an unknown pid.  The caller has all its signals blocked. */
+/* Where no process can have ctrun's memory (some emulators), and where there can be no more
+ * processes, there is no starter.  All signals are blocked, as for spawn(). */
+void starter_begin(struct starter *starter);
+void starter_end(struct starter *starter);
+
+/* Returns when the program is running: its pid, which is also its process group.  Else -1; errno is
+ * that of exec and *execed is 1, or that of fork or of the CPUs and *execed is 0.  A failed child
+ * is reaped here, so that no SIGCHLD names an unknown pid.  The caller has all its signals blocked.
+ */
 pid_t spawn(const struct spawn_args *args, int *execed);
 
 /* ---- The terminal, which one worker (a debugger) may have ------- */

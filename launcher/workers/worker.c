@@ -53,6 +53,7 @@ static int refuse(const struct worker *worker, const struct program *program, in
     if (!execed) {
         log_line(LOG_ERROR, "cannot start rank %d: %s%s", worker->rank, strerror(cause),
                  cause == EAGAIN   ? ": no more processes are allowed (ulimit -u, pids.max)"
+                 : cause == ECHILD ? ": the process that starts the workers was killed"
                  : cause == EMFILE ? ": no more descriptors are allowed (ulimit -n)"
                  : cause == EINVAL ? ": the CPUs that were chosen for it can't be used any more"
                  : cause == EPERM ? ": it may not be bound to processors here (sched_setaffinity); "
@@ -81,6 +82,7 @@ static struct spawn_args args_of(const struct worker *worker, const struct round
                                .announce = guard_place(guard, worker->local_rank),
                                .ignored = ignored,
                                .foreground = worker->foreground,
+                               .starter = round->starter,
                                .descriptors = round->descriptors,
                                .keep = { inherited->control_memory, inherited->control_event,
                                          inherited->trace_memory, inherited->pmi } };

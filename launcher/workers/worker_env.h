@@ -6,6 +6,7 @@
 #include "config/options.h"
 #include "launcher/placement/placement.h"
 #include "launcher/stdio/log_dir.h"
+#include "launcher/workers/spawn.h"
 #include "runtime/store/server/shared_secret.h"
 
 /* What each worker inherits beside its streams, under the same numbers: descriptors of the job's,
@@ -35,6 +36,7 @@ struct round {
     int serves_pmi;                    /* to MPI */
     int progress_room; /* of our terminal, for a worker's bar on standard error; 0: for none */
     struct inherited inherited;
+    struct starter *starter; /* of their session; NULL: a worker alone */
 };
 
 struct worker_env {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_segment_join.c - how the ranks of a host come to share memory.
+/* host_segment_join.c - how the ranks of a host come to share memory, and whether they
+ * have a processor each.
  *
- * The leader makes the memory and sends its descriptor to each follower, who maps it and says
- * whether it could.  The leader then tells all whether every rank could map the memory.  If one
- * could not, all ranks of the host use sockets. */
+ * The leader makes the memory and sends its descriptor to each follower, which maps it.  Then each
+ * follower tells the leader whether it could, and which processors it may use.  The leader adds
+ * these up and sends the sum to all.  If one rank could not map the memory, all ranks of the host
+ * use sockets. */
 #include "runtime/bootstrap/host_segment_join.h"
 
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 
 #include "runtime/net/fd_passing.h"
 #include "runtime/shm/host_segment.h"
+#include "runtime/shm/processors.h"
 #include "runtime/util/log.h"
 
 /* If descriptors can't be passed, the ranks of this host use sockets. */
@@ -61,42 +64,52 @@ static ct_status receive_memory(struct host_leader *leader, struct mesh *mesh, i
     return CT_OK;
 }
 
-/* Could all? */
-static ct_status agree(struct host_leader *leader, struct mesh *mesh, int64_t deadline,
-                       int32_t *can_share)
+/* Of one rank; of all. */
+struct means {
+    int32_t can_share;
+    struct processors processors;
+};
+
+static ct_status add_up(struct host_leader *leader, struct mesh *mesh, int64_t deadline,
+                        struct means *means)
 {
-    int32_t *all = leader->is_self ? malloc((size_t)mesh->node.size * sizeof *all) : NULL;
-    const int32_t own = *can_share;
+    struct means *all = leader->is_self ? malloc((size_t)mesh->node.size * sizeof *all) : NULL;
+    const struct means own = *means;
     ct_status status = CT_OK;
 
     if (leader->is_self && !all)
         status = ct_fail(CT_ERR_NOMEM, "no memory for %d ranks of this host", mesh->node.size);
     if (status == CT_OK)
         status = host_gather(leader, mesh, &own, sizeof own, all, deadline);
-    for (int i = 0; leader->is_self && status == CT_OK && i < mesh->node.size; i++)
-        *can_share &= all[i];
+    for (int i = 0; leader->is_self && status == CT_OK && i < mesh->node.size; i++) {
+        means->can_share &= all[i].can_share;
+        processors_add(&means->processors, &all[i].processors);
+    }
     free(all);
     if (status == CT_OK && leader->is_self)
-        status = host_give(leader, mesh, can_share, sizeof *can_share, deadline);
+        status = host_give(leader, mesh, means, sizeof *means, deadline);
     else if (status == CT_OK)
-        status = host_take(leader, NULL, can_share, sizeof *can_share, deadline);
+        status = host_take(leader, NULL, means, sizeof *means, deadline);
     return status;
 }
 
 ct_status host_segment_join(struct host_leader *leader, struct mesh *mesh, int64_t deadline,
-                            int *shared)
+                            int may_share, int *shared)
 {
-    const int memory = leader->is_self ? node_make_memory(&mesh->node) : -1;
-    int32_t can_share = memory >= 0;
-    ct_status status = leader->is_self ? send_memory(leader, mesh, memory, deadline, &can_share)
-                                       : receive_memory(leader, mesh, deadline, &can_share);
+    const int memory = leader->is_self && may_share ? node_make_memory(&mesh->node) : -1;
+    struct means means = { .can_share = memory >= 0 };
+    ct_status status = leader->is_self
+                           ? send_memory(leader, mesh, memory, deadline, &means.can_share)
+                           : receive_memory(leader, mesh, deadline, &means.can_share);
 
+    processors_own(&means.processors, "");
     if (status == CT_OK)
-        status = agree(leader, mesh, deadline, &can_share);
+        status = add_up(leader, mesh, deadline, &means);
     if (status != CT_OK)
         return ct_fail_in(status, "sharing memory on this host: ");
-    if (!can_share)
+    if (!means.can_share)
         node_unmap_memory(&mesh->node);
-    *shared = can_share;
+    mesh->node.has_processors = mesh->node.size <= processors_count(&means.processors);
+    *shared = means.can_share;
     return CT_OK;
 }

@@ -317,8 +317,9 @@ static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct host_l
     int shared = mesh->node.size == 1;
     ct_status status = CT_OK;
 
-    if (mesh->node.size > 1 && may_share)
-        status = host_segment_join(leader, mesh, deadline, &shared);
+    mesh->node.has_processors = 1;
+    if (mesh->node.size > 1)
+        status = host_segment_join(leader, mesh, deadline, may_share, &shared);
     if (status != CT_OK)
         return status;
     fault_pass(mesh->faults); /* 2 */
@@ -397,7 +398,7 @@ static ct_status setup_waiter(struct mesh *mesh)
     struct node *node = &mesh->node;
     const ct_status status = wake_socket_open(&node->wake_fd);
 
-    waiter_setup(&mesh->waiter, node->size);
+    waiter_setup(&mesh->waiter, node->has_processors);
     mesh->waiter.bells = node->base ? node->bells : NULL;
     mesh->waiter.bell = node->base ? &node->bells[node->rank] : &mesh->own_bell;
     mesh->waiter.wake_fd = node->wake_fd;
@@ -451,6 +452,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (status == CT_OK)
         status = setup_waiter(m);
     if (status == CT_OK) {
+        waiter_stand_apart(&m->waiter, m->node.size);
         own_descriptors(m);
         status = messages_create(m);
     }

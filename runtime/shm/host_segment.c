@@ -120,10 +120,8 @@ int node_make_memory(struct node *node)
                  node->size, NODE_MOST);
     if (memory_file("ct", MOST_FILE_BYTES, &fd) == CT_OK
         || memory_file("ct", bytes, &fd) == CT_OK) {
-        if (node_map_memory(node, fd) == 0) {
-            node->head->has_processors = node->size <= processors_usable("");
+        if (node_map_memory(node, fd) == 0)
             return fd;
-        }
         ct_fail(CT_ERR_SYSTEM, "%zu bytes: %s", bytes, strerror(errno));
     }
     log_line(LOG_WARN, "no shared memory (%s); the ranks of this host use sockets",

@@ -42,9 +42,6 @@ struct ring {
 struct node_head {
     /* bytes given away behind the arenas since the start */
     _Alignas(CACHE_PAIR) _Atomic uint64_t given;
-    /* The ranks of the host have a processor each, as far as the one knows that made this memory:
-     * for choices that all must make alike. */
-    int has_processors;
     _Alignas(CACHE_PAIR) _Atomic uint32_t goodbyes; /* of all ranks, since the start */
 };
 
@@ -61,6 +58,7 @@ struct arena_block; /* a block of the own arena */
 
 struct node {
     int rank, size;               /* among the ranks of this host */
+    int has_processors;           /* the host has one for each of its ranks; on all of them alike */
     int *ranks;                   /* [size] their ranks in the mesh, ascending */
     int *pidfds;                  /* [size] descriptors in the epoll set of the waiter; -1: none */
     _Atomic unsigned char *ended; /* [size] flags that the waiter sets when a process has ended */

@@ -31,8 +31,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/util/cgroup.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/cpu_set.h"
 
 /* between two checks of where the awaited rank is: that cache line is written by another core */
 #define TURNS_BETWEEN_LOOKS 64
@@ -137,19 +137,6 @@ void bell_ring(struct doorbell *bell, int wake_fd)
 
 /* ---- Processors ----------------------------------------------------------------- */
 
-int processors_usable(const char *root)
-{
-    const long long limit = cgroup_milli_cpus(root);
-    cpu_set_t set;
-    int cores = 1;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        cores = CPU_COUNT(&set);
-    if (limit == 0 || limit / 1000 >= cores)
-        return cores;
-    return limit < 1000 ? 1 : (int)(limit / 1000);
-}
-
 /* Written only when it changes, since the other ranks read it all the time. */
 int wait_note_processor(const struct waiter *waiter)
 {
@@ -171,11 +158,57 @@ void wait_for_rank(struct wait *wait, int local_rank)
         wait_sleeps_at_once(wait);
 }
 
+static int is_taken(const struct waiter *waiter, int ranks, int processor)
+{
+    for (int i = 0; i < ranks; i++)
+        if (&waiter->bells[i] != waiter->bell && bell_is_on(&waiter->bells[i], processor))
+            return 1;
+    return 0;
+}
+
+/* A mask that was never set grows with the control group's CPUs, and one that was set does not.  So
+ * where the mask was as wide as it can be, it is left as wide as it can be. */
+static void restore_mask(const struct cpus *before)
+{
+    struct cpus all, now;
+
+    memset(&all, 0xff, sizeof all);
+    if (cpus_enter(&all) < 0 || cpus_of_process(0, &now) < 0
+        || memcmp(&now, before, sizeof now) != 0)
+        cpus_enter(before);
+}
+
+/* Of two ranks that hand over to each other on one processor only one is runnable at a time, so the
+ * scheduler sees nothing to balance for 10 ms and longer.  A rank notes where it goes before it
+ * goes there, so that no other rank chooses the same processor. */
+void waiter_stand_apart(const struct waiter *waiter, int ranks)
+{
+    struct cpus before, one = { { 0 } };
+    int cpu;
+
+    if (!waiter->bells || waiter->spins == 0)
+        return;
+    cpu = wait_note_processor(waiter);
+    bell_fence();
+    if (!is_taken(waiter, ranks, cpu) || cpus_of_process(0, &before) < 0)
+        return;
+    cpu = cpus_next(&before, 0);
+    while (cpu >= 0 && is_taken(waiter, ranks, cpu))
+        cpu = cpus_next(&before, cpu + 1);
+    if (cpu < 0)
+        return;
+    atomic_store_explicit(&waiter->bell->processor, cpu + 1, memory_order_relaxed);
+    cpus_add(&one, cpu);
+    if (cpus_enter(&one) == 0)
+        restore_mask(&before);
+    wait_note_processor(waiter);
+}
+
 /* ---- A wait --------------------------------------------------------------------- */
 
-void waiter_setup(struct waiter *waiter, int ranks)
+void waiter_setup(struct waiter *waiter, int has_processors)
 {
-    waiter->spins = ranks <= processors_usable("") ? SPINS_WITH_A_CORE : 0;
+    waiter->spins = has_processors ? SPINS_WITH_A_CORE : 0;
     atomic_store(&waiter->yielding, YIELDING_NS);
 }
 

@@ -122,8 +122,8 @@ struct wait {
     int soon;    /* the first sleep is a short one: the caller wants to look */
 };
 
-/* ranks: how many run on this host, which decides whether spinning can pay. */
-void waiter_setup(struct waiter *waiter, int ranks);
+/* has_processors: the host has one for each of its ranks, so that spinning can pay. */
+void waiter_setup(struct waiter *waiter, int has_processors);
 
 /* `what` is the pointer of an epoll event.  1: it is one of the flags in ->ended, and was set. */
 static inline int waiter_saw_end(struct waiter *waiter, const void *what)
@@ -157,9 +157,10 @@ enum wait_turn wait_turn(struct wait *wait);
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
-/* How many processors this process may use, by its affinity and the CPU limits of its control
- * groups; whole ones, at least 1.  root: the root folder of /proc and /sys, "" outside of tests. */
-int processors_usable(const char *root);
+/* At the end of init, while nothing waits: if another rank is on our processor, and there is one
+ * for each rank, the calling thread moves to one on which no rank is.  Its affinity mask is in the
+ * end what it was.  ranks: how many have a doorbell. */
+void waiter_stand_apart(const struct waiter *waiter, int ranks);
 /* Writes the number of our processor beside the doorbell if it has changed, and returns it. */
 int wait_note_processor(const struct waiter *waiter);
 /* To be called before each turn of a wait for a rank of this host.  If that rank is on our

@@ -39,7 +39,18 @@ expect "but for torchrun's macros" is "$(sorted "$out")" $'0 0 $x ${rank}\n1 1 $
 run --master-port=0 --rdzv-id X sh -c 'echo $TORCHELASTIC_RUN_ID'
 expect "rdzv-id is for a named port" lacks "$out" X
 run sh -c 'test $(ps -o sid= -p $PPID) != $(cut -d" " -f6 /proc/self/stat) && echo new'
-expect "a session of its own" is "$out" new
+expect "one worker: a session of its own" is "$out" new
+# pid, its parent, group and session
+run --nproc-per-node=3 --max-restarts=1 sh -c 'echo $TORCHELASTIC_RESTART_COUNT $$$$ $(ps -o ppid=,pgid=,sid= -p $$$$) $(ps -o sid= -p $PPID); exit $((1 - TORCHELASTIC_RESTART_COUNT))'
+for round in 0 1; do
+    lines=$(grep "^$round " <<<"$out")
+    expect "several: one session in round $round" is "$(cut -d' ' -f5 <<<"$lines" | sort -u | wc -l)" 1
+    expect "which is not ctrun's" eval '[ -z "$(awk '\''$5 == $6'\'' <<<"$lines")" ]'
+    expect "and which none of them leads" eval '[ -z "$(awk '\''$2 == $5'\'' <<<"$lines")" ]'
+    expect "but a group each" is "$(awk '$2 == $4' <<<"$lines")" "$lines"
+    expect "ctrun is their parent" is "$(cut -d' ' -f3 <<<"$out" | sort -u | wc -l)" 1
+done
+expect "the next round has another session" is "$(cut -d' ' -f1,5 <<<"$out" | sort -u | wc -l)" 2
 run bash -c 'IFS=: read -r page event _ <<<"$CT_CONTROL"; exec 2>/dev/null; echo $(ls /proc/self/fd | grep -vx -e $page -e $event)' 7</dev/null
 expect "only 0, 1, 2 and the control page are inherited (3 is ls's)" is "$out" "0 1 2 3"
 # What a worker sent before it died may still lie in its socket: it is the old round's.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a terminal lines are whole and prefixed; elsewhere descriptors are inherited.
-. "$(dirname "$0")/lib.sh"
+here=$(realpath "$(dirname "$0")")
+. "$here/lib.sh"
 script -qec true /dev/null >/dev/null 2>&1 </dev/null || { echo "skipped: no script(1), or no terminals here"; exit 77; }
 
 # on_terminal COMMAND: what a terminal shows, without colours and carriage returns.
@@ -53,7 +54,96 @@ expect "in the background no terminal is read" is "$out" /dev/null
 out=$(on_terminal "$CTRUN --nproc-per-node=2 readlink /proc/self/fd/0" | grep -c pts)
 expect "rank 0 alone has the terminal" is "$out" 1
 out=$(printf 'typed\n' | NO_COLOR=1 script -qec "$CTRUN --nproc-per-node=2 sh -c 'read -r x; echo \"\$RANK<\$x>\"'" /dev/null | tr -d '\r' | grep '<')
-expect "and reads what is typed, in a session of its own" is "$(sorted "$out")" $'[0] 0<typed>\n[1] 1<>'
+expect "and reads what is typed, in another session" is "$(sorted "$out")" $'[0] 0<typed>\n[1] 1<>'
+out=$(on_terminal "$CTRUN --nproc-per-node=2 --no-fold sh -c '(: </dev/tty) 2>/dev/null && echo opened || echo none'" | grep -E 'opened|none')
+expect "/dev/tty opens for none of them" is "$(sorted "$out")" $'[0] none\n[1] none'
 run --nproc-per-node=2 echo plain
 expect "no terminal, no prefix" is "$out" $'plain\nplain'
+
+command -v python3 >/dev/null || { echo "skipped: keys, which need python3"; finish; }
+PYTHONPATH=$here python3 - "$CTRUN" <<'END'
+# The keys of a terminal reach ctrun; its workers are in another session.
+import os, sys, time
+from terminal import begin, close, end, expect, finish, until
+
+os.environ["NO_COLOR"] = "1"
+ctrun = sys.argv[1] + " --nproc-per-node=3 --no-fold "
+rest = "while :; do sleep 0.05; done"
+
+
+def worker(words):
+    if os.path.exists("pids"):
+        os.unlink("pids")
+    return "sh -c 'echo $$$$ >>pids; " + words + "'"
+
+
+def within(seconds, holds):
+    deadline = time.time() + seconds
+    while not holds():
+        if time.time() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def pids():
+    return [int(pid) for pid in open("pids").read().split()] if os.path.exists("pids") else []
+
+
+def state(pid):
+    try:
+        return open("/proc/%d/stat" % pid).read().rsplit(")")[1].split()[0]
+    except OSError:
+        return "Z"
+
+
+def all_there():
+    return within(20, lambda: len(pids()) == 3)
+
+
+def all_gone():
+    return within(20, lambda: all(state(pid) == "Z" for pid in pids()))
+
+
+# A line from each: its handler is set.
+pid, fd = begin(ctrun + worker('trap "echo interrupted; exit 0" INT; echo set; ' + rest) + "; echo code=$?")
+until(fd, b"[0] set", b"[1] set", b"[2] set")
+os.write(fd, b"\x03")
+seen = until(fd, b"code=")
+expect("Ctrl-C once: each worker gets SIGINT once", seen.count(b"interrupted") == 3 and b"code=130" in seen, seen)
+expect("and none is left", all_gone())
+end(pid, fd)
+
+pid, fd = begin(ctrun + worker("trap : INT TERM; echo set; " + rest) + "; echo code=$?")
+until(fd, b"[0] set", b"[1] set", b"[2] set")
+os.write(fd, b"\x03")
+until(fd, b"forwarded")
+os.write(fd, b"\x03")
+seen = until(fd, b"code=")
+expect("Ctrl-C twice kills those that do not obey", b"code=130" in seen and all_gone(), seen)
+end(pid, fd)
+
+pid, fd = begin(ctrun + worker("until [ -e go ]; do sleep 0.05; done; echo over") + "; echo code=$?")
+all_there()
+os.write(fd, b"\x1a")
+seen = until(fd, b"Stopped")
+expect("Ctrl-Z stops ctrun, not its workers", b"Stopped" in seen and all(state(p) not in "TZ" for p in pids()), seen)
+os.write(fd, b"fg; echo code=$?\n")
+open("go", "w")
+seen = until(fd, b"code=")
+expect("fg goes on with it", b"code=0" in seen and seen.count(b"] over") == 3, seen)
+end(pid, fd)
+
+pid, fd = begin(ctrun + worker(rest))
+all_there()
+close(pid, fd)
+expect("a terminal that is closed ends the job", all_gone())
+
+pid, fd = begin(ctrun + worker('read -r x; echo "<$x>"') + " & wait; echo code=$?")
+seen = until(fd, b"code=")
+expect("in the background nobody waits for input", seen.count(b"<>") == 3 and b"code=0" in seen, seen)
+end(pid, fd)
+finish()
+END
+[ $? = 0 ] || failed=1
 finish

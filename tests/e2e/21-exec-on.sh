@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --exec-on: ranks that run under another command; one alone gets the terminal.
-. "$(dirname "$0")/lib.sh"
+here=$(realpath "$(dirname "$0")")
+. "$here/lib.sh"
 
 run --nproc-per-node=3 --exec-on="1:env WRAPPED='a  b'" sh -c 'echo "$RANK:${WRAPPED:-}"'
 expect "the named rank runs under the command" is "$(sorted "$out")" $'0:\n1:a  b\n2:'
@@ -23,53 +24,11 @@ run --exec-on="0:gdb 'a" true
 expect "an open quote is wrong usage" is "$code" 2
 
 command -v python3 >/dev/null || { echo "skipped: terminals, which need python3"; finish; }
-python3 - "$CTRUN" <<'END'
-# A terminal of our own, with ctrun as a job of a small shell.
-import os, pty, select, signal, sys, time
+PYTHONPATH=$here python3 - "$CTRUN" <<'END'
+import os, sys
+from terminal import begin, end, expect, finish, until
 
 ctrun = sys.argv[1]
-failed = 0
-
-
-def expect(name, holds, seen=""):
-    global failed
-    print(("ok   " if holds else "FAIL ") + name + ("" if holds else ": " + repr(seen)))
-    failed |= not holds
-
-
-def until(fd, *words):
-    """Reads until all words were seen, at most 20 s."""
-    seen = b""
-    end = time.time() + 20
-    while time.time() < end and not all(w in seen for w in words):
-        if select.select([fd], [], [], 0.1)[0]:
-            try:
-                more = os.read(fd, 4096)
-            except OSError:
-                break
-            if not more:
-                break
-            seen += more
-    return seen
-
-
-def begin(command):
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.execvp("bash", ["bash", "--norc", "-i"])
-    os.write(fd, b"PS1='' PS2=''; stty -echo; set +o history; echo re''ady\n")
-    until(fd, b"ready")
-    os.write(fd, command.encode() + b"\n")
-    return pid, fd
-
-
-def end(pid, fd):
-    os.write(fd, b"\nexit\n")
-    until(fd, b"exit")
-    os.close(fd)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-
 
 # The command: a program that reads the terminal, survives Ctrl-C, and ends at a word.
 open("debugger", "w").write("""#!/usr/bin/env python3
@@ -119,7 +78,7 @@ expect("several ranks have none", b"terminal True" not in seen, seen)
 os.write(fd, b"\x03")
 until(fd, b"code=")
 end(pid, fd)
-sys.exit(failed)
+finish()
 END
 [ $? = 0 ] || failed=1
 finish

@@ -42,6 +42,8 @@ if "${container[@]}" true 2>/dev/null; then
     rm -f pids f?
     "${container[@]}" "$CTRUN" bash -c "$leave; ps -o pid= -p \$PPID" >out 2>err </dev/null
     expect "ctrun is PID 1" is "$(tr -d ' ' <out)" 1
+    "${container[@]}" "$CTRUN" --nproc-per-node=3 sh -c 'echo $(ps -o ppid=,sid= -p $$$$)' >out 2>err </dev/null
+    expect "PID 1 is the parent of several, which share a session" matches "$(sort -u out)" '^1 [0-9]+$'
     expect "an exit code goes through" is "$("${container[@]}" "$CTRUN" sh -c 'exit 3' >out 2>err; echo $?)" 3
     for name in TERM INT; do
         rm -f ready

@@ -82,6 +82,18 @@ for i in 1 2 3 4 5; do
     expect "kill -9 leaves nothing ($i)" within 30 gone
 done
 
+# Guard and ctrun killed together, also while workers are being started: none is left.
+for i in 1 2 3 5 8 13 40; do
+    rm -f pids
+    begin --nproc-per-node=41 sh -c 'echo $$$$ >>pids; exec sleep 1000'
+    within 30 lines_in $i pids
+    kill -KILL $(pgrep -P $ctrun -x ct-guard) $ctrun
+    wait $ctrun 2>/dev/null
+    rm -r "$TMPDIR"/ctrun_* # which the guard would have removed
+    expect "kill -9 of guard and ctrun leaves no worker ($i)" within 30 gone
+    expect "and not the process that starts workers" within 30 eval '! pgrep -f "^$CTRUN --nproc-per-node=41" >/dev/null'
+done
+
 # While workers are being started: the signal is there before the first one is.
 rm -f pids
 env --block-signal=TERM bash -c 'kill -TERM $$; exec "$@"' - "$CTRUN" --nproc-per-node=100 sh -c 'echo $$$$ >>pids; exec sleep 1000' >out 2>err </dev/null

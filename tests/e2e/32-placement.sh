@@ -142,8 +142,4 @@ else
     echo "skip no control group can be made here, or there is one CPU or a GPU"
 fi
 
-# A program's threads run where the program, or ctrun, puts them.
-may_move() { grep -qE 'sched_setaffinity|pthread_setaffinity_np' "$1"; }
-expect "ctrun puts workers somewhere" may_move "$CTRUN"
-expect "libct puts nobody anywhere" eval '! may_move "$CT_BUILD/lib/libct.so"'
 finish

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "include/ct.h"
+#include "runtime/util/cpu_set.h"
 
 /* Of VmRSS: the kernel counts a thread's pages in steps of 64, and malloc may take another
  * page for one that it has not given back. */
@@ -188,15 +189,15 @@ int main(int argc, char **argv)
     const int one_cpu = argc > 1 && !strcmp(argv[1], "--one-cpu");
     const char *number = argc > 1 + one_cpu ? argv[1 + one_cpu] : "10000000";
     int64_t operations = strtoll(number, NULL, 10);
-    cpu_set_t cpu;
+    cpu_set_t cpu[CPUS_MOST / CPU_SETSIZE];
 
     if (operations < 1000) {
         fprintf(stderr, "usage: soak [--one-cpu] [OPERATIONS], from 1000 up\n");
         return 2;
     }
-    CPU_ZERO(&cpu);
-    CPU_SET(sched_getcpu(), &cpu);
-    if (one_cpu && sched_setaffinity(0, sizeof cpu, &cpu) < 0) {
+    CPU_ZERO_S(sizeof cpu, cpu);
+    CPU_SET_S((size_t)sched_getcpu(), sizeof cpu, cpu);
+    if (one_cpu && sched_setaffinity(0, sizeof cpu, cpu) < 0) {
         perror("soak: sched_setaffinity");
         return 2;
     }

@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "launcher/placement/cpu_set.c"
 #include "launcher/placement/gpu_topology.c"
 #include "launcher/placement/nvlink.c"
 #include "tests/launcher/placement/machine.h"

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 
 #include "launcher/placement/bind.c"
-#include "launcher/placement/cpu_set.c"
 #include "launcher/placement/gpus.c"
 #include "launcher/placement/numa_binding.c"
 #include "launcher/placement/placement.c"

@@ -5,7 +5,6 @@
 
 #include <sched.h>
 
-#include "launcher/placement/cpu_set.c"
 #include "launcher/placement/gpus.c"
 #include "launcher/placement/topology.c"
 #include "launcher/placement/topology_hwloc.c"

@@ -2,7 +2,6 @@
 /* test_gpu_topology_report.c - whose GPUs --report says something between, and how. */
 #include "tests/harness.h"
 
-#include "launcher/placement/cpu_set.c"
 #include "launcher/placement/gpu_topology.c"
 #include "launcher/report/gpu_topology_report.c"
 #include "tests/launcher/placement/machine.h"

@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/util/cpu_set.h"
+
 enum { INIT_MS = GROUP_TIMEOUT_MS }; /* a hang becomes a sentence */
 
 static void works(void)
@@ -194,6 +196,28 @@ static void a_world_is_made_three_times_at_the_same_address(void **state)
 /* ---- Ways to fail ------------------------------------------------------------- */
 
 /* Ranks 1 and 3 of four never come. */
+/* Many starts, of which in some two ranks are on one processor when init ends. */
+static void keeps_its_processors(ct_group *unused, void *arg)
+{
+    struct cpus before, after;
+
+    (void)unused;
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        EXPECT(cpus_of_process(0, &before) == 0);
+        if (!EXPECT_OK(ct_init_process_group(NULL)))
+            return;
+        EXPECT(cpus_of_process(0, &after) == 0 && memcmp(&after, &before, sizeof after) == 0);
+        EXPECT_OK(ct_destroy_process_group(CT_WORLD));
+    }
+}
+
+static void init_leaves_the_affinity_mask_as_it_was(void **state)
+{
+    (void)state;
+    run_programs(2, keeps_its_processors, NULL);
+}
+
 static void missing(ct_group *unused, void *arg)
 {
     ct_init_options options = CT_INIT_OPTIONS_INIT;
@@ -346,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_file_is_a_meeting_place),
         cmocka_unit_test(the_callers_store_is_a_meeting_place_and_stays_the_callers),
         cmocka_unit_test(a_world_is_made_three_times_at_the_same_address),
+        cmocka_unit_test(init_leaves_the_affinity_mask_as_it_was),
         cmocka_unit_test(the_ranks_that_never_come_are_named),
         cmocka_unit_test(a_wrong_variable_is_named),
         cmocka_unit_test(a_wrong_option_is_named),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_set.c - sets of CPUs. */
-#include "launcher/placement/cpu_set.h"
+#include "runtime/util/cpu_set.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -33,6 +33,12 @@ struct cpus cpus_both(const struct cpus *a, const struct cpus *b)
     for (size_t i = 0; i < sizeof both.bytes; i++)
         both.bytes[i] = a->bytes[i] & b->bytes[i];
     return both;
+}
+
+void cpus_add_all(struct cpus *cpus, const struct cpus *more)
+{
+    for (size_t i = 0; i < sizeof cpus->bytes; i++)
+        cpus->bytes[i] |= more->bytes[i];
 }
 
 int cpus_within(const struct cpus *inner, const struct cpus *outer)

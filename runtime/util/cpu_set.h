@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_set.h - a set of CPUs, as the kernel takes it and as it is written. */
-#ifndef LAUNCHER_PLACEMENT_CPU_SET_H
-#define LAUNCHER_PLACEMENT_CPU_SET_H
+#ifndef RUNTIME_UTIL_CPU_SET_H
+#define RUNTIME_UTIL_CPU_SET_H
 
 #include <stddef.h>
 
@@ -28,6 +28,7 @@ static inline void cpus_add(struct cpus *cpus, int cpu)
 int cpus_next(const struct cpus *cpus, int from);
 int cpus_count(const struct cpus *cpus);
 struct cpus cpus_both(const struct cpus *a, const struct cpus *b); /* what is in both */
+void cpus_add_all(struct cpus *cpus, const struct cpus *more);
 int cpus_within(const struct cpus *inner, const struct cpus *outer);
 
 /* "0-3,8" into text, CPUS_TEXT bytes; what has no room becomes "..." */
@@ -36,7 +37,7 @@ void cpus_write(const struct cpus *cpus, char *text);
 /* Those that process pid may use (0: we).  -1 with errno. */
 int cpus_of_process(int pid, struct cpus *cpus);
 
-/* The caller runs on these from now on.  No malloc: for a child before its exec. */
+/* The calling thread runs on these from now on.  No malloc: for a child before its exec. */
 int cpus_enter(const struct cpus *cpus);
 
 #endif
