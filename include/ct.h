@@ -23,8 +23,9 @@
  *  - Rank-major: the block of rank 0 first, then that of rank 1, and so on.
  *  - Threads: different groups may be used in parallel, one group by one call at a time.
  *    The library does not notice two calls at once on one group: their results are wrong.
- *  - The library prints nothing (CT_LOG=warn makes it write to stderr), never calls exit()
- *    or abort(), and starts a thread only when it needs one: at init one that makes
+ *  - The library prints nothing but a line when ct_init_process_group(), or the end of a
+ *    group, has waited for 5 s (CT_LOG=none: not even that; CT_LOG=warn: more).  It never
+ *    calls exit() or abort(), and starts a thread only when it needs one: at init one that makes
  *    connections, if ranks meet over sockets, and one that serves the store, if this rank
  *    does; later one for asynchronous calls.  They block all signals.
  *
