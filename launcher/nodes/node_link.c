@@ -255,6 +255,15 @@ void node_link_close(struct node_link *link)
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
 
+static const char *remedy(const struct job_rendezvous *meet)
+{
+    if (*meet->file)
+        return "was it started, with the same file in --rdzv-endpoint?";
+    return meet->is_elastic
+               ? "was it started, and does --rdzv-endpoint name its host, or an address of it?"
+               : "was it started, and does --master-addr name its host, or an address of it?";
+}
+
 /* A wrong secret stays wrong.  After any other error node 0 may just not be up yet. */
 static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
 {
@@ -280,8 +289,8 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
         return;
     }
     if (waited >= retry->speak) {
-        log_line(LOG_WARN, "waiting %d s for %s: %s", (int)(waited / 1000), retry->meet->title,
-                 ct_last_error());
+        log_line(LOG_WARN, "waiting %d s for %s: %s; %s", (int)(waited / 1000), retry->meet->title,
+                 ct_last_error(), remedy(retry->meet));
         retry->speak += NEXT_WORD_MS;
     }
     if (waited >= retry->timeout * INT64_C(1000)) {
