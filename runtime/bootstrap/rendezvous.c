@@ -333,8 +333,10 @@ static int all_said_goodbye(struct rendezvous *r)
 
     if (store_thread_clients(r->host) <= (r->base != NULL))
         return 1; /* no other client is connected */
-    return r->store && ct_store_add(r->store, "goodbye", 0, &goodbyes) == CT_OK
-           && goodbyes >= r->size - 1;
+    if (!r->store)
+        return 0;
+    return ct_store_add(r->store, "goodbye", 0, &goodbyes) != CT_OK /* nobody reaches it any more */
+           || goodbyes >= r->size - 1;
 }
 
 void rendezvous_close(struct rendezvous *r, int64_t deadline)
