@@ -41,6 +41,10 @@ ct_status group_refuse_child(const ct_group *group)
 {
     char what[80];
 
+    if (!forks_made(group->maker))
+        return ct_fail(CT_ERR_INVALID,
+                       "this handle's group was destroyed: ct_destroy_process_group() frees the "
+                       "handle, and that of CT_WORLD also those of all groups made from it");
     snprintf(what, sizeof what, "group %s", group->name);
     return forks_refuse(what, group->maker);
 }
@@ -286,6 +290,7 @@ static void group_free(ct_group *group)
     free(group->fold_at);
     free(group->node_end);
     free(group->ranks);
+    *(volatile pid_t *)&group->maker = 0; /* what uses the handle later is refused */
     free(group);
 }
 
