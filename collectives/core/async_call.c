@@ -143,6 +143,7 @@ ct_status call_start(const struct call *c, ct_work **work)
         return status;
     }
     w->queue = c->group->queue; /* queue_push() makes it with the first task */
+    work_keep(w);
     *work = w;
     return CT_OK;
 }

@@ -11,11 +11,25 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
-static void work_free(ct_work *work)
+static void free_kept(struct group_work *kept)
 {
+    ct_work *work = (ct_work *)kept;
+
     work->release(work->owner);
     free(work->landing);
     free(work);
+}
+
+void work_keep(ct_work *work)
+{
+    work->kept.free = free_kept;
+    group_keep_work(work->group, &work->kept);
+}
+
+static void work_free(ct_work *work)
+{
+    group_forget_work(work->group, &work->kept);
+    free_kept(&work->kept);
 }
 
 /* A message that was received for device memory is done when it can also be copied there. */

@@ -17,6 +17,7 @@ struct landing {
 };
 
 struct ct_work {
+    struct group_work kept; /* first: work_keep() */
     ct_group *group;
     struct queue *queue;     /* the queue of `task` */
     struct task *task;       /* of a collective, in `owner`, or in `landing`; NULL: none */
@@ -27,6 +28,9 @@ struct ct_work {
     void *owner;             /* freed with the work by */
     void (*release)(void *owner);
 };
+
+/* From now on the work ends with its group, unless it was waited for before. */
+void work_keep(ct_work *work);
 
 /* Waits for a message of the group that was started, within a limit that runs since `started`
  * (clock_ms()).  It records the call, and sets the error sentence.  *from (may be NULL): its
