@@ -44,22 +44,16 @@ static ct_status fail_all(ct_store *store, const char *sentence)
     return status == CT_OK ? ct_fail(CT_ERR_MISMATCH, "%s", sentence) : status;
 }
 
-ct_status claim_reason(ct_store *store, ct_status status)
+/* A key that is there; malloc'ed.  NULL: it is not. */
+static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
 {
-    const char *key = CLAIMS_FAILED_KEY;
-    char before[WORDS];
-    void *sentence = NULL;
-    size_t bytes = 0;
+    void *value = NULL;
     int present = 0;
 
-    snprintf(before, sizeof before, "%s", ct_last_error());
-    if (ct_store_check(store, &key, 1, &present) == CT_OK && present
-        && ct_store_get(store, key, 1000, &sentence, &bytes) == CT_OK)
-        status = ct_fail(CT_ERR_MISMATCH, "%.*s", (int)bytes, (char *)sentence);
-    else
-        ct_fail(status, "%s", before);
-    free(sentence);
-    return status;
+    return ct_store_check(store, &key, 1, &present) == CT_OK && present
+                   && ct_store_get(store, key, 1000, &value, bytes) == CT_OK
+               ? value
+               : NULL;
 }
 
 /* ---- The size ---------------------------------------------------------------------- */
@@ -120,18 +114,14 @@ ct_status claim_size(ct_store *store, int rank, int size, const struct host_lead
 static void host_of(ct_store *store, int leader, char name[64])
 {
     char key[32];
-    const char *keys[1] = { key };
     struct leader_info info;
-    void *value = NULL;
+    void *value;
     size_t bytes = 0;
-    int present = 0;
 
     snprintf(name, 64, "another host");
     snprintf(key, sizeof key, "card/%d", leader);
-    if (ct_store_check(store, keys, 1, &present) != CT_OK || !present
-        || ct_store_get(store, key, 1000, &value, &bytes) != CT_OK)
-        return;
-    if (bytes == sizeof info) {
+    value = get_if_there(store, key, &bytes);
+    if (value && bytes == sizeof info) {
         memcpy(&info, value, sizeof info);
         if (memchr(info.host.name, 0, sizeof info.host.name))
             snprintf(name, 64, "%s", info.host.name);
@@ -234,6 +224,33 @@ ct_status claim_rank(ct_store *store, const struct mesh *mesh, const struct host
         status = settle(store, mesh, leader, &own->peer, &other);
     snprintf(key, sizeof key, "card/%d", mesh->rank);
     return status == CT_OK ? ct_store_set(store, key, own, bytes) : status; /* it is counted */
+}
+
+ct_status claim_reason(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
+                       ct_status status)
+{
+    struct peer_info own, other;
+    char before[WORDS], key[32];
+    ct_status settled = CT_OK;
+    size_t bytes = 0;
+    void *value;
+
+    snprintf(before, sizeof before, "%s", ct_last_error());
+    if ((value = get_if_there(store, CLAIMS_FAILED_KEY, &bytes))) {
+        status = ct_fail(CT_ERR_MISMATCH, "%.*s", (int)bytes, (char *)value);
+        free(value);
+        return status;
+    }
+    snprintf(key, sizeof key, "card/%d", mesh->rank);
+    value = get_if_there(store, key, &bytes);
+    peer_info_fill(&own, mesh, leader->rank);
+    if (value && bytes >= sizeof other) {
+        memcpy(&other, value, sizeof other);
+        if (other.number != own.number)
+            settled = settle(store, mesh, leader, &own, &other);
+    }
+    free(value);
+    return settled != CT_OK ? settled : ct_fail(status, "%s", before);
 }
 
 /* ---- Notices -------------------------------------------------------------------------- */

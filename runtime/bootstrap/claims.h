@@ -21,8 +21,10 @@ ct_status claim_size(ct_store *store, int rank, int size, const struct host_lead
 ct_status claim_rank(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
                      const struct leader_info *own, size_t bytes, int64_t deadline);
 
-/* For a rank whose leader has ended: CT_ERR_MISMATCH if that was the reason, else `status`. */
-ct_status claim_reason(ct_store *store, ct_status status);
+/* For a rank whose leader is gone, which may have made its group: CT_ERR_MISMATCH if claims that do
+ * not fit were the reason, or if that group has this rank already; else `status`. */
+ct_status claim_reason(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
+                       ct_status status);
 
 /* On a leader, for a notice that came instead of the cards.  CT_OK: the wait goes on. */
 ct_status claim_heed(ct_store *store, const struct mesh *mesh, const char *notice);

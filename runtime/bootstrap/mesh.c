@@ -151,7 +151,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
     roster_free(&roster);
     if (status == CT_OK)
         fault_pass(mesh->faults); /* 1 */
-    return status == CT_ERR_PEER ? claim_reason(store, status) : status;
+    return status == CT_ERR_PEER ? claim_reason(store, mesh, leader, status) : status;
 }
 
 /* ---- Addresses and links ------------------------------------------------------------ */

@@ -50,6 +50,24 @@ scenarios() {
 on=(env env env) # as words of hosts.sh
 scenarios
 
+# The group is made already: it goes on.
+first=()
+for r in 0 1; do
+    CT_LOG=info RANK=$r WORLD_SIZE=2 timeout 100 "$CT_BUILD/tests/e2e_slow" 90 20 20 2>$r.log &
+    first+=($!)
+done
+for r in 0 1; do within 30 grep -qs "ranks on 1 hosts" $r.log; done
+rank c 1 2 env
+ended c
+expect "a process too late is refused" is "$code $(grep -cE "${twice%;*}; the first one is in a group already: give each process a RANK of its own" c.err)" "1 1"
+rank c 2 3 env
+ended c
+expect "so is one of another size" is "$code $(grep -cE 'ranks disagree about WORLD_SIZE: rank 0 .* has 2, rank 2 .* has 3' c.err)" "1 1"
+expect "and the group goes on" alive "${first[0]}"
+expect "with both ranks" alive "${first[1]}"
+kill "${first[@]}"
+wait "${first[@]}" 2>/dev/null
+
 # A store that outlives the ranks: that of a launcher, which knows nothing of these.
 cat >at_the_store.sh <<'S'
 unset CT_GENERATION CT_CONTROL RANK WORLD_SIZE
@@ -81,8 +99,7 @@ if hosts 3; then
     rank a 0 3 ${on[0]}
     rank b 1 3 ${on[1]}
     expect "a wait of 5 s says who is missing" within 30 missing 2
-    pkill -KILL -P "${pid[b]}"
-    wait "${pid[b]}" 2>/dev/null
+    { pkill -KILL -P "${pid[b]}"; wait "${pid[b]}"; } 2>/dev/null
     rank c 1 3 ${on[2]}
     expect "a rank that begins again says so" within 30 grep -qs "rank 1 began again before all ranks had come" c.err
     rank d 2 3 ${on[2]}
