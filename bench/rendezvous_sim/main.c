@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "runtime/bootstrap/claims.h"
 #include "runtime/bootstrap/host_leader.h"
 #include "runtime/bootstrap/peer_info.h"
 #include "runtime/bootstrap/store_all_gather.h"
@@ -70,18 +71,20 @@ static ct_status publish(struct host *host, int local)
     const int rank = host->number * job.ranks_each + local;
     ct_store *store = host->stores[local];
     struct host_leader elected;
+    struct mesh mesh = { .rank = rank, .size = job.hosts * job.ranks_each };
     struct leader_info own = { .peer.version = 1 };
     char machine[32];
     ct_status status;
 
     snprintf(machine, sizeof machine, "machine %d", host->number);
-    status = host_leader_elect(&elected, store, rank, machine);
-    host_leader_close(&elected, CT_OK);
+    status = host_leader_elect(&elected, store, rank, mesh.size, machine);
     if (status == CT_OK)
-        status =
-            store_all_gather_give(store, "card", rank, job.hosts * job.ranks_each, job.deadline,
-                                  &own, local == 0 ? sizeof own : sizeof own.peer);
-    count(3);
+        status = claim_size(store, rank, mesh.size, &elected);
+    if (status == CT_OK)
+        status = claim_rank(store, &mesh, &elected, &own,
+                            elected.is_self ? sizeof own : sizeof own.peer, job.deadline);
+    count(3 + elected.is_self);
+    host_leader_close(&elected, CT_OK);
     return status;
 }
 

@@ -144,7 +144,7 @@ ct_status call_start(const struct call *c, ct_work **work)
         return status;
     }
     w->queue = c->group->queue; /* queue_push() makes it with the first task */
-    work_hand_over(w);
+    work_keep(w);
     *work = w;
     return CT_OK;
 }

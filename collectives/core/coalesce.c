@@ -461,14 +461,14 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
                     .owner = list,
                     .release = release_list };
     status = queue_push(&group->queue, &list->task);
-    w->queue = group->queue; /* made with its first task */
-    if (status == CT_OK) {
-        work_hand_over(w);
-        *work = w;
-    } else {
+    if (status != CT_OK) {
         free(w);
+        return status;
     }
-    return status;
+    w->queue = group->queue; /* made with its first task */
+    work_keep(w);
+    *work = w;
+    return CT_OK;
 }
 
 /* No work holds the status: the next call on the group returns the failure. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm.c - the port that all nodes of a step derive, and the tasks of one node. */
+/* slurm.c - the port that all nodes of a step derive, a node's address, and its tasks. */
 #include "config/values/slurm.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int slurm_step_port(void)
 {
@@ -17,6 +19,59 @@ int slurm_step_port(void)
     for (const char *c = step; *c; c++)
         hash = (hash ^ (unsigned char)(*c + 1)) * 16777619u;
     return SLURM_FIRST_PORT + (int)((hash ^ hash >> 16) % (SLURM_LAST_PORT - SLURM_FIRST_PORT + 1));
+}
+
+static int resolves(const char *host)
+{
+    struct addrinfo *found = NULL;
+    const int error = getaddrinfo(host, NULL, NULL, &found);
+
+    if (error == 0)
+        freeaddrinfo(found);
+    return error == 0;
+}
+
+/* The value of " NodeAddr=..." in what scontrol prints; it stands on one line. */
+static int read_address(FILE *from, char *address, size_t size)
+{
+    static const char field[] = " NodeAddr=";
+    char line[8192];
+    const char *at = fgets(line, sizeof line, from) ? strstr(line, field) : NULL;
+    size_t length;
+
+    if (!at)
+        return -1;
+    at += sizeof field - 1;
+    length = strcspn(at, " \n");
+    if (length == 0 || length >= size)
+        return -1;
+    snprintf(address, size, "%.*s", (int)length, at);
+    return 0;
+}
+
+/* A controller that does not answer costs 5 s. */
+int slurm_node_address(char *host, size_t size)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    char command[400], address[256];
+    FILE *scontrol;
+    int found;
+
+    if (resolves(host))
+        return 0;
+    if (host[strspn(host, letters)] || strlen(host) > 255)
+        return -1; /* it would be more than a word of the shell's */
+    snprintf(command, sizeof command, "timeout 5 scontrol -o show node %s 2>/dev/null", host);
+    scontrol = popen(command, "re");
+    if (!scontrol)
+        return -1;
+    found = read_address(scontrol, address, sizeof address);
+    pclose(scontrol);
+    if (found < 0 || strlen(address) >= size || !resolves(address))
+        return -1;
+    snprintf(host, size, "%s", address);
+    return 0;
 }
 
 int slurm_tasks_of_node(const char *text, int node)

@@ -22,7 +22,8 @@
 #include "launcher/inspect/proc_info.h"
 
 #define MEMFD "/memfd:" CONTROL_NAME
-#define PAGES_OF_ONE 64 /* pages of one process: its threads may be ranks */
+#define NO_MEMFD "/" CONTROL_NAME "." /* of an unlinked file, where there is no memfd */
+#define PAGES_OF_ONE 64               /* pages of one process: its threads may be ranks */
 
 struct search {
     struct job_list *jobs;
@@ -143,7 +144,7 @@ static int take_page(struct search *search, pid_t pid, uid_t uid, const char *pa
 static int search_process(void *arg, pid_t pid, uid_t uid)
 {
     struct search *search = arg;
-    char path[64], link[sizeof MEMFD + 16];
+    char path[64], link[300];
     struct dirent *entry;
     DIR *all;
 
@@ -156,7 +157,8 @@ static int search_process(void *arg, pid_t pid, uid_t uid)
     while (!search->failed && (entry = readdir(all))) {
         const ssize_t length = readlinkat(dirfd(all), entry->d_name, link, sizeof link - 1);
 
-        if (length < (ssize_t)sizeof MEMFD - 1 || memcmp(link, MEMFD, sizeof MEMFD - 1) != 0)
+        link[length < 0 ? 0 : length] = 0;
+        if (strncmp(link, MEMFD, sizeof MEMFD - 1) != 0 && !strstr(link, NO_MEMFD))
             continue;
         snprintf(path, sizeof path, "/proc/%d/fd/%.16s", (int)pid, entry->d_name);
         search->failed = take_page(search, pid, uid, path) < 0;

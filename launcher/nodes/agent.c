@@ -54,6 +54,9 @@ static void over(struct agent *a, int code, const char *why)
 /* Node 0 may end the job before the workers here have stopped: they do that first. */
 static void end_job(struct agent *a, int code, int rank, const char *why)
 {
+    if (a->world == 0)
+        log_line(LOG_WARN, "the job at %s port %d ended before this node could take part",
+                 a->meet->address, a->meet->port);
     if (!a->running) {
         over_for(a, code, rank, why);
         return;

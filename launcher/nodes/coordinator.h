@@ -25,6 +25,7 @@
 #include "runtime/util/text.h"
 
 #define GOODBYE_SECONDS 5
+#define NEWCOMERS_MS 500 /* in which a node that comes at the end is told that it was the end */
 
 struct member {
     struct store_agent *agent; /* NULL: this ctrun, or a node whose connection is gone */
@@ -83,6 +84,7 @@ struct coordinator {
     struct heartbeat heartbeat;
     int stop_asked;                  /* of all members, in this round: 1, 2 for good */
     int signalled;                   /* by which a ctrun was told to stop; 0: none was */
+    int64_t newcomers_until;         /* of FINISHED */
     int64_t since, speak, last_call; /* of WAITING; last_call 0: too few nodes are there */
 };
 

@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "config/values/slurm.h"
 #include "runtime/exchange/launcher_exchange.h"
 #include "runtime/net/interface.h"
 #include "runtime/net/socket.h"
@@ -255,8 +256,10 @@ static ct_status listen_when_it_resolves(struct job_rendezvous *meet, const stru
                            "%s did not resolve within %d s (--rdzv-conf=join_timeout=...)",
                            meet->address, options->rdzv_conf.join_timeout);
         if (waited >= speak) {
-            log_line(LOG_WARN, "waiting %d s for node 0: %s", (int)(waited / 1000),
-                     ct_last_error());
+            log_line(LOG_WARN,
+                     "waiting %d s for node 0: %s; does this host know the name (DNS, /etc/hosts)? "
+                     "An address in --rdzv-endpoint needs no name",
+                     (int)(waited / 1000), ct_last_error());
             speak += NEXT_WORD_MS;
         }
         number = sigtimedwait(&options->signals.set, NULL, &pause);
@@ -346,6 +349,21 @@ static ct_status check_first_host(const struct job_rendezvous *meet, const struc
                : CT_OK;
 }
 
+/* Slurm named node 0's host.  A name that can't be resolved now may resolve later. */
+static void find_slurm_node(struct job_rendezvous *meet, const struct options *options)
+{
+    const enum option option = meet->is_elastic ? OPTION_RDZV_ENDPOINT : OPTION_MASTER_ADDR;
+    const char *set_by = options->settings[option].set_by;
+
+    if (!set_by || strcmp(set_by, "srun") != 0
+        || slurm_node_address(meet->address, sizeof meet->address) == 0)
+        return;
+    log_line(LOG_WARN,
+             "node 0's host, %s, does not resolve, and scontrol gives no other address of it: "
+             "--%s=ADDRESS, the same on all nodes, names one",
+             meet->address, meet->is_elastic ? "rdzv-endpoint" : "master-addr");
+}
+
 int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
                         const struct meeting *meeting)
 {
@@ -356,6 +374,7 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     plan(meet, options, meeting);
     if (meeting->kind != MEET_ALONE)
         look_up_quickly();
+    find_slurm_node(meet, options);
     /* Else all would seem well, and the ranks would try to connect for 30 minutes. */
     fault = is_this_host_only(meet->address) ? interface_loopback_fault() : NULL;
     if (fault) {

@@ -116,6 +116,16 @@ static int belongs(const struct coordinator *c, struct store_agent *agent,
     return 0;
 }
 
+/* As those get it that waited for the next round. */
+static void tell_the_end(const struct coordinator *c, struct store_agent *agent)
+{
+    char text[NODE_TEXT];
+
+    snprintf(text, sizeof text, "%d %.1000s", c->code, c->why);
+    store_agent_send(agent, NODE_OVER, text, strlen(text));
+    store_agent_end(agent);
+}
+
 /* Is there a place for it, now?  0: the node is refused. */
 static int has_place(const struct coordinator *c, struct store_agent *agent,
                      const struct node_join *join, const char *name)
@@ -134,7 +144,7 @@ static int has_place(const struct coordinator *c, struct store_agent *agent,
     else if (!c->is_elastic && c->phase != WAITING)
         refuse(agent, name, "the job runs without it");
     else if (c->phase == FINISHED)
-        refuse(agent, name, "the job is over");
+        tell_the_end(c, agent);
     else
         return 1;
     return 0;

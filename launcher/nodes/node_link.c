@@ -23,11 +23,13 @@
 
 /* May wait until the deadline. */
 static ct_status connect_and_prove(const struct store_policy *policy, const char *host, int port,
-                                   int64_t deadline, int *fd, struct secure_channel **channel)
+                                   int64_t deadline, int *fd, struct secure_channel **channel,
+                                   int *connected)
 {
     char where[300];
     ct_status status = socket_connect_once(host, port, deadline, fd);
 
+    *connected = status == CT_OK;
     if (status != CT_OK)
         return status;
     snprintf(where, sizeof where, "%.250s port %d", host, port);
@@ -254,6 +256,27 @@ void node_link_close(struct node_link *link)
  * before the nodes have met.  The pauses grow from 10 ms to a second. */
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
+#define REFUSALS 3      /* after so many of our proof it was wrong, and node 0 is not just ending */
+#define GONE_MS 2000    /* after which a node 0 that was there, and is not any more, has ended */
+
+/* Node 0 has answered, and refuses connections since.  It tells the nodes that it knows of its end,
+ * but one that connects in the last moment can't be told. */
+static int has_ended(struct connect_retry *retry, int connected)
+{
+    if (connected)
+        retry->met = clock_ms();
+    return retry->meet->is_elastic && !connected && retry->met > 0
+           && clock_ms() - retry->met >= GONE_MS;
+}
+
+static const char *remedy(const struct job_rendezvous *meet)
+{
+    if (*meet->file)
+        return "was it started, with the same file in --rdzv-endpoint?";
+    return meet->is_elastic
+               ? "was it started, and does --rdzv-endpoint name its host, or an address of it?"
+               : "was it started, and does --master-addr name its host, or an address of it?";
+}
 
 /* A wrong secret stays wrong.  After any other error node 0 may just not be up yet. */
 static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
@@ -262,26 +285,33 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     const int64_t waited = clock_ms() - retry->since;
     struct secure_channel *channel = NULL;
     struct timeval pause;
-    int fd;
+    int fd, connected = 0;
     ct_status status = job_rendezvous_look_up(retry->meet);
 
     (void)ignored;
     (void)what;
     if (status == CT_OK)
         status = connect_and_prove(&retry->meet->policy, retry->meet->address, retry->meet->port,
-                                   deadline_after(ATTEMPT_MS), &fd, &channel);
+                                   deadline_after(ATTEMPT_MS), &fd, &channel, &connected);
     if (status == CT_OK) {
         retry->hooks->connected(retry->arg, fd, channel);
         return;
     }
-    if (status == CT_ERR_INVALID || status == CT_ERR_UNSUPPORTED) {
+    if (has_ended(retry, connected)) {
+        log_line(LOG_ERROR, "the job at %s port %d ended before this node could take part",
+                 retry->meet->address, retry->meet->port);
+        retry->hooks->gave_up(retry->arg);
+        return;
+    }
+    if ((status == CT_ERR_INVALID && ++retry->refusals == REFUSALS)
+        || status == CT_ERR_UNSUPPORTED) {
         log_line(LOG_ERROR, "%s", ct_last_error());
         retry->hooks->gave_up(retry->arg);
         return;
     }
     if (waited >= retry->speak) {
-        log_line(LOG_WARN, "waiting %d s for %s: %s", (int)(waited / 1000), retry->meet->title,
-                 ct_last_error());
+        log_line(LOG_WARN, "waiting %d s for %s: %s; %s", (int)(waited / 1000), retry->meet->title,
+                 ct_last_error(), remedy(retry->meet));
         retry->speak += NEXT_WORD_MS;
     }
     if (waited >= retry->timeout * INT64_C(1000)) {
@@ -310,6 +340,8 @@ void connect_retry_start(struct connect_retry *retry, int timeout, const char *l
     retry->timeout = timeout;
     retry->limit = limit;
     retry->since = clock_ms();
+    retry->met = 0;
+    retry->refusals = 0;
     retry->speak = FIRST_WORD_MS;
     retry->pause_ms = 10;
     event_active(&retry->again, EV_TIMEOUT, 0);

@@ -274,9 +274,18 @@ static void next_round(struct coordinator *c)
 
 void rounds_leave(struct coordinator *c)
 {
+    static const struct timeval soon = { 0, 10000 };
+
     for (int i = 0; i < c->count; i++)
         if (c->members[i]->agent)
             return;
+    if (c->is_elastic && clock_ms() < c->newcomers_until
+        && store_server_newcomers(c->meet->server) > 0) {
+        event_add(&c->tick, &soon);
+        return;
+    }
+    if (c->is_elastic)
+        store_server_accept_no_more(c->meet->server);
     event_del(&c->tick);
     c->nodes.hooks->over(c->nodes.job, c->code, c->root_rank,
                          c->failed_node == &c->own ? "" : c->why);
@@ -288,6 +297,7 @@ void rounds_end_job(struct coordinator *c)
     const struct timeval patience = { GOODBYE_SECONDS, 0 };
 
     c->phase = FINISHED;
+    c->newcomers_until = clock_ms() + NEWCOMERS_MS;
     event_add(&c->tick, &patience);
     for (int i = 0; i < c->count; i++)
         send_text(c->members[i], NODE_OVER, "%d %d %s", c->code, c->root_rank,

@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/net/fd_passing.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 /* How long a rank waits before it checks whether the awaited rank died, or gave up because it saw
  * another rank's death while it waited at the store. */
@@ -34,20 +36,35 @@ struct head {
 
 static ct_status read_leader(struct host_leader *leader, const char *text, size_t bytes, int rank)
 {
-    char value[96] = "";
+    char value[128] = "";
 
     memcpy(value, text, bytes < sizeof value ? bytes : sizeof value - 1);
-    if (sscanf(value, "%d %63s", &leader->rank, leader->name) != 2 || leader->rank < 0)
+    if (sscanf(value, "%d %63s %d %d", &leader->rank, leader->name, &leader->pid, &leader->size)
+            != 4
+        || leader->rank < 0)
         return ct_fail(CT_ERR_MISMATCH, "the first rank of this host speaks another version of "
                                         "libct");
     leader->is_self = leader->rank == rank;
     return CT_OK;
 }
 
-ct_status host_leader_elect(struct host_leader *leader, ct_store *store, int rank,
+/* This rank led the host before it was restarted. */
+static ct_status elect_again(ct_store *store, const char *key, const void *before, size_t bytes,
+                             const char *own)
+{
+    void *value = NULL;
+    size_t size = 0;
+    const ct_status status =
+        ct_store_compare_set(store, key, before, bytes, own, strlen(own), &value, &size);
+
+    free(value);
+    return status;
+}
+
+ct_status host_leader_elect(struct host_leader *leader, ct_store *store, int rank, int size,
                             const char *machine)
 {
-    char key[KEY_BYTES], own[96], name[64];
+    char key[KEY_BYTES], own[128], name[64];
     void *value = NULL;
     size_t bytes = 0;
     ct_status status;
@@ -59,10 +76,12 @@ ct_status host_leader_elect(struct host_leader *leader, ct_store *store, int ran
     if (status != CT_OK)
         return status;
     snprintf(key, sizeof key, "host/%s", machine);
-    snprintf(own, sizeof own, "%d %s", rank, name);
+    snprintf(own, sizeof own, "%d %s %d %d", rank, name, (int)getpid(), size);
     status = ct_store_compare_set(store, key, "", 0, own, strlen(own), &value, &bytes);
     if (status == CT_OK)
         status = read_leader(leader, value, bytes, rank);
+    if (status == CT_OK && leader->is_self && strncmp(value, own, bytes) != 0)
+        status = elect_again(store, key, value, bytes, own);
     free(value);
     if (!leader->is_self) {
         close(leader->listener);
@@ -81,6 +100,7 @@ static ct_status ended(int rank)
 ct_status host_leader_connect(struct host_leader *leader, ct_store *store, int rank,
                               int64_t deadline)
 {
+    struct long_wait wait = long_wait_begin();
     const int32_t self = rank;
     uid_t uid;
     ct_status status;
@@ -95,6 +115,11 @@ ct_status host_leader_connect(struct host_leader *leader, ct_store *store, int r
             return status;
         if (store_check_deaths(store) != CT_OK)
             return CT_ERR_PEER;
+        if (long_wait_is_due(&wait))
+            log_line(LOG_WAITS,
+                     "waiting %d s for rank %d, which leads this host, to accept; is it "
+                     "stopped?",
+                     LONG_WAIT_MS / 1000, leader->rank);
         poll(NULL, 0, CHECK_MS);
     }
     if (status == CT_OK)
@@ -119,10 +144,21 @@ static ct_status accept_failed(const struct node *node, ct_status status)
                          node->size, descriptor_limit(limit, sizeof limit));
 }
 
+static void say_who_is_missing(const struct host_leader *leader, const struct node *node)
+{
+    for (int i = 0; i < node->size; i++)
+        if (i != node->rank && leader->sockets[i] < 0) {
+            log_line(LOG_WAITS, "waiting %d s for rank %d (pid %d) of this host; is it stopped?",
+                     LONG_WAIT_MS / 1000, node->ranks[i], (int)node->pids[i]);
+            return;
+        }
+}
+
 /* The next follower that connects, unless one of the missing ones is dead. */
 static ct_status accept_one(struct host_leader *leader, struct node *node, ct_store *store,
                             int64_t deadline, int *socket)
 {
+    struct long_wait wait = long_wait_begin();
     ct_status status;
 
     do {
@@ -135,6 +171,8 @@ static ct_status accept_one(struct host_leader *leader, struct node *node, ct_st
                 return ended(node->ranks[i]);
         if (store_check_deaths(store) != CT_OK)
             return CT_ERR_PEER;
+        if (long_wait_is_due(&wait))
+            say_who_is_missing(leader, node);
     } while (clock_ms() < deadline);
     return status;
 }
@@ -142,6 +180,14 @@ static ct_status accept_one(struct host_leader *leader, struct node *node, ct_st
 static int local_of(const struct mesh *mesh, int rank)
 {
     return rank >= 0 && rank < mesh->size ? mesh->peers[rank].local : -1;
+}
+
+/* A rank that ended after it had connected may have begun again, and connects once more. */
+static int has_hung_up(int socket)
+{
+    char byte;
+
+    return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_store *store,
@@ -171,6 +217,10 @@ ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_s
         }
         if (status == CT_OK)
             status = socket_read_all(socket, &rank, sizeof rank, deadline);
+        if (status == CT_OK && has_hung_up(socket)) {
+            close(socket);
+            continue;
+        }
         local = local_of(mesh, rank);
         if (status == CT_OK && (local < 0 || local == node->rank || leader->sockets[local] >= 0))
             status = ct_fail(CT_ERR_MISMATCH, "two ranks of this host say that they are the same "

@@ -12,6 +12,7 @@
 
 struct host_leader {
     int rank;      /* of the leader */
+    int pid, size; /* its process, and the world's size as it has it */
     int is_self;   /* this rank is the leader */
     char name[64]; /* of its unix socket */
     int listener;  /* that socket; -1 on a follower */
@@ -21,7 +22,7 @@ struct host_leader {
 };
 
 /* machine: a text that is the same on all ranks of a host, and on no other ranks. */
-ct_status host_leader_elect(struct host_leader *leader, ct_store *store, int rank,
+ct_status host_leader_elect(struct host_leader *leader, ct_store *store, int rank, int size,
                             const char *machine);
 /* On a follower.  CT_ERR_TIMEOUT: too many others are connecting at the moment, until the deadline.
  * CT_ERR_PEER: the leader has ended.  On the leader, and when it is connected, it does nothing. */

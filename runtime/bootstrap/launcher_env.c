@@ -297,6 +297,7 @@ static ct_status from_slurm_step(struct identity *who)
 {
     const ct_status status = find_slurm_task_0(who);
 
+    who->is_slurm_node = 1;
     who->port = slurm_step_port();
     return status == CT_OK && variable("MASTER_PORT") && !is_step_of_a_worker()
                ? number("MASTER_PORT", 1, 65535, &who->port)

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "runtime/bootstrap/claims.h"
 #include "runtime/bootstrap/host_segment_join.h"
 #include "runtime/bootstrap/own_address.h"
 #include "runtime/bootstrap/peer_info.h"
@@ -36,8 +37,18 @@ static ct_status read_roster(struct mesh *mesh, ct_store *store, struct roster *
                              int64_t deadline)
 {
     struct gathered all;
-    ct_status status = store_all_gather_take(store, "card", mesh->rank, mesh->size, deadline, &all);
+    int heard = 0, is_notice;
+    ct_status status;
 
+    do {
+        status =
+            store_all_gather_next(store, "card", mesh->rank, mesh->size, heard++, deadline, &all);
+        is_notice = all.notice != NULL;
+        if (is_notice) {
+            status = claim_heed(store, mesh, all.notice);
+            gathered_free(&all);
+        }
+    } while (status == CT_OK && is_notice);
     for (int i = 0; i < mesh->size && status == CT_OK; i++) {
         const unsigned char *value = all.data + all.at[i];
         const size_t bytes = all.at[i + 1] - all.at[i];
@@ -111,12 +122,14 @@ static ct_status publish(struct mesh *mesh, ct_store *store, struct host_leader 
     ct_status status;
 
     peer_info_fill(&own.peer, mesh, leader->rank);
+    status = claim_size(store, mesh->rank, mesh->size, leader);
+    if (status != CT_OK)
+        return status;
     status = leader->is_self ? host_info_fill(&own.host, mesh->rank)
                              : host_leader_connect(leader, store, mesh->rank, clock_ms());
-    return status == CT_OK || status == CT_ERR_TIMEOUT
-               ? store_all_gather_give(store, "card", mesh->rank, mesh->size, deadline, &own,
-                                       leader->is_self ? sizeof own : sizeof own.peer)
-               : status;
+    return status == CT_OK || status == CT_ERR_TIMEOUT ? claim_rank(
+               store, mesh, leader, &own, leader->is_self ? sizeof own : sizeof own.peer, deadline)
+                                                       : status;
 }
 
 static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_leader *leader,
@@ -127,10 +140,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
     ct_status status;
 
     machine_name(machine, mesh->faults);
-    status = host_leader_elect(leader, store, mesh->rank, machine);
-    if (status == CT_OK && leader->rank >= mesh->size)
-        status = ct_fail(CT_ERR_MISMATCH, "rank %d, which leads this host, is none of %d ranks",
-                         leader->rank, mesh->size);
+    status = host_leader_elect(leader, store, mesh->rank, mesh->size, machine);
     if (status == CT_OK)
         status = publish(mesh, store, leader, deadline);
     if (status == CT_OK)
@@ -141,7 +151,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
     roster_free(&roster);
     if (status == CT_OK)
         fault_pass(mesh->faults); /* 1 */
-    return status;
+    return status == CT_ERR_PEER ? claim_reason(store, mesh, leader, status) : status;
 }
 
 /* ---- Addresses and links ------------------------------------------------------------ */

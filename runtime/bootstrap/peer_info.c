@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include "runtime/net/interface.h"
 #include "runtime/trace/trace.h"
 
-#define PEER_INFO_VERSION 12
+#define PEER_INFO_VERSION 13
 
 /* ---- Own info --------------------------------------------------------------- */
 
@@ -62,19 +63,37 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
+static _Atomic uint64_t number;
+
+uint64_t peer_info_number(void)
+{
+    uint64_t none = 0, random = 0;
+
+    if (atomic_load(&number) == 0 && getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
+        atomic_compare_exchange_strong(&number, &none, random | 1);
+    return atomic_load(&number) + (uint64_t)getpid(); /* a child of fork() has another one */
+}
+
+uint64_t peer_info_pid_space(void)
+{
+    return name_space("pid");
+}
+
 void peer_info_fill(struct peer_info *info, const struct mesh *mesh, int leader)
 {
     memset(info, 0, sizeof *info);
     info->version = PEER_INFO_VERSION;
     info->leader = leader;
+    info->size = mesh->size;
     info->pid = getpid();
     info->worker = mesh->control.worker;
-    info->pid_space = name_space("pid");
+    info->pid_space = peer_info_pid_space();
     info->generation = hash_of(mesh->control.head->generation);
     snprintf(info->link, sizeof info->link, "%s", mesh->only_link ? mesh->only_link : "");
     if (getenv("CT_ORDER"))
         snprintf(info->order, sizeof info->order, "%s", getenv("CT_ORDER"));
     snprintf(info->encrypt, sizeof info->encrypt, "%d", mesh->encrypts);
+    info->number = peer_info_number();
 }
 
 ct_status host_info_fill(struct host_info *info, int leader)

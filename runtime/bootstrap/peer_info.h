@@ -12,10 +12,12 @@
 struct peer_info {
     uint32_t version;
     int32_t leader; /* the rank that leads its host; host_leader.h */
+    int32_t size;   /* of the world, as this rank has it */
     int32_t pid;
     int32_t worker;      /* number in ctrun's job; -1: there is no ctrun */
     uint64_t pid_space;  /* its pid means the same to ranks of this name space only */
     uint64_t generation; /* a hash of that job's */
+    uint64_t number;     /* of the process; random, so no other one has it */
     char link[12];       /* CT_LINK */
     char order[12];      /* CT_ORDER */
     char encrypt[4];     /* CT_ENCRYPT */
@@ -42,6 +44,8 @@ struct roster {
     struct host_info *host;  /* [hosts] */
 };
 
+uint64_t peer_info_number(void);    /* peer_info.number */
+uint64_t peer_info_pid_space(void); /* peer_info.pid_space */
 /* The kernel, its network, and the user: ranks for which it is equal are one host. */
 void machine_name(char text[MACHINE_TEXT], const struct faults *faults);
 

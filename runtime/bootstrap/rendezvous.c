@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/bootstrap/claims.h"
 #include "runtime/exchange/launcher_exchange.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/server_thread.h"
@@ -31,6 +32,7 @@
 #include "runtime/util/log.h"
 
 #define NONCE_CHARS 17
+#define PREFIX_CHARS 128
 
 static ct_status make_nonce(char *text)
 {
@@ -78,30 +80,57 @@ static ct_status answer_hellos(ct_store *store, int rank, const char *generation
     return status;
 }
 
-/* Rank 0: until all other ranks have joined this generation. */
+/* Rank 0: until all other ranks have joined this generation, or their claims do not fit.  prefix:
+ * of its keys. */
 static ct_status serve_generation(ct_store *store, int size, const char *generation,
-                                  int64_t deadline)
+                                  const char *prefix, int64_t deadline)
 {
     size_t *answered = calloc((size_t)size, sizeof *answered);
-    char key[96];
+    struct long_wait wait = long_wait_begin();
+    char key[96], failed[160];
+    const char *keys[1] = { failed };
     int64_t joined = 0;
+    int has_failed = 0;
     ct_status status = answered ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", size);
 
     snprintf(key, sizeof key, "ct/joined/%s", generation);
+    snprintf(failed, sizeof failed, "%s/" CLAIMS_FAILED_KEY, prefix);
     for (int pause = 1; status == CT_OK; pause = pause < 50 ? pause * 2 : pause) {
         for (int rank = 1; rank < size && status == CT_OK; rank++)
             status = answer_hellos(store, rank, generation, &answered[rank]);
         if (status == CT_OK)
             status = ct_store_add(store, key, 0, &joined);
-        if (status != CT_OK || joined >= size - 1)
+        if (status == CT_OK)
+            status = ct_store_check(store, keys, 1, &has_failed);
+        if (status != CT_OK || joined >= size - 1 || has_failed)
             break;
         if (clock_ms() >= deadline)
             status = ct_fail(CT_ERR_TIMEOUT, "only %lld of %d ranks came to the store in time",
                              (long long)joined + 1, size);
+        if (status == CT_OK && long_wait_is_due(&wait))
+            log_line(LOG_WAITS,
+                     "waiting %d s: %lld of %d ranks have come to the store; were the "
+                     "others started, with the same store?",
+                     LONG_WAIT_MS / 1000, (long long)joined + 1, size);
         sleep_ms(pause);
     }
     free(answered);
     return status;
+}
+
+/* Until rank 0 has answered. */
+static ct_status wait_for_answer(ct_store *store, const char *key, int64_t deadline)
+{
+    struct long_wait wait = long_wait_begin();
+    ct_status status = ct_store_wait(store, &key, 1, time_left_ms(deadline, LONG_WAIT_MS));
+
+    if (status != CT_ERR_TIMEOUT || !long_wait_is_due(&wait))
+        return status;
+    log_line(LOG_WAITS,
+             "waiting %d s for rank 0 to come to the store; was it started, with the "
+             "same store?",
+             LONG_WAIT_MS / 1000);
+    return ct_store_wait(store, &key, 1, time_left_ms(deadline, INT32_MAX));
 }
 
 static ct_status ask_generation(ct_store *store, int rank, char *generation, size_t size,
@@ -118,7 +147,9 @@ static ct_status ask_generation(ct_store *store, int rank, char *generation, siz
         status = ct_store_append(store, key, token, NONCE_CHARS - 1);
     snprintf(key, sizeof key, "ct/answer/%s", token);
     if (status == CT_OK)
-        status = ct_store_get(store, key, time_left_ms(deadline, INT32_MAX), &value, &bytes);
+        status = wait_for_answer(store, key, deadline);
+    if (status == CT_OK)
+        status = ct_store_get(store, key, 0, &value, &bytes);
     if (status != CT_OK)
         return status;
     snprintf(generation, size, "%.*s", (int)bytes, (char *)value);
@@ -127,15 +158,35 @@ static ct_status ask_generation(ct_store *store, int rank, char *generation, siz
     return ct_store_add(store, key, 1, &joined);
 }
 
-static ct_status agree_on_generation(ct_store *store, const struct identity *who, char *generation,
-                                     size_t size, int64_t deadline)
+static void print_prefix(char prefix[PREFIX_CHARS], const char *generation, int number)
 {
-    ct_status status = CT_OK;
+    snprintf(prefix, PREFIX_CHARS, "ct/%s/%d", generation, number);
+}
 
-    if (who->rank > 0)
-        return ask_generation(store, who->rank, generation, size, deadline);
-    status = make_nonce(generation);
-    return status == CT_OK ? serve_generation(store, who->size, generation, deadline) : status;
+/* Rank 0 says its size before it waits: ranks that have another one might be too few to go on. */
+static ct_status make_generation(ct_store *store, const struct identity *who, char *generation,
+                                 int number, int64_t deadline)
+{
+    char prefix[PREFIX_CHARS];
+    ct_store *keys;
+    ct_status status = make_nonce(generation);
+
+    print_prefix(prefix, generation, number);
+    if (status == CT_OK)
+        status = ct_store_prefix(store, prefix, &keys);
+    if (status != CT_OK)
+        return status;
+    status = claim_size(keys, who->rank, who->size, NULL);
+    ct_store_close(keys);
+    return status == CT_OK ? serve_generation(store, who->size, generation, prefix, deadline)
+                           : status;
+}
+
+static ct_status agree_on_generation(ct_store *store, const struct identity *who, char *generation,
+                                     size_t size, int number, int64_t deadline)
+{
+    return who->rank > 0 ? ask_generation(store, who->rank, generation, size, deadline)
+                         : make_generation(store, who, generation, number, deadline);
 }
 
 /* ---- Connecting ----------------------------------------------------------- */
@@ -234,7 +285,7 @@ static int outlives_the_ranks(const struct identity *who, const ct_init_options 
 static ct_status open_once(struct rendezvous *r, const struct identity *who,
                            const ct_init_options *options, int number, int64_t deadline)
 {
-    char generation[64], prefix[128], arrived[96];
+    char generation[64], prefix[PREFIX_CHARS], arrived[96];
     int64_t count;
     ct_store *base = options ? options->store : NULL;
     ct_status status = CT_OK;
@@ -250,11 +301,11 @@ static ct_status open_once(struct rendezvous *r, const struct identity *who,
         snprintf(arrived, sizeof arrived, "ct/%s/arrived/%d", generation, who->rank);
         status = ct_store_add(base, arrived, 1, &count);
     } else if (r->base && outlives_the_ranks(who, options)) {
-        status = agree_on_generation(base, who, generation, sizeof generation, deadline);
+        status = agree_on_generation(base, who, generation, sizeof generation, number, deadline);
     }
     if (status != CT_OK)
         return status;
-    snprintf(prefix, sizeof prefix, "ct/%s/%d", generation, number);
+    print_prefix(prefix, generation, number);
     status = ct_store_prefix(base, prefix, &r->store);
     if (status == CT_OK && who->meeting && !socket_stays_here(store_client_fd(base)))
         status = ct_store_set(r->store, REACHED_KEY, who->meeting->address,
@@ -282,17 +333,26 @@ static int all_said_goodbye(struct rendezvous *r)
 
     if (store_thread_clients(r->host) <= (r->base != NULL))
         return 1; /* no other client is connected */
-    return r->store && ct_store_add(r->store, "goodbye", 0, &goodbyes) == CT_OK
-           && goodbyes >= r->size - 1;
+    if (!r->store)
+        return 0;
+    return ct_store_add(r->store, "goodbye", 0, &goodbyes) != CT_OK /* nobody reaches it any more */
+           || goodbyes >= r->size - 1;
 }
 
 void rendezvous_close(struct rendezvous *r, int64_t deadline)
 {
+    struct long_wait wait = long_wait_begin();
     int64_t goodbyes;
 
     if (r->host)
-        while (!all_said_goodbye(r) && clock_ms() < deadline)
+        while (!all_said_goodbye(r) && clock_ms() < deadline) {
+            if (long_wait_is_due(&wait))
+                log_line(LOG_WAITS,
+                         "waiting %d s to close the store, which %d other ranks still "
+                         "use: they have not called ct_destroy_process_group()",
+                         LONG_WAIT_MS / 1000, store_thread_clients(r->host) - (r->base != NULL));
             sleep_ms(1);
+        }
     else if (r->store && r->goodbyes)
         ct_store_add(r->store, "goodbye", 1,
                      &goodbyes); /* fails if the server is gone, which needs no goodbye then */

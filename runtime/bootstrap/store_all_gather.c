@@ -3,7 +3,10 @@
  * were set, and a key with the values of all.  The rank that counts to the last one reads the keys
  * of all and sets that one: the sizes of the values, 32 bits each, and the values.  The other ranks
  * wait for that key alone.  If each of them waited for and read the keys of all ranks, the store
- * would look up and note each pair of ranks. */
+ * would look up and note each pair of ranks.
+ *
+ * A notice takes the place of that key, and ends the waits for it; then the next key has that
+ * place: "<what>/all", "<what>/all/1", "<what>/all/2". */
 #include "runtime/bootstrap/store_all_gather.h"
 
 #include <stdio.h>
@@ -15,8 +18,10 @@
 #include "runtime/util/log.h"
 
 #define KEY_BYTES 32
-#define WARN_AFTER_MS 5000
 #define LEAST_TIME_MS 1000
+
+/* Of a notice.  No value has as many bytes as the first four say. */
+static const unsigned char notice_start[8] = { 0xff, 0xff, 0xff, 0xff, 's', 'a', 'y', 's' };
 
 /* ---- The keys of all ranks ---------------------------------------------------- */
 
@@ -102,26 +107,107 @@ static ct_status read_and_join(ct_store *store, const char *what, int size, int6
     return status;
 }
 
-ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
-                                int64_t deadline, const void *own, size_t bytes)
+/* Of the key of all, when there were so many notices. */
+static void name_of_all(char key[KEY_BYTES], const char *what, int notices)
 {
-    char key[KEY_BYTES], count[KEY_BYTES], all[KEY_BYTES];
-    unsigned char *joined;
-    int64_t given = 0;
+    if (notices == 0)
+        snprintf(key, KEY_BYTES, "%s/all", what);
+    else
+        snprintf(key, KEY_BYTES, "%s/all/%d", what, notices);
+}
+
+static int is_notice(const void *value, size_t bytes)
+{
+    return bytes > sizeof notice_start && !memcmp(value, notice_start, sizeof notice_start);
+}
+
+/* *there: 1, the values of all were there already.  PyTorch's store without libuv wakes no client
+ * that waits when a key is set by compare_set: so it is set once more. */
+static ct_status put_behind_notices(ct_store *store, const char *what, const void *own,
+                                    size_t bytes, int *there)
+{
+    char key[KEY_BYTES];
+    ct_status status = CT_OK;
+
+    *there = 0;
+    for (int i = 0, done = 0; status == CT_OK && !done; i++) {
+        void *found = NULL;
+        size_t size = 0;
+
+        name_of_all(key, what, i);
+        status = ct_store_compare_set(store, key, "", 0, own, bytes, &found, &size);
+        if (status == CT_OK) {
+            done = size == bytes && !memcmp(found, own, bytes);
+            *there = !done && !is_notice(found, size);
+            if (done)
+                status = ct_store_set(store, key, own, bytes);
+            done |= *there;
+        }
+        free(found);
+    }
+    return status;
+}
+
+ct_status store_all_gather_claim(ct_store *store, const char *what, int rank, const void *own,
+                                 size_t bytes, void **before, size_t *before_bytes)
+{
+    char key[KEY_BYTES];
     ct_status status;
 
+    *before = NULL;
     snprintf(key, sizeof key, "%s/%d", what, rank);
+    status = ct_store_compare_set(store, key, "", 0, own, bytes, before, before_bytes);
+    if (status == CT_OK && *before_bytes == bytes && !memcmp(*before, own, bytes)) {
+        free(*before);
+        *before = NULL;
+    }
+    return status;
+}
+
+ct_status store_all_gather_count(ct_store *store, const char *what, int size, int64_t deadline)
+{
+    char count[KEY_BYTES];
+    unsigned char *joined;
+    size_t bytes;
+    int64_t given = 0;
+    int there;
+    ct_status status;
+
     snprintf(count, sizeof count, "%s/count", what);
-    snprintf(all, sizeof all, "%s/all", what);
-    status = ct_store_set(store, key, own, bytes);
-    if (status == CT_OK)
-        status = ct_store_add(store, count, 1, &given);
+    status = ct_store_add(store, count, 1, &given);
     if (status != CT_OK || given != size)
         return status;
     status = read_and_join(store, what, size, deadline, &joined, &bytes);
     if (status == CT_OK)
-        status = ct_store_set(store, all, joined, bytes);
+        status = put_behind_notices(store, what, joined, bytes, &there);
     free(joined);
+    return status;
+}
+
+ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
+                                int64_t deadline, const void *own, size_t bytes)
+{
+    char key[KEY_BYTES];
+    ct_status status;
+
+    snprintf(key, sizeof key, "%s/%d", what, rank);
+    status = ct_store_set(store, key, own, bytes);
+    return status == CT_OK ? store_all_gather_count(store, what, size, deadline) : status;
+}
+
+ct_status store_all_gather_notify(ct_store *store, const char *what, const char *text,
+                                  int *complete)
+{
+    const size_t bytes = sizeof notice_start + strlen(text);
+    unsigned char *notice = malloc(bytes);
+    ct_status status;
+
+    if (!notice)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a notice");
+    memcpy(notice, notice_start, sizeof notice_start);
+    memcpy(notice + sizeof notice_start, text, strlen(text));
+    status = put_behind_notices(store, what, notice, bytes, complete);
+    free(notice);
     return status;
 }
 
@@ -196,8 +282,10 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
         status = find_missing(store, what, size, missing, sizeof missing);
     free(first);
     if (status == CT_OK && missing[0])
-        log_line(LOG_WARN, "waiting for %d ranks since %d s; missing: rank %s", size,
-                 (int)((clock_ms() - start) / 1000), missing);
+        log_line(LOG_WAITS,
+                 "waiting %d s: of %d ranks these have not come: rank %s (were they started, with "
+                 "the same MASTER_ADDR and MASTER_PORT?)",
+                 (int)((clock_ms() - start) / 1000), size, missing);
     return status;
 }
 
@@ -205,18 +293,16 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
 
 /* The rank that counted to the last one may have died before it set the key of all: so at the
  * deadline the keys of the ranks decide, and *is_joined is 0 if that key is not there. */
-static ct_status wait_for_all(ct_store *store, const char *what, int rank, int size,
-                              int64_t deadline, int *is_joined)
+static ct_status wait_for_all(ct_store *store, const char *what, const char *all, int rank,
+                              int size, int64_t deadline, int *is_joined)
 {
     const int64_t start = clock_ms();
-    const int warns = log_wants(LOG_WARN);
-    char all[KEY_BYTES];
+    const int warns = log_wants(LOG_WAITS);
     const char *keys[1] = { all };
     ct_status status;
 
-    snprintf(all, sizeof all, "%s/all", what);
     status =
-        ct_store_wait(store, keys, 1, time_left_ms(deadline, warns ? WARN_AFTER_MS : INT32_MAX));
+        ct_store_wait(store, keys, 1, time_left_ms(deadline, warns ? LONG_WAIT_MS : INT32_MAX));
     if (status == CT_ERR_TIMEOUT && warns && clock_ms() < deadline) {
         status = warn_of_missing(store, what, rank, size, start);
         if (status == CT_OK)
@@ -248,23 +334,47 @@ static ct_status split(struct gathered *all, const char *what, int size, size_t 
     return CT_OK;
 }
 
+/* As a text that ends with a 0. */
+static ct_status take_notice(struct gathered *all, size_t bytes)
+{
+    const size_t length = bytes - sizeof notice_start;
+    char *text = malloc(length + 1);
+
+    if (!text)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a notice");
+    memcpy(text, (char *)all->memory + sizeof notice_start, length);
+    text[length] = 0;
+    free(all->memory);
+    all->memory = all->notice = text;
+    return CT_OK;
+}
+
 ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int size,
+                                int64_t deadline, struct gathered *all)
+{
+    return store_all_gather_next(store, what, rank, size, 0, deadline, all);
+}
+
+ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int size, int heard,
                                 int64_t deadline, struct gathered *all)
 {
     char key[KEY_BYTES];
     unsigned char *joined;
     size_t bytes = 0;
     int is_joined = 0;
-    ct_status status = wait_for_all(store, what, rank, size, deadline, &is_joined);
+    ct_status status;
 
     *all = (struct gathered){ 0 };
-    snprintf(key, sizeof key, "%s/all", what);
+    name_of_all(key, what, heard);
+    status = wait_for_all(store, what, key, rank, size, deadline, &is_joined);
     if (status == CT_OK && is_joined) {
         status = ct_store_get(store, key, time_for_get(deadline), &all->memory, &bytes);
     } else if (status == CT_OK) {
         status = read_and_join(store, what, size, deadline, &joined, &bytes);
         all->memory = joined;
     }
+    if (status == CT_OK && is_notice(all->memory, bytes))
+        return take_notice(all, bytes);
     return status == CT_OK ? split(all, what, size, bytes) : status;
 }
 

@@ -16,11 +16,18 @@
 ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
                                 int64_t deadline, const void *own, size_t bytes);
 
+/* The two halves of that.  *before: NULL, or the value that the key has had already, malloc'ed;
+ * then nothing was set. */
+ct_status store_all_gather_claim(ct_store *store, const char *what, int rank, const void *own,
+                                 size_t bytes, void **before, size_t *before_bytes);
+ct_status store_all_gather_count(ct_store *store, const char *what, int size, int64_t deadline);
+
 /* The values of all ranks: of rank i from data + at[i] to data + at[i + 1]. */
 struct gathered {
     unsigned char *data;
     size_t *at; /* [size + 1] */
     void *memory;
+    char *notice; /* of the store_all_gather_notify() that came instead, in memory; NULL: none */
 };
 
 /* Waits until all `size` ranks have given, and gets their values; gathered_free() is owed also
@@ -28,7 +35,15 @@ struct gathered {
  * deadline CT_ERR_TIMEOUT names them. */
 ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int size,
                                 int64_t deadline, struct gathered *all);
+/* The same, or the notice that came behind the first `heard` ones. */
+ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int size, int heard,
+                                int64_t deadline, struct gathered *all);
 void gathered_free(struct gathered *all);
+
+/* Ends the waits of all ranks that take: each gets the text and may take on.  *complete: 1, the
+ * values of all are there, and no rank gets the text. */
+ct_status store_all_gather_notify(ct_store *store, const char *what, const char *text,
+                                  int *complete);
 
 /* For a rank that waits elsewhere, since `start` (clock_ms()): CT_ERR_TIMEOUT names the ranks that
  * have not given; CT_OK: all have. */

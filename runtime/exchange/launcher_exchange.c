@@ -37,6 +37,7 @@
 #include "runtime/net/interface.h"
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 #define TEXT 900 /* PMI-1 takes values of up to 1024 bytes */
 #define MOST_ADDRESSES 16
@@ -138,8 +139,10 @@ static int is_connected(int fd, short events)
 }
 
 /* Which of the sockets is connected first; -1: none, and errno says why. */
-static int first_connected(struct pollfd *sockets, int count, int64_t deadline)
+static int first_connected(struct pollfd *sockets, int count, const char *addresses,
+                           int64_t deadline)
 {
+    struct long_wait wait = long_wait_begin();
     int pending = 0, error = ETIMEDOUT;
 
     for (int i = 0; i < count; i++)
@@ -148,6 +151,11 @@ static int first_connected(struct pollfd *sockets, int count, int64_t deadline)
         if (poll(sockets, (nfds_t)count, time_left_ms(deadline, 1000)) == 0
             && time_left_ms(deadline, 1) == 0)
             break;
+        if (long_wait_is_due(&wait))
+            log_line(LOG_WAITS,
+                     "waiting %d s for a connection to rank 0's host at %s; CT_INTERFACE names the "
+                     "network interface that the hosts share",
+                     LONG_WAIT_MS / 1000, addresses);
         for (int i = 0; i < count; i++) {
             const int connected =
                 sockets[i].fd < 0 ? 0 : is_connected(sockets[i].fd, sockets[i].revents);
@@ -183,7 +191,7 @@ static ct_status choose_address(struct launcher_meeting *m, const char *addresse
             sockets[count].fd = -1;
         }
     }
-    first = first_connected(sockets, count, deadline);
+    first = first_connected(sockets, count, addresses, deadline);
     if (first >= 0)
         snprintf(m->address, sizeof m->address, "%s", names[first]);
     else if (errno != ETIMEDOUT || clock_ms() >= deadline)

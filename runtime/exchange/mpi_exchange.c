@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 #define MPICH_COMM_WORLD 0x44000000
 #define MPICH_BYTE 0x4c00010d
@@ -93,6 +94,7 @@ struct broadcast {
 
 ct_status mpi_broadcast(char *text, size_t size, int64_t deadline)
 {
+    struct long_wait wait = long_wait_begin();
     struct mpich_status status;
     struct broadcast *b;
     ibcast_function *ibcast;
@@ -117,6 +119,8 @@ ct_status mpi_broadcast(char *text, size_t size, int64_t deadline)
         if (time_left_ms(deadline, 1) == 0)
             return ct_fail(CT_ERR_TIMEOUT, "not all ranks called ct_init_process_group() in time "
                                            "(MPI_Ibcast)");
+        if (long_wait_is_due(&wait))
+            log_line(LOG_WAITS, WAITS_FOR_RANKS " (MPI_Ibcast)", LONG_WAIT_MS / 1000);
         usleep(100);
     }
     if (result != 0)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "runtime/net/socket.h"
+#include "runtime/util/log.h"
 
 #define LINE 2048
 #define KEY "libct-store"
@@ -37,13 +38,28 @@ static ct_status write_line(int fd, const char *line, int64_t deadline)
                         "it before; set MASTER_ADDR and MASTER_PORT instead)");
 }
 
+/* The answer to a barrier comes when all ranks are in it. */
+static ct_status read_byte(int fd, char *byte, struct long_wait *wait, int64_t deadline)
+{
+    const int64_t word = wait->since + LONG_WAIT_MS;
+    ct_status status =
+        socket_read_all(fd, byte, 1, wait->said || deadline < word ? deadline : word);
+
+    if (status != CT_ERR_TIMEOUT || !long_wait_is_due(wait))
+        return status;
+    log_line(LOG_WAITS, WAITS_FOR_RANKS " (PMI's barrier)", LONG_WAIT_MS / 1000);
+    return socket_read_all(fd, byte, 1, deadline);
+}
+
 /* What came after the newline of an answer would be the next one's, and there is none: so it is
  * read byte by byte, a few hundred in all. */
 static ct_status read_line(int fd, char line[LINE], int64_t deadline)
 {
+    struct long_wait wait = long_wait_begin();
+
     *line = 0;
     for (size_t n = 0; n < LINE - 1; n++) {
-        const ct_status status = socket_read_all(fd, line + n, 1, deadline);
+        const ct_status status = read_byte(fd, line + n, &wait, deadline);
 
         if (status == CT_ERR_TIMEOUT)
             return failed(status, "not all ranks called ct_init_process_group() in time");

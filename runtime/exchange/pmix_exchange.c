@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 #define LIBRARY "libpmix.so.2"
 #define KEY "libct.store"
@@ -164,6 +165,7 @@ static void fence_done(int status, void *arg)
 
 static ct_status fence(const struct libpmix *pmix, int64_t deadline)
 {
+    struct long_wait wait = long_wait_begin();
     struct fence *f = calloc(1, sizeof *f);
     ct_status status;
 
@@ -182,6 +184,8 @@ static ct_status fence(const struct libpmix *pmix, int64_t deadline)
         if (time_left_ms(deadline, 1) == 0)
             return ct_fail(CT_ERR_TIMEOUT, "not all ranks of the launcher called "
                                            "ct_init_process_group() in time (PMIx's fence)");
+        if (long_wait_is_due(&wait))
+            log_line(LOG_WAITS, WAITS_FOR_RANKS " (PMIx's fence)", LONG_WAIT_MS / 1000);
         usleep(500);
     }
     status = check(pmix, "PMIx_Fence_nb", f->result);

@@ -41,6 +41,10 @@ ct_status group_refuse_child(const ct_group *group)
 {
     char what[80];
 
+    if (!forks_made(group->maker))
+        return ct_fail(CT_ERR_INVALID,
+                       "this handle's group was destroyed: ct_destroy_process_group() frees the "
+                       "handle, and that of CT_WORLD also those of all groups made from it");
     snprintf(what, sizeof what, "group %s", group->name);
     return forks_refuse(what, group->maker);
 }
@@ -276,6 +280,7 @@ static void group_free(ct_group *group)
         group->births = next;
     }
     pthread_mutex_destroy(&group->failure.lock);
+    pthread_mutex_destroy(&group->works_lock);
     group->extension->release(group);
     peer_access_free(group);
     pinned_close(&group->pinned);
@@ -286,6 +291,7 @@ static void group_free(ct_group *group)
     free(group->fold_at);
     free(group->node_end);
     free(group->ranks);
+    *(volatile pid_t *)&group->maker = 0; /* what uses the handle later is refused */
     free(group);
 }
 
@@ -297,6 +303,7 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
     if (!g)
         return NULL;
     pthread_mutex_init(&g->failure.lock, NULL);
+    pthread_mutex_init(&g->works_lock, NULL);
     pinned_open(&g->pinned);
     g->maker = forks_maker();
     g->mesh = mesh;
@@ -470,6 +477,36 @@ static void unlink_from_root(ct_group *group)
     pthread_mutex_unlock(group->root->children);
 }
 
+void group_keep_work(ct_group *group, struct group_work *work)
+{
+    pthread_mutex_lock(&group->works_lock);
+    work->next = group->works;
+    work->link = &group->works;
+    if (work->next)
+        work->next->link = &work->next;
+    group->works = work;
+    pthread_mutex_unlock(&group->works_lock);
+}
+
+void group_forget_work(ct_group *group, struct group_work *work)
+{
+    pthread_mutex_lock(&group->works_lock);
+    *work->link = work->next;
+    if (work->next)
+        work->next->link = work->link;
+    pthread_mutex_unlock(&group->works_lock);
+}
+
+static void free_works(ct_group *group)
+{
+    while (group->works) {
+        struct group_work *work = group->works;
+
+        group->works = work->next;
+        work->free(work);
+    }
+}
+
 void group_destroy(ct_group *group)
 {
     struct mesh *mesh = group->mesh;
@@ -497,5 +534,6 @@ void group_destroy(ct_group *group)
         mesh_destroy(mesh);
         ct_store_close(group->store);
     }
+    free_works(group); /* nothing moves their messages any more */
     group_free(group);
 }

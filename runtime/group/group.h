@@ -118,9 +118,19 @@ struct ct_group {
     _Atomic uint64_t running; /* number of the call that is being run; 0: none */
     _Atomic uint64_t begun;   /* the last number that ever ran */
     struct failure_state failure;
-    uint16_t traced;        /* its index in the trace */
-    struct channel channel; /* of its messages; calls group_fail_told() for failures */
+    pthread_mutex_t works_lock; /* over works */
+    struct group_work *works;   /* that ct_wait() has not freed */
+    uint16_t traced;            /* its index in the trace */
+    struct channel channel;     /* of its messages; calls group_fail_told() for failures */
 };
+
+/* A work as its group sees it: what the program has not waited for ends with the group. */
+struct group_work {
+    struct group_work *next, **link;
+    void (*free)(struct group_work *work);
+};
+void group_keep_work(ct_group *group, struct group_work *work);
+void group_forget_work(ct_group *group, struct group_work *work);
 
 /* The members of a group to be made; filled by group_new.c, carried out by group.c. */
 struct group_plan {

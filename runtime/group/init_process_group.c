@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/values/parse_number.h"
+#include "config/values/slurm.h"
 #include "runtime/exchange/launcher_exchange.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/bootstrap/variables.h"
@@ -171,24 +172,39 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
     return status;
 }
 
+/* Slurm names rank 0's host.  A name that can't be resolved now may resolve later. */
+static void find_slurm_node(struct identity *who)
+{
+    if (slurm_node_address(who->address, sizeof who->address) < 0)
+        log_line(LOG_WAITS,
+                 "rank 0's host, %s, does not resolve, and scontrol gives no other address of it; "
+                 "srun --mpi=pmi2 works without names, or set MASTER_ADDR to an address of that "
+                 "host and MASTER_PORT to a free port there",
+                 who->address);
+}
+
 /* Tries until the result is another than a store that went away. */
 static ct_status init_with_retries(struct identity *who, const ct_init_options *options,
                                    const struct group_extension *extension, struct limit limit,
                                    ct_group **group)
 {
     const int64_t deadline = deadline_after(limit.ms);
+    struct long_wait wait = long_wait_begin();
     ct_status status = CT_OK;
 
     if (who->by_launcher) {
         status = launcher_meet(&world.meeting, who->rank, deadline);
         who->meeting = &world.meeting;
     }
+    if (who->is_slurm_node)
+        find_slurm_node(who);
     if (status != CT_OK)
         return status;
-    do
-        status = init_once(who, options, extension, limit, deadline, group);
-    while (status == CT_ERR_PEER && who->rank > 0 && !who->agent_store && clock_ms() < deadline
-           && !has_new_death(who));
+    while ((status = init_once(who, options, extension, limit, deadline, group)) == CT_ERR_PEER
+           && who->rank > 0 && !who->agent_store && clock_ms() < deadline && !has_new_death(who))
+        if (long_wait_is_due(&wait))
+            log_line(LOG_WAITS, "waiting %d s for a new group: %s", LONG_WAIT_MS / 1000,
+                     ct_last_error());
     if (status == CT_ERR_PEER && clock_ms() >= deadline)
         status = CT_ERR_TIMEOUT;
     if (status == CT_ERR_TIMEOUT)
@@ -247,7 +263,8 @@ static ct_status init_locked(const ct_init_options *options,
     if (status != CT_OK)
         return status;
     snprintf(log_name, sizeof log_name, "rank %d", who.rank);
-    log_setup(log_name, LOG_NONE);
+    /* ctrun says for what its ranks wait. */
+    log_setup(log_name, who.generation[0] ? LOG_NONE : LOG_WAITS);
     control_take(&world.control);
     if (who.rank == 0 && !world.control.head) /* ctrun has warned already otherwise */
         environment_warn();

@@ -132,7 +132,7 @@ static ct_status make_own(struct control *control, int rank)
     struct control_head *head;
     int fd;
 
-    if (memory_file(CONTROL_NAME, bytes, &fd) != CT_OK)
+    if (little_memory_file(CONTROL_NAME, bytes, &fd) != CT_OK)
         return ct_fail_in(CT_ERR_SYSTEM, "the control page: ");
     head = memory_map(fd, 0, bytes);
     if (!head) {

@@ -29,8 +29,7 @@
 #define FIRST_PAUSE_MS 10
 #define LONGEST_PAUSE_MS 500
 #define NAME_PATIENCE_MS \
-    300000 /* a pod gets its name when it is scheduled; a wrong name stays wrong */
-#define NAME_SPEAK_MS 10000
+    300000             /* a pod gets its name when it is scheduled; a wrong name stays wrong */
 #define NO_WAIT (-1)   /* a deadline: a connection that is being made is enough */
 #define ANSWER_MS 1000 /* for what was sent last */
 
@@ -553,30 +552,36 @@ static int is_out_of_descriptors(int error)
     return error == EMFILE || error == ENFILE;
 }
 
-/* CT_OK: the name may resolve later. */
-static ct_status name_may_come(const char *host, const struct refusal *why, int64_t waited,
-                               int *said)
+static void say_what_is_awaited(const char *host, int port, const struct refusal *why)
 {
-    if (waited > NAME_PATIENCE_MS)
-        return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve, for %lld s: %s", host,
-                       (long long)waited / 1000, refusal_words(*why));
-    if (waited > NAME_SPEAK_MS && !*said) {
-        *said = 1;
-        log_line(LOG_WARN, "waiting %lld s for the name %s to resolve: %s",
-                 (long long)waited / 1000, host, refusal_words(*why));
-    }
-    return CT_OK;
+    if (why->name)
+        log_line(LOG_WAITS,
+                 "waiting %d s for the name %s to resolve: %s; does this host know it (DNS, "
+                 "/etc/hosts)? An address needs no name",
+                 LONG_WAIT_MS / 1000, host, refusal_words(*why));
+    else
+        log_line(LOG_WAITS,
+                 "waiting %d s for a connection to port %d of %s: %s; does the process run there "
+                 "that serves the store (rank 0's), and does a firewall let connections through?",
+                 LONG_WAIT_MS / 1000, port, host, refusal_words(*why));
+}
+
+/* An address that drops packets keeps a try busy until its deadline. */
+static int64_t end_of_try(const struct long_wait *wait, int64_t deadline)
+{
+    const int64_t word = wait->since + LONG_WAIT_MS;
+
+    return wait->said || deadline < word ? deadline : word;
 }
 
 ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
 {
-    const int64_t start = clock_ms();
+    struct long_wait wait = long_wait_begin();
     struct refusal why;
-    int said = 0;
 
-    for (int pause = FIRST_PAUSE_MS; !try_each(host, port, deadline, fd, &why);
+    for (int pause = FIRST_PAUSE_MS; !try_each(host, port, end_of_try(&wait, deadline), fd, &why);
          pause = longer(pause)) {
-        const int64_t waited = clock_ms() - start;
+        const int64_t waited = clock_ms() - wait.since;
 
         if (!why.name && is_out_of_descriptors(why.address))
             return ct_fail(CT_ERR_SYSTEM, "no connection to port %d of %s: %s", port, host,
@@ -586,8 +591,11 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
                            "no connection to port %d of %s: the loopback interface is down "
                            "(ip link set lo up)",
                            port, host);
-        if (why.name && name_may_come(host, &why, waited, &said) != CT_OK)
-            return CT_ERR_SYSTEM;
+        if (why.name && waited > NAME_PATIENCE_MS)
+            return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve, for %lld s: %s", host,
+                           (long long)waited / 1000, refusal_words(why));
+        if (long_wait_is_due(&wait))
+            say_what_is_awaited(host, port, &why);
         if (clock_ms() + pause >= deadline)
             return why.name
                        ? ct_fail(CT_ERR_TIMEOUT, "the name %s did not resolve in %lld ms: %s", host,

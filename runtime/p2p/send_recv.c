@@ -158,7 +158,7 @@ static ct_status run_asynchronous(const struct transfer *t, void *buf, int is_se
     start_message(t, request, staging, buf, is_send);
     fault_end(t->group->mesh->faults);
     requests_in_background(t->group->mesh, request, 1);
-    work_hand_over(w);
+    work_keep(w);
     *work = w;
     return CT_OK;
 }
@@ -447,7 +447,7 @@ static ct_status run_batch(ct_group *group, const ct_p2p *ops, int count, ct_wor
         fault_end(group->mesh->faults);
         requests_in_background(group->mesh, batch->requests, count);
         for (int i = 0; i < count; i++)
-            work_hand_over(works[i]);
+            work_keep(works[i]);
         return CT_OK;
     }
     end_stagings(batch->requests, count);

@@ -12,17 +12,28 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
-void work_hand_over(const ct_work *work)
+/* The program did not wait for it: leftovers.c still counts it. */
+static void free_kept(struct group_work *kept)
 {
+    ct_work *work = (ct_work *)kept;
+
+    work->release(work->owner);
+    free(work->landing);
+    free(work);
+}
+
+void work_keep(ct_work *work)
+{
+    work->kept.free = free_kept;
+    group_keep_work(work->group, &work->kept);
     leftovers_count(work->verb, work->seq, 1);
 }
 
 static void work_free(ct_work *work)
 {
+    group_forget_work(work->group, &work->kept);
     leftovers_count(work->verb, work->seq, -1);
-    work->release(work->owner);
-    free(work->landing);
-    free(work);
+    free_kept(&work->kept);
 }
 
 /* A message that was received for device memory is done when it can also be copied there. */

@@ -17,6 +17,7 @@ struct landing {
 };
 
 struct ct_work {
+    struct group_work kept; /* first: work_keep() */
     ct_group *group;
     struct queue *queue;     /* the queue of `task` */
     struct task *task;       /* of a collective, in `owner`, or in `landing`; NULL: none */
@@ -29,8 +30,8 @@ struct ct_work {
     void (*release)(void *owner);
 };
 
-/* The program gets the work, and has to wait for it. */
-void work_hand_over(const struct ct_work *work);
+/* The program gets the work, and has to wait for it.  Else it ends with its group. */
+void work_keep(ct_work *work);
 
 /* Waits for a message of the group that was started, within a limit that runs since `started`
  * (clock_ms()).  It records the call, and sets the error sentence.  *from (may be NULL): its

@@ -265,22 +265,28 @@ int node_watch_processes(struct node *node, int epoll_fd)
     return count;
 }
 
-int node_peer_gone(struct node *node, int local_rank)
+int process_has_ended(pid_t pid)
 {
     struct pollfd ended = { .events = POLLIN };
+    int has_ended;
+
+    ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (ended.fd < 0)
+        return errno == ESRCH;
+    has_ended = poll(&ended, 1, 0) > 0; /* also readable for a zombie */
+    close(ended.fd);
+    return has_ended;
+}
+
+int node_peer_gone(struct node *node, int local_rank)
+{
     int gone;
 
     if (atomic_load(&node->ended[local_rank]))
         return 1;
     if (node->pids[local_rank] <= 0 || node->pids[local_rank] == getpid())
         return 0;
-    ended.fd = (int)syscall(SYS_pidfd_open, node->pids[local_rank], 0);
-    if (ended.fd < 0) {
-        gone = errno == ESRCH;
-    } else {
-        gone = poll(&ended, 1, 0) > 0; /* also readable for a zombie */
-        close(ended.fd);
-    }
+    gone = process_has_ended(node->pids[local_rank]);
     if (gone && node->ctrun_reports[local_rank]) {
         node->ctrun_reports[local_rank] = 0;
         return 0;

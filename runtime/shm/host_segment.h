@@ -119,6 +119,7 @@ void node_ring_bell(const struct node *node, int local_rank);
 /* 1: that rank's process has ended.  If ctrun writes a notice of how it ended, only the second
  * check returns 1: by then the notice has come. */
 int node_peer_gone(struct node *node, int local_rank);
+int process_has_ended(pid_t pid); /* of our pid name space; a zombie has */
 
 /* Adds a pidfd of each process to epoll_fd; an event's pointer is the address of the flag in
  * ->ended.  Returns how many were added. */

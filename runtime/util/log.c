@@ -12,7 +12,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-static const char *const names[] = { "none", "error", "warn", "info", "debug" };
+#include "runtime/util/clock.h"
+
+static const char *const names[] = { "none", "waits", "error", "warn", "info", "debug" };
 static _Atomic int threshold = -1; /* -1: CT_LOG was not read yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char speaker[32] = "ct"; /* under lock */
@@ -38,8 +40,8 @@ ct_status log_check(void)
 
     return !word || !*word || level_from_environment(-1) >= 0
                ? CT_OK
-               : ct_fail(CT_ERR_INVALID, "CT_LOG=%.60s: it may be none, error, warn, info or debug",
-                         word);
+               : ct_fail(CT_ERR_INVALID,
+                         "CT_LOG=%.60s: it may be none, waits, error, warn, info or debug", word);
 }
 
 void log_setup(const char *who, enum log_level unless_set)
@@ -92,7 +94,7 @@ void log_text(const char *text, size_t size)
 int log_wants(enum log_level level)
 {
     if (atomic_load_explicit(&threshold, memory_order_relaxed) < 0)
-        atomic_store(&threshold, level_from_environment(LOG_NONE));
+        atomic_store(&threshold, level_from_environment(LOG_WAITS));
     return (int)level <= atomic_load_explicit(&threshold, memory_order_relaxed);
 }
 
@@ -120,6 +122,19 @@ void log_line(enum log_level level, const char *format, ...)
     used += more < (int)sizeof line - used - 1 ? more : (int)sizeof line - used - 2;
     line[used++] = '\n';
     log_text(line, (size_t)used);
+}
+
+struct long_wait long_wait_begin(void)
+{
+    return (struct long_wait){ .since = clock_ms() };
+}
+
+int long_wait_is_due(struct long_wait *wait)
+{
+    if (wait->said || clock_ms() - wait->since < LONG_WAIT_MS)
+        return 0;
+    wait->said = 1;
+    return 1;
 }
 
 void log_last_error(char *text, size_t size)

@@ -3,11 +3,12 @@
 #define RUNTIME_UTIL_LOG_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/util/error.h"
 
-/* CT_LOG=error|warn|info|debug; unset: nothing.  ctrun sets its own default. */
-enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+/* CT_LOG=none|waits|error|warn|info|debug; unset: waits.  ctrun sets its own default. */
+enum log_level { LOG_NONE, LOG_WAITS, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 /* CT_ERR_INVALID: CT_LOG is none of these words. */
 ct_status log_check(void);
@@ -26,6 +27,17 @@ int log_wants(enum log_level level); /* lines of this level are written */
 
 /* One line on stderr in one write: "who: text".  A newline is added. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A wait for other processes.  When it has taken LONG_WAIT_MS a line says for what it waits, and
+ * what would help (LOG_WAITS). */
+#define LONG_WAIT_MS 5000
+struct long_wait {
+    int64_t since; /* clock_ms() */
+    int said;
+};
+#define WAITS_FOR_RANKS "waiting %d s for all ranks of the launcher to call ct_init_process_group()"
+struct long_wait long_wait_begin(void);
+int long_wait_is_due(struct long_wait *wait); /* 1 once: the line is due */
 
 /* The newest text of LOG_ERROR, whether it was shown or not; "": none. */
 void log_last_error(char *text, size_t size);

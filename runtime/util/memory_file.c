@@ -5,11 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "runtime/util/log.h"
 
 ct_status file_may_have(uint64_t bytes)
 {
@@ -41,8 +45,45 @@ ct_status memory_file(const char *name, uint64_t bytes, int *fd)
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-    return ct_fail(CT_ERR_SYSTEM, "%llu bytes of memory to share: %s", (unsigned long long)bytes,
-                   strerror(cause));
+    ct_fail(CT_ERR_SYSTEM, "%llu bytes of memory to share: %s", (unsigned long long)bytes,
+            strerror(cause));
+    errno = cause;
+    return CT_ERR_SYSTEM;
+}
+
+static int unlinked_file(const char *folder, const char *name, uint64_t bytes)
+{
+    char path[4096];
+    int fd;
+
+    if (snprintf(path, sizeof path, "%s/%s.XXXXXX", folder, name) >= (int)sizeof path)
+        return -1;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    unlink(path);
+    if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+ct_status little_memory_file(const char *name, uint64_t bytes, int *fd)
+{
+    const char *const folders[] = { "/dev/shm", getenv("TMPDIR"), "/tmp" };
+    const ct_status status = memory_file(name, bytes, fd);
+    const int cause = errno;
+
+    if (status == CT_OK || (cause != ENOSYS && cause != EPERM && cause != EACCES))
+        return status;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (!folders[i] || !*folders[i] || (*fd = unlinked_file(folders[i], name, bytes)) < 0)
+            continue;
+        log_line(LOG_WARN, "there is no memfd_create() here (%s): %s is a file in %s",
+                 strerror(cause), name, folders[i]);
+        return CT_OK;
+    }
+    return status;
 }
 
 void *memory_map(int fd, uint64_t offset, size_t bytes)
@@ -58,7 +99,7 @@ void *memory_map(int fd, uint64_t offset, size_t bytes)
 
 ct_status inherited_create(const char *name, size_t bytes, int *fd, void **base)
 {
-    ct_status status = memory_file(name, bytes, fd);
+    ct_status status = little_memory_file(name, bytes, fd);
 
     if (status != CT_OK)
         return status;

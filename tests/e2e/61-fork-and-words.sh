@@ -15,7 +15,7 @@ expect "a misspelt variable is told once" is "$code $(grep -c . <<<"$err") $(gre
     "0 1 CT_TIMOUT_MS has no effect; did you mean CT_TIMEOUT_MS?"
 CT_LOG=loud run --nproc-per-node=2 "$CT_BUILD/bin/hello"
 expect "a word that CT_LOG does not have ends ctrun" is "$code $out$err" \
-    "2 ctrun: CT_LOG=loud: it may be none, error, warn, info or debug"
+    "2 ctrun: CT_LOG=loud: it may be none, waits, error, warn, info or debug"
 
 # Rank 1 stops behind the first of two steps.
 CT_LINK=tcp CT_ALL_REDUCE=ring CT_FAULT=rank:1,op:all_reduce,phase:1,stop \

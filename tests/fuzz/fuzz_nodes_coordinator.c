@@ -72,6 +72,17 @@ void store_agent_flush(struct store_agent *agent)
     (void)agent;
 }
 
+int store_server_newcomers(const struct store_server *server)
+{
+    (void)server;
+    return 0;
+}
+
+void store_server_accept_no_more(struct store_server *server)
+{
+    (void)server;
+}
+
 void store_agent_end(struct store_agent *agent)
 {
     is_ended[(const char *)agent - agents] = 1;

@@ -2,6 +2,7 @@
 /* launcher_peers.c - launchers on other hosts: their messages, and queries about clients there. */
 #include <event2/event.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +153,20 @@ void store_server_on_agents(struct store_server *server, const struct store_agen
 {
     server->hooks = hooks;
     server->hooks_arg = arg;
+}
+
+int store_server_newcomers(const struct store_server *server)
+{
+    struct pollfd listener = { .fd = server->listener, .events = POLLIN };
+    int count = poll(&listener, 1, 0) > 0;
+
+    for (const struct list_node *node = server->pending.next; node != &server->pending;
+         node = node->next)
+        count++;
+    for (const struct list_node *node = server->agents.next; node != &server->agents;
+         node = node->next)
+        count += !((const struct store_agent *)node)->note; /* `all` comes first */
+    return count;
 }
 
 /* ---- Queries ---------------------------------------------------------------- */

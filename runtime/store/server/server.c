@@ -279,15 +279,21 @@ static void free_all(const struct list_node *list)
         conn_free(first_of(list));
 }
 
+/* A child that was forked just now may still have a copy of the listener, which would keep the port
+ * in use. */
+void store_server_accept_no_more(struct store_server *s)
+{
+    event_del(&s->acceptable);
+    shutdown(s->listener, SHUT_RDWR);
+}
+
 static void listener_close(struct store_server *s)
 {
     free_all(&s->pending);
     free_all(&s->unverified);
     free_all(&s->conns);
-    event_del(&s->acceptable);
+    store_server_accept_no_more(s);
     event_del(&s->timer);
-    /* A child that was forked just now may still have a copy, which would keep the port in use. */
-    shutdown(s->listener, SHUT_RDWR);
     descriptor_close(s->listener);
     if (s->spare >= 0)
         descriptor_close(s->spare);
@@ -346,7 +352,8 @@ void store_server_run(struct store_server *s, struct event_base *base)
     do {
         const unsigned long reads = s->reads;
 
-        event_base_loop(base, until ? EVLOOP_ONCE | EVLOOP_NONBLOCK : EVLOOP_ONCE);
+        if (event_base_loop(base, until ? EVLOOP_ONCE | EVLOOP_NONBLOCK : EVLOOP_ONCE) < 0)
+            return; /* the program has closed the loop's descriptor, and so the clients' */
         if (s->reads != reads)
             until = clock_us() + POLL_US;
         else if (until && clock_us() > until)

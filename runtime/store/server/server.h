@@ -39,6 +39,8 @@ void store_server_run(struct store_server *server, struct event_base *base);
  * stay connected. */
 void store_server_clear(struct store_server *server);
 int store_server_clients(struct store_server *server); /* connected now; from any thread */
+/* Connections that have not said yet who they are, or are launchers without a note. */
+int store_server_newcomers(const struct store_server *server);
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
 /* Calls on_accept() for each accepted connection; NULL: no more. */
 void store_server_on_connection(struct store_server *server, void (*on_accept)(void *arg),
@@ -46,6 +48,7 @@ void store_server_on_connection(struct store_server *server, void (*on_accept)(v
 /* As a client's SET; waiting clients get their reply. */
 void store_server_put(struct store_server *server, const char *wire_key, const void *data,
                       size_t bytes);
-void store_server_destroy(struct store_server *server); /* NULL is fine */
+void store_server_accept_no_more(struct store_server *server); /* connections are refused */
+void store_server_destroy(struct store_server *server);        /* NULL is fine */
 
 #endif

@@ -4,6 +4,7 @@
 #include <event2/event.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,12 +13,14 @@
 #include "runtime/store/server/server.h"
 #include "runtime/store/server/server_thread.h"
 #include "runtime/util/forks.h"
+#include "runtime/util/log.h"
 
 struct store_thread {
     pthread_t thread;
     struct event_base *base;
     struct event *stop; /* on an eventfd: libevent without its thread support */
     int stop_fd;
+    _Atomic int stops;
     struct store_server *server;
 };
 
@@ -27,7 +30,8 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    event_base_loopbreak(host->base);
+    if (atomic_load(&host->stops))
+        event_base_loopbreak(host->base);
 }
 
 static void *run(void *arg)
@@ -75,6 +79,8 @@ ct_status store_thread_start(int listen_fd, struct store_thread **out)
 ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
                                   struct store_thread **out)
 {
+    /* The program may have closed all descriptors, so that nothing wakes the thread. */
+    static const struct timeval look = { 1, 0 };
     struct store_policy policy = STORE_POLICY_INIT;
     struct store_thread *host = calloc(1, sizeof *host);
     ct_status status = encryption_wanted(secret, &policy.encrypts);
@@ -89,8 +95,10 @@ ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
     host->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     descriptor_own(host->stop_fd);
     host->base = event_base_new();
-    host->stop = host->base ? event_new(host->base, host->stop_fd, EV_READ, on_stop, host) : NULL;
-    if (host->stop_fd < 0 || !host->stop || event_add(host->stop, NULL) < 0) {
+    host->stop = host->base
+                     ? event_new(host->base, host->stop_fd, EV_READ | EV_PERSIST, on_stop, host)
+                     : NULL;
+    if (host->stop_fd < 0 || !host->stop || event_add(host->stop, &look) < 0) {
         close(listen_fd);
         host_free(host);
         return ct_fail(CT_ERR_SYSTEM, "no event loop for the store: %s", strerror(errno));
@@ -117,7 +125,9 @@ void store_thread_stop(struct store_thread *host)
 
     if (!host)
         return;
-    if (write(host->stop_fd, &one, sizeof one) == (ssize_t)sizeof one)
-        pthread_join(host->thread, NULL);
+    atomic_store(&host->stops, 1);
+    if (write(host->stop_fd, &one, sizeof one) < 0)
+        log_line(LOG_DEBUG, "the store's thread is not woken: %s", strerror(errno));
+    pthread_join(host->thread, NULL);
     host_free(host);
 }

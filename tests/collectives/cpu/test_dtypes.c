@@ -245,6 +245,27 @@ static void scaled(ct_group *group, void *arg)
     }
 }
 
+/* Each of three ranks gives 1.25 * 1.25 = 1.5625, which is 1.5 in f8e5m2.  The sum, 4.5, lies
+ * between 4 and 5, and 4 is even.  (Of 3 * 1.5625 = 4.6875 it would be 5.) */
+static void rounded_products(ct_group *group, void *arg)
+{
+    const unsigned char factor = 0x3d;
+    unsigned char got = 0;
+    ct_op op = 0;
+
+    (void)arg;
+    EXPECT_OK(ct_op_premul(&factor, CT_F8E5M2, &op));
+    EXPECT_OK(ct_all_reduce(group, &factor, &got, 1, CT_F8E5M2, op, NULL));
+    EXPECT(got == 0x44);
+    EXPECT_OK(ct_op_free(op));
+}
+
+static void premul_sum_rounds_each_product_and_then_the_sum(void **state)
+{
+    (void)state;
+    run_ranks(3, rounded_products, NULL);
+}
+
 static void premul_sum_multiplies_by_each_ranks_own_scalar(void **state)
 {
     ct_op op = 0;
@@ -267,6 +288,7 @@ int main(void)
         cmocka_unit_test(not_a_number_wins_min_and_max),
         cmocka_unit_test(complex_numbers_multiply),
         cmocka_unit_test(premul_sum_multiplies_by_each_ranks_own_scalar),
+        cmocka_unit_test(premul_sum_rounds_each_product_and_then_the_sum),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,11 +298,39 @@ static void gather_and_scatter_work_in_place_at_the_root(void **state)
     run_ranks(4, at_the_root, NULL);
 }
 
+/* The rank sees that itself, before anything is sent, so the group stays sound. */
+static void own_counts(ct_group *group, void *arg)
+{
+    const size_t ones[2] = { 1, 1 };
+    int32_t in[2] = { 7, 7 }, out[2] = { 7, 7 };
+    const int me = ct_rank(group);
+
+    (void)arg;
+    EXPECT_ERROR(ct_all_gather_v(group, in, 2, out, ones, NULL, CT_I32, NULL), CT_ERR_INVALID,
+                 "all_gather_v|recv_counts");
+    EXPECT_ERROR(ct_gather_v(group, in, 2, out, ones, NULL, CT_I32, me, NULL), CT_ERR_INVALID,
+                 "gather_v|recv_counts");
+    EXPECT_ERROR(ct_scatter_v(group, in, ones, NULL, out, 2, CT_I32, me, NULL), CT_ERR_INVALID,
+                 "scatter_v|send_counts");
+    EXPECT_ERROR(
+        ct_all_to_all_v(group, in, ones, NULL, out, (const size_t[]){ 2, 2 }, NULL, CT_I32, NULL),
+        CT_ERR_INVALID, "all_to_all_v");
+    EXPECT(out[0] == 7 && out[1] == 7);
+    EXPECT_OK(ct_all_gather_v(group, in, 1, out, ones, NULL, CT_I32, NULL));
+}
+
+static void two_counts_of_the_own_block_are_refused(void **state)
+{
+    (void)state;
+    run_ranks(2, own_counts, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(v_forms_place_uneven_and_empty_blocks),
         cmocka_unit_test(a_count_that_differs_on_the_other_side_is_a_mismatch),
+        cmocka_unit_test(two_counts_of_the_own_block_are_refused),
         cmocka_unit_test(list_forms_use_one_buffer_per_rank),
         cmocka_unit_test(gather_and_scatter_work_in_place_at_the_root),
     };

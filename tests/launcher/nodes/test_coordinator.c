@@ -13,12 +13,12 @@
 
 #include "launcher/nodes/coordinator.h"
 
-static char agents[2]; /* agents are told apart by these addresses */
-static void *notes[2];
+static char agents[3]; /* agents are told apart by these addresses */
+static void *notes[3];
 static const struct store_agent_hooks *coordinator_hooks;
 static struct nodes *nodes;
 static struct plan last_plan;
-static int rounds, stops, stop_signal, ends, last_code, told_over, closed, least, beats;
+static int rounds, stops, stop_signal, ends, last_code, told_over, closed, least, beats, newcomers;
 static char refused[NODE_TEXT], waiting[NODE_TEXT], progress[NODE_TEXT], sent[NODE_TEXT];
 static char told_stop[NODE_TEXT];
 
@@ -61,6 +61,17 @@ void store_agent_send_shared(struct store_agent *to, int type, const void *data,
 void store_agent_flush(struct store_agent *to)
 {
     (void)to;
+}
+
+int store_server_newcomers(const struct store_server *server)
+{
+    (void)server;
+    return newcomers;
+}
+
+void store_server_accept_no_more(struct store_server *server)
+{
+    (void)server;
 }
 
 void store_agent_end(struct store_agent *to)
@@ -225,6 +236,28 @@ static void a_node_that_comes_when_all_are_done_does_not_begin_the_job_again(voi
         coordinator_hooks->left(nodes, agent(i), 0);
     assert_int_equal(ends, 1);
     assert_int_equal(last_code, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+/* Nodes 0 and 1 have left, and of node 2 there is only a connection. */
+static void a_node_that_comes_at_the_end_is_told_of_it(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    newcomers = 1;
+    end_round(base, &(struct round_end){ -1, 1 }, "-1 1");
+    for (int i = 0; i < 2; i++)
+        coordinator_hooks->left(nodes, agent(i), 0);
+    assert_int_equal(ends, 0);
+    join(2);
+    assert_int_equal(told_over, 3);
+    assert_int_equal(closed, 1);
+    assert_string_equal(refused, "");
+    newcomers = 0;
+    event_base_loop(base, EVLOOP_ONCE);
+    assert_int_equal(ends, 1);
     nodes->ops->destroy(nodes);
     event_base_free(base);
 }
@@ -525,6 +558,7 @@ int main(void)
         cmocka_unit_test(a_node_that_comes_does_not_put_off_the_tick),
         cmocka_unit_test(a_coordinator_without_workers_survives_the_node_of_rank_0),
         cmocka_unit_test(a_node_that_comes_when_all_are_done_does_not_begin_the_job_again),
+        cmocka_unit_test(a_node_that_comes_at_the_end_is_told_of_it),
         cmocka_unit_test(a_node_that_comes_before_begins_the_next_round),
         cmocka_unit_test(a_node_that_is_told_to_stop_leaves_and_the_others_begin_again),
         cmocka_unit_test(where_too_few_would_stay_the_job_ends_with_the_code_of_its_ranks),

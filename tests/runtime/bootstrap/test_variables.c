@@ -105,7 +105,7 @@ static void loud(ct_group *unused, void *arg)
     (void)arg;
     setenv("CT_LOG", "loud", 1);
     EXPECT_ERROR(ct_init_process_group(NULL), CT_ERR_INVALID,
-                 "CT_LOG=loud|none, error, warn, info");
+                 "CT_LOG=loud|none, waits, error, warn, info");
     EXPECT_OK(ct_store_hash(&store));
     EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &group), CT_ERR_INVALID, "CT_LOG=loud");
     EXPECT_OK(ct_store_close(store));

@@ -6,6 +6,7 @@
  * which is sent after the check. */
 #include "tests/harness.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 enum { IN_FLIGHT = 16 };
@@ -227,6 +228,48 @@ static void a_group_with_a_thread_ends_without_it(void **state)
     run_ranks(3, with_a_thread, NULL);
 }
 
+enum { LEFT = 100 }; /* works, of each kind */
+
+/* Makes a group, and works that nobody waits for. */
+static void leave_works(ct_group *group)
+{
+    static int32_t out[LEFT], in[LEFT], sums[LEFT], more[LEFT];
+    const int other = 1 - ct_rank(group);
+    ct_work *work, *works[LEFT];
+    ct_p2p ops[LEFT];
+    ct_group *part = NULL;
+
+    if (!EXPECT_OK(ct_split_group(group, 0, ct_rank(group), &part)))
+        return;
+    for (int i = 0; i < LEFT; i++) {
+        EXPECT_OK(ct_isend(part, &out[i], 1, CT_I32, other, 1, &work));
+        EXPECT_OK(ct_irecv(part, &in[i], 1, CT_I32, other, 2, &work));
+        EXPECT_OK(ct_all_reduce(part, &out[i], &sums[i], 1, CT_I32, CT_SUM, &work));
+        ops[i] = (ct_p2p){ CT_P2P_RECV, &more[i], 1, CT_I32, other, 3 };
+    }
+    EXPECT_OK(ct_batch_isend_irecv(part, ops, LEFT, works));
+    EXPECT_OK(ct_barrier(part, NULL));
+    EXPECT_OK(ct_destroy_process_group(part));
+}
+
+/* A message that was not waited for has its own memory of more than 500 bytes. */
+static void leaves_works(ct_group *group, void *arg)
+{
+    size_t before;
+
+    (void)arg;
+    leave_works(group); /* what is kept for later is there then */
+    before = mallinfo2().uordblks;
+    leave_works(group);
+    EXPECT(mallinfo2().uordblks < before + LEFT * (size_t)100);
+}
+
+static void works_that_nobody_waits_for_end_with_their_group(void **state)
+{
+    (void)state;
+    run_processes(2, leaves_works, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +281,7 @@ int main(void)
         cmocka_unit_test(waiting_for_nothing_is_right),
         cmocka_unit_test(the_arrays_of_a_call_in_flight_are_its_own),
         cmocka_unit_test(a_group_with_a_thread_ends_without_it),
+        cmocka_unit_test(works_that_nobody_waits_for_end_with_their_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* claims.c - the size of the world is compared with the leader's on a host, and among leaders at
+ * the key "size".  A rank's card is its claim to its number.
+ *
+ * Whether the process lives that has set the card can be seen on its host.  Another host asks: its
+ * notice "?..." wakes the leaders.  The one that can see the process answers, if it lives. */
+#include "runtime/bootstrap/claims.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/bootstrap/store_all_gather.h"
+#include "runtime/shm/host_segment.h"
+#include "runtime/store/store.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+#define ANSWER_MS 700
+#define PAUSE_MS 100 /* before the next try at a store whose group may be ending */
+#define WORDS 400
+
+static void own_host(char name[64])
+{
+    if (gethostname(name, 63) < 0)
+        snprintf(name, 64, "?");
+    name[63] = 0;
+}
+
+/* For all ranks that wait, and for this one.  A group that is complete goes on. */
+static ct_status fail_all(ct_store *store, const char *sentence)
+{
+    char notice[WORDS + 2];
+    int complete;
+    ct_status status;
+
+    snprintf(notice, sizeof notice, "!%s", sentence);
+    status = ct_store_set(store, CLAIMS_FAILED_KEY, sentence, strlen(sentence));
+    if (status == CT_OK)
+        status = store_all_gather_notify(store, "card", notice, &complete);
+    return status == CT_OK ? ct_fail(CT_ERR_MISMATCH, "%s", sentence) : status;
+}
+
+/* A key that is there; malloc'ed.  NULL: it is not. */
+static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
+{
+    void *value = NULL;
+    int present = 0;
+
+    return ct_store_check(store, &key, 1, &present) == CT_OK && present
+                   && ct_store_get(store, key, 1000, &value, bytes) == CT_OK
+               ? value
+               : NULL;
+}
+
+/* ---- The size ---------------------------------------------------------------------- */
+
+/* What another rank has said. */
+struct claimed_size {
+    int size, rank, pid;
+    char host[64];
+};
+
+static ct_status compare(ct_store *store, const struct claimed_size *own,
+                         const struct claimed_size *other)
+{
+    const struct claimed_size *a = own->rank < other->rank ? own : other,
+                              *b = own->rank < other->rank ? other : own;
+    char sentence[WORDS];
+
+    if (own->size == other->size)
+        return CT_OK;
+    snprintf(sentence, sizeof sentence,
+             "ranks disagree about WORLD_SIZE: rank %d (pid %d on %s) has %d, rank %d (pid %d on "
+             "%s) has %d; give all ranks the same",
+             a->rank, a->pid, a->host, a->size, b->rank, b->pid, b->host, b->size);
+    return fail_all(store, sentence);
+}
+
+ct_status claim_size(ct_store *store, int rank, int size, const struct host_leader *leader)
+{
+    struct claimed_size own = { .size = size, .rank = rank, .pid = (int)getpid() }, other;
+    char text[128], value[128] = "";
+    void *found = NULL;
+    size_t bytes = 0;
+    ct_status status;
+
+    own_host(own.host);
+    if (leader && !leader->is_self) {
+        other = (struct claimed_size){ leader->size, leader->rank, leader->pid, "" };
+        snprintf(other.host, sizeof other.host, "%s", own.host);
+        return compare(store, &own, &other);
+    }
+    snprintf(text, sizeof text, "%d %d %d %s", own.size, own.rank, own.pid, own.host);
+    status = ct_store_compare_set(store, "size", "", 0, text, strlen(text), &found, &bytes);
+    if (status != CT_OK)
+        return status;
+    snprintf(value, sizeof value, "%.*s", (int)bytes, (char *)found);
+    free(found);
+    if (sscanf(value, "%d %d %d %63s", &other.size, &other.rank, &other.pid, other.host) != 4)
+        return ct_fail(CT_ERR_MISMATCH,
+                       "a rank speaks another version of libct: the store's key "
+                       "size is \"%.32s\"",
+                       value);
+    return compare(store, &own, &other);
+}
+
+/* ---- The number ---------------------------------------------------------------------- */
+
+/* The host of a rank's leader, as its card has it. */
+static void host_of(ct_store *store, int leader, char name[64])
+{
+    char key[32];
+    struct leader_info info;
+    void *value;
+    size_t bytes = 0;
+
+    snprintf(name, 64, "another host");
+    snprintf(key, sizeof key, "card/%d", leader);
+    value = get_if_there(store, key, &bytes);
+    if (value && bytes == sizeof info) {
+        memcpy(&info, value, sizeof info);
+        if (memchr(info.host.name, 0, sizeof info.host.name))
+            snprintf(name, 64, "%s", info.host.name);
+    }
+    free(value);
+}
+
+/* Asks the other hosts' leaders.  *complete: they do not wait any more. */
+static ct_status ask_for_life(ct_store *store, const struct peer_info *own, int rank,
+                              const struct peer_info *other, int *lives, int *complete)
+{
+    char notice[160], key[40];
+    const char *keys[1] = { key };
+    ct_status status;
+
+    snprintf(key, sizeof key, "lives/%016" PRIx64, own->number);
+    snprintf(notice, sizeof notice, "?%d %d %d %" PRIu64 " %" PRIu64 " %s", rank, other->leader,
+             (int)other->pid, other->pid_space, other->number, key);
+    status = store_all_gather_notify(store, "card", notice, complete);
+    if (status != CT_OK || *complete)
+        return status;
+    status = ct_store_wait(store, keys, 1, ANSWER_MS);
+    *lives = status == CT_OK;
+    return status == CT_ERR_TIMEOUT ? CT_OK : status;
+}
+
+/* The group of this store is complete.  Where its ranks end, a new one may follow at another store
+ * at the same address. */
+static ct_status joined_before(ct_store *store, int lives, const char *who)
+{
+    int64_t goodbyes = 0;
+    const ct_status status = ct_store_add(store, "goodbye", 0, &goodbyes);
+
+    if (status == CT_OK && lives && goodbyes == 0)
+        return ct_fail(CT_ERR_MISMATCH,
+                       "%s; the first one is in a group already: give each process a RANK of its "
+                       "own",
+                       who);
+    poll(NULL, 0, PAUSE_MS);
+    return ct_fail(CT_ERR_PEER,
+                   "%s; the first one has joined a group, which others can't join: end all its "
+                   "ranks before they begin again",
+                   who);
+}
+
+/* other: of the process that has set this rank's card before. */
+static ct_status settle(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
+                        const struct peer_info *own, const struct peer_info *other)
+{
+    const int is_here = other->leader == leader->rank && other->pid_space == own->pid_space;
+    char here[64], there[64], who[WORDS / 2], sentence[WORDS];
+    const char *all = "card/all";
+    int lives = is_here && !process_has_ended(other->pid), complete = 0;
+    ct_status status = is_here ? ct_store_check(store, &all, 1, &complete)
+                               : ask_for_life(store, own, mesh->rank, other, &lives, &complete);
+
+    if (status != CT_OK)
+        return status;
+    own_host(here);
+    if (is_here)
+        snprintf(there, sizeof there, "%s", here);
+    else
+        host_of(store, other->leader, there);
+    snprintf(who, sizeof who, "two processes are rank %d: pid %d on %s and pid %d on %s",
+             mesh->rank, (int)other->pid, there, (int)own->pid, here);
+    if (complete)
+        return joined_before(store, lives, who);
+    if (lives) {
+        snprintf(sentence, sizeof sentence, "%s; give each process a RANK of its own", who);
+        return fail_all(store, sentence);
+    }
+    log_line(LOG_WAITS,
+             "rank %d began again before all ranks had come: pid %d on %s, which has ended, is "
+             "followed by pid %d on %s",
+             mesh->rank, (int)other->pid, there, (int)own->pid, here);
+    return CT_OK;
+}
+
+ct_status claim_rank(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
+                     const struct leader_info *own, size_t bytes, int64_t deadline)
+{
+    struct peer_info other;
+    char key[32];
+    void *before;
+    size_t size = 0;
+    ct_status status =
+        store_all_gather_claim(store, "card", mesh->rank, own, bytes, &before, &size);
+
+    if (status != CT_OK)
+        return status;
+    if (!before)
+        return store_all_gather_count(store, "card", mesh->size, deadline);
+    if (size < sizeof other) {
+        free(before);
+        return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", mesh->rank);
+    }
+    memcpy(&other, before, sizeof other);
+    free(before);
+    if (other.number != own->peer.number) /* else this process has set it, in a try before */
+        status = settle(store, mesh, leader, &own->peer, &other);
+    snprintf(key, sizeof key, "card/%d", mesh->rank);
+    return status == CT_OK ? ct_store_set(store, key, own, bytes) : status; /* it is counted */
+}
+
+ct_status claim_reason(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
+                       ct_status status)
+{
+    struct peer_info own, other;
+    char before[WORDS], key[32];
+    ct_status settled = CT_OK;
+    size_t bytes = 0;
+    void *value;
+
+    snprintf(before, sizeof before, "%s", ct_last_error());
+    if ((value = get_if_there(store, CLAIMS_FAILED_KEY, &bytes))) {
+        status = ct_fail(CT_ERR_MISMATCH, "%.*s", (int)bytes, (char *)value);
+        free(value);
+        return status;
+    }
+    snprintf(key, sizeof key, "card/%d", mesh->rank);
+    value = get_if_there(store, key, &bytes);
+    peer_info_fill(&own, mesh, leader->rank);
+    if (value && bytes >= sizeof other) {
+        memcpy(&other, value, sizeof other);
+        if (other.number != own.number)
+            settled = settle(store, mesh, leader, &own, &other);
+    }
+    free(value);
+    return settled != CT_OK ? settled : ct_fail(status, "%s", before);
+}
+
+/* ---- Notices -------------------------------------------------------------------------- */
+
+ct_status claim_heed(ct_store *store, const struct mesh *mesh, const char *notice)
+{
+    uint64_t pid_space, number;
+    char key[40];
+    int rank, leader, pid, lives;
+
+    if (*notice == '!')
+        return ct_fail(CT_ERR_MISMATCH, "%s", notice + 1);
+    if (sscanf(notice, "?%d %d %d %" SCNu64 " %" SCNu64 " %39s", &rank, &leader, &pid, &pid_space,
+               &number, key)
+        != 6)
+        return ct_fail(CT_ERR_MISMATCH, "a rank speaks another version of libct: it says \"%.32s\"",
+                       notice);
+    lives = rank == mesh->rank ? number == peer_info_number()
+                               : leader == mesh->rank && pid_space == peer_info_pid_space()
+                                     && !process_has_ended(pid);
+    return lives ? ct_store_set(store, key, "1", 1) : CT_OK;
+}
