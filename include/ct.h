@@ -217,6 +217,9 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
  * freed and must not be used or destroyed.  A rank that serves the store goes on serving
  * until all ranks have said goodbye or the group's timeout has passed.
  * Safe on a broken group and on a non-member's handle.
+ * CT_ERR_MISMATCH: the ranks made different calls, and no call of this rank has returned that,
+ * since it was done with its part (each took itself for the root of the last broadcast).  The
+ * group is destroyed all the same.
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 
