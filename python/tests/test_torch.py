@@ -558,6 +558,34 @@ class Failures(TorchRanks):
         )
 
 
+class Places(TorchRanks):
+    def test_ctctl_shows_the_line_that_called_backward(self):
+        """The calls are made by hooks of autograd, and a thread of the backend waits for them."""
+        out = self.succeeds(
+            2,
+            program("""
+            import subprocess, time
+
+            def step():
+                loss = model(torch.ones(1, 4)).sum()
+                if r == 1:
+                    ctctl = os.path.join(os.environ["CT_BUILD"], "bin", "ctctl")
+                    for _ in range(100):
+                        said = subprocess.run([ctctl, "status", str(os.getppid())], capture_output=True, text=True)
+                        if "(step)" in said.stdout:
+                            break
+                        time.sleep(0.2)
+                    say(said.stdout)
+                loss.backward()
+
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+            step()
+        """),
+        )
+        line = r"rank 0 called all_reduce #\d+ \(20 f32, sum\) at <string>:\d+ \(step\)"
+        self.assertRegex(out, line)
+
+
 class Training(TorchRanks):
     def test_ddp_fsdp_and_tensor_parallel_give_what_one_process_gives(self):
         self.succeeds(
