@@ -222,6 +222,9 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
  * Safe on a broken group and on a non-member's handle.
  * A program that ends with exit code 0 and did not destroy CT_WORLD, or did not wait for a work,
  * gets a line on stderr that says so (CT_LOG=error: none).
+ * CT_ERR_MISMATCH: the ranks made different calls, and no call of this rank has returned that,
+ * since it was done with its part (each took itself for the root of the last broadcast).  The
+ * group is destroyed all the same.
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 

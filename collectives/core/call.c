@@ -113,6 +113,9 @@ ct_status call_run_now(struct call *c)
         shm_group_begin_call(c->group->host_shm, &c->signature, c->deadline,
                              &c->group->failure.status);
     status = c->executor->run(c);
+    if (status == CT_OK && c->signature.root >= 0
+        && atomic_load_explicit(&c->group->channel.unexpected, memory_order_relaxed))
+        status = calls_compare_unexpected(c->group->mesh, &c->group->channel);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else

@@ -39,8 +39,9 @@ static ct_status wait_as(const struct call *c, const struct slots *s, int for_of
 
     if (s->waiters == ALL_WAIT || (s->waiters == ROOT_WAITS && (for_offers || call_is_root(c))))
         return shm_group_wait_all(f);
-    return s->waiters == OTHERS_WAIT && !call_is_root(c) ? shm_group_wait(f, c->signature.root)
-                                                         : CT_OK;
+    if (s->waiters == ROOT_WAITS)
+        return shm_group_glance(f, c->signature.root);
+    return call_is_root(c) ? shm_group_send_alone(f) : shm_group_wait(f, c->signature.root);
 }
 
 static ct_status look_up(const struct call *c, const struct slots *s, enum direct_access *reach)

@@ -41,10 +41,12 @@ class _Watch:
                 self._look()
 
     def _look(self):
-        seen = set()
-        for thread, frame in sys._current_frames().items():
+        seen, frames = set(), sys._current_frames()
+        main = _place_of(frames.get(threading.main_thread().ident))
+        for thread, frame in frames.items():
             group, place = _call_of(frame)
-            if group is None:
+            place = place or main  # a thread of ours or of torch's (autograd) works for loss.backward()
+            if group is None or not place:
                 continue
             key = (thread, id(frame), id(group), place)
             seen.add(key)
@@ -62,13 +64,23 @@ def _call_of(frame):
         if hasattr(owner, "is_leaving"):
             group = owner
         frame = frame.f_back
+    return group, _place_of(frame)
+
+
+def _place_of(frame):
+    """The innermost line of the program: "train.py:88 (step)"; empty: it has none there."""
     while frame is not None and any(part in frame.f_code.co_filename for part in _NOT_THE_PROGRAM):
         frame = frame.f_back
-    if group is None or frame is None or frame.f_code.co_filename == threading.__file__:
-        return None, ""
+    if frame is None or frame.f_code.co_filename == threading.__file__:
+        return ""
     name = os.path.basename(frame.f_code.co_filename)
     function = frame.f_code.co_name
-    return group, f"{name}:{frame.f_lineno}" + ("" if function == "<module>" else f" ({function})")
+    return f"{name}:{frame.f_lineno}" + ("" if function == "<module>" else f" ({function})")
+
+
+def of_thread(thread):
+    """Where a thread of Python is in the program."""
+    return _place_of(sys._current_frames().get(thread.ident))
 
 
 _watch = _Watch()

@@ -156,11 +156,14 @@ class Work(Held):
                     self._failure = self._group.failed(status)
                 self._source = source.value
             if self._handles and self._failure is None and self._finish is not None:
-                self._finish()
-                if (
-                    self._device is not None
-                ):  # copies in this thread's stream, and the program may wait in another
-                    torch.cuda.current_stream(self._device).synchronize()
+                try:
+                    self._finish()
+                    if (
+                        self._device is not None
+                    ):  # copies in this thread's stream, and the program may wait in another
+                        torch.cuda.current_stream(self._device).synchronize()
+                except Exception as error:  # no memory for a copy: for all who ask, in whichever thread
+                    self._failure = error
             self._end()
 
     def give_up(self):
@@ -186,7 +189,7 @@ class Work(Held):
             # What a callback raises is the error of the future that then() gave.
             self._begun = torch.futures.Future(devices=[self._device] if self._device is not None else None)
             self._future = self._begun.then(self._outcome)
-        self._group.settle_later(self, self._is_message)
+        self._group.settler.add(self, self._is_message)
         return self._future
 
     def _outcome(self, _):
@@ -195,7 +198,7 @@ class Work(Held):
         return self._result
 
     def settle(self):
-        """Completes the future, on a thread of its own: callbacks of the program run here."""
+        """Completes the future, on a thread of the settler: callbacks of the program run here."""
         self.complete()
         self._begun.set_result(None)
 
@@ -228,31 +231,87 @@ def _is_done(handle):
 
 
 class Settler:
-    """The thread that completes the futures of a group's collectives, in their order; it starts with the first."""
+    """The threads that complete the futures of a group's works.
+
+    One of them waits for the collectives, in their order.  Callbacks of the program run in it, and may wait for other
+    futures of the group.  So before it runs callbacks it lets another thread wait for the next collective, and starts
+    one if all threads run callbacks.  Each message has a thread of its own: it may be done long after later ones."""
 
     def __init__(self):
-        self._works, self._thread, self._lock = queue.SimpleQueue(), None, threading.Lock()
+        self._works, self._turn, self._lock = queue.SimpleQueue(), threading.Lock(), threading.Condition()
+        self._threads, self._waiting = [], 0  # those for collectives; how many of them run no callback
+        self._callbacks = set()  # threads that run some
+        self._unsettled = 0
+        self._is_over = False
 
-    def add(self, work):
+    def add(self, work, is_message):
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="ctrun futures", daemon=True)
-                self._thread.start()
-        self._works.put(work)
+            is_over = self._is_over
+            self._unsettled += not is_over
+            if not is_over and not is_message:
+                self._works.put(work)
+                if not self._waiting:
+                    self._start()
+        if is_over:  # the group was destroyed, so there is nothing to wait for
+            work.settle()
+        elif is_message:
+            threading.Thread(target=self._settle_message, args=(work,), name="ctrun message", daemon=True).start()
+
+    def _start(self):
+        self._waiting += 1
+        self._threads.append(threading.Thread(target=self._run, name="ctrun futures", daemon=True))
+        self._threads[-1].start()
 
     def _run(self):
-        while (work := self._works.get()) is not None:
-            work.settle()
+        while (work := self._next()) is not None:
+            with self._lock:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._start()
+            self._settle(work)
             work = None
+            with self._lock:
+                self._waiting += 1
 
-    def end(self):
-        """Waits for the works that it has, unless it is this thread that asks (a callback destroys the group)."""
+    def _next(self):
+        with self._turn:
+            work = self._works.get()
+            if work is None:
+                self._works.put(None)  # for the other threads
+            else:
+                work.complete()
+            return work
+
+    def _settle_message(self, work):
+        work.complete()
+        self._settle(work)
+
+    def _settle(self, work):
+        thread = threading.current_thread()
         with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is not None:
+            self._callbacks.add(thread)
+            self._lock.notify_all()
+        work.settle()
+        with self._lock:
+            self._callbacks.discard(thread)
+            self._unsettled -= 1
+            self._lock.notify_all()
+
+    def end(self, limit_s):
+        """Waits until the works are done and their callbacks have returned, unless a callback asks (it destroys the
+        group).  Returns the threads whose callbacks are not over limit_s after that."""
+        late = []
+        with self._lock:
+            if not self._is_over and threading.current_thread() not in self._callbacks:
+                self._lock.wait_for(lambda: self._unsettled == len(self._callbacks))
+                if not self._lock.wait_for(lambda: not self._unsettled, limit_s):
+                    late = list(self._callbacks)
+            self._is_over = True
             self._works.put(None)
-            if thread is not threading.current_thread():
-                thread.join()
+            threads = [] if self._callbacks else self._threads
+        for thread in threads:
+            thread.join()
+        return late
 
 
 # ---- What PyWorkHolder forgets -------------------------------------------------------------------

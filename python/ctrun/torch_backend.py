@@ -14,6 +14,7 @@ connections; so libct's sentences name ranks by their number in the world.
 import atexit
 import contextlib
 import ctypes
+import functools
 import os
 import re
 import threading
@@ -215,7 +216,7 @@ class ProcessGroupCt(_Base):
         self._options, self.name_in_torch, self._store = options, name, store
         self._parent, self._meeting = parent, meeting
         self._lock = threading.RLock()
-        self._settler, self._streams = Settler(), Streams()
+        self.settler, self._streams = Settler(), Streams()
         self._collector = None  # the thread that collects
         self._collected = None  # between start_coalescing() and end_coalescing(): works and calls
         self._sequence = 0
@@ -393,12 +394,6 @@ class ProcessGroupCt(_Base):
             if work.is_in_stream:
                 work.complete()
 
-    def settle_later(self, work, is_message):
-        if is_message:  # it may be done long after those that were begun later
-            threading.Thread(target=work.settle, name="ctrun message", daemon=True).start()
-        else:
-            self._settler.add(work)
-
     def _op(self, reduce_op, tensor):
         kind = reduce_op.op.value
         return _OPS[kind] if kind in _OPS else self._premul(reduce_op.factor, tensor)
@@ -445,7 +440,7 @@ class ProcessGroupCt(_Base):
         return self._collective(opts, outputs, buffers, calls)
 
     def _all_gather(self, buffers, outputs, source):
-        self._check_list(outputs, source.dtype, "all_gather's output list")
+        self._check_list(outputs, source, "all_gather's output list", may_be_uneven=True)
         counts = [t.numel() for t in outputs]
         if counts[self.rank()] != source.numel():
             raise ValueError(
@@ -493,7 +488,7 @@ class ProcessGroupCt(_Base):
         for i, source in enumerate(inputs):
             places = None
             if self.rank() == opts.rootRank:
-                self._check_list(outputs[i], source.dtype, "gather's output list", source.numel())
+                self._check_list(outputs[i], source, "gather's output list")
                 places = _addresses([buffers.write(t) for t in outputs[i]])
             send = buffers.read(source)
             calls.append((lib.ct_gather_list, send.data_ptr(), places, *_count(send), opts.rootRank))
@@ -504,7 +499,7 @@ class ProcessGroupCt(_Base):
         for i, output in enumerate(outputs):
             parts = None
             if self.rank() == opts.rootRank:
-                self._check_list(inputs[i], output.dtype, "scatter's input list", output.numel())
+                self._check_list(inputs[i], output, "scatter's input list")
                 parts = _addresses([buffers.read(t) for t in inputs[i]])
             recv = buffers.write(output)
             calls.append((lib.ct_scatter_list, parts, recv.data_ptr(), *_count(recv), opts.rootRank))
@@ -513,7 +508,7 @@ class ProcessGroupCt(_Base):
     def reduce_scatter(self, outputs, inputs, opts):
         buffers, op, calls = _Buffers(self), self._op(opts.reduceOp, outputs[0]), []
         for output, parts in zip(outputs, inputs):
-            self._check_list(parts, output.dtype, "reduce_scatter's input list")
+            self._check_list(parts, output, "reduce_scatter's input list", may_be_uneven=True)
             counts = [t.numel() for t in parts]
             if counts[self.rank()] != output.numel():
                 raise ValueError(
@@ -543,7 +538,7 @@ class ProcessGroupCt(_Base):
 
     def all_to_all_single(self, output, source, output_splits, input_splits, opts):
         buffers = _Buffers(self)
-        self._check_list([output], source.dtype, "all_to_all_single's output", ranks=1)
+        self._check_dtype([output], source.dtype, "all_to_all_single's output")
         send, recv = buffers.read(source), buffers.write(output)
         counts = [self._splits(t, s) for t, s in ((send, input_splits), (recv, output_splits))]
         call = (
@@ -563,8 +558,9 @@ class ProcessGroupCt(_Base):
 
     def alltoall(self, outputs, inputs, opts):
         buffers = _Buffers(self)
-        self._check_list(outputs, inputs[0].dtype, "all_to_all's output list")
-        self._check_list(inputs, inputs[0].dtype, "all_to_all's input list")
+        for tensors, what in ((outputs, "all_to_all's output list"), (inputs, "all_to_all's input list")):
+            self._check_length(tensors, what)
+            self._check_dtype(tensors, inputs[0].dtype, what)
         send, recv = buffers.flat(inputs), buffers.flat_for(outputs)
         call = (
             lib.ct_all_to_all_v,
@@ -639,14 +635,23 @@ class ProcessGroupCt(_Base):
         row = _count(tensor)[0] // rows if rows else 0
         return _sizes([n * row for n in splits])
 
-    def _check_list(self, tensors, dtype, what, count=None, ranks=None):
-        if len(tensors) != (ranks or self.size()):
+    def _check_list(self, tensors, like, what, may_be_uneven=False):
+        """Tensors of one call have one shape, as for gloo; in a list that may be uneven those of as many elements."""
+        self._check_length(tensors, what)
+        self._check_dtype(tensors, like.dtype, what)
+        for i, tensor in enumerate(tensors):
+            if tensor.shape != like.shape and not (may_be_uneven and tensor.numel() != like.numel()):
+                raise ValueError(f"{what}: tensor {i} has the shape {tuple(tensor.shape)}, not {tuple(like.shape)}")
+
+    def _check_length(self, tensors, what):
+        if len(tensors) != self.size():
             raise ValueError(f"{what}: {len(tensors)} tensors for {self.size()} ranks")
+
+    @staticmethod
+    def _check_dtype(tensors, dtype, what):
         for i, tensor in enumerate(tensors):
             if tensor.dtype != dtype:
                 raise TypeError(f"{what}: tensor {i} is of {tensor.dtype}, not {dtype}")
-            if count is not None and tensor.numel() != count:
-                raise ValueError(f"{what}: tensor {i} has {tensor.numel()} elements, not {count}")
 
     def _check_times(self, call, large, small):
         if large.dtype != small.dtype:
@@ -769,9 +774,13 @@ class ProcessGroupCt(_Base):
         self._last_error = ErrorType.COMM_ERROR
 
     def shutdown(self):
-        for child in [g for g in _living if g._parent is self]:
-            child.shutdown()
-        self._settler.end()
+        with contextlib.ExitStack() as ends:  # all are ended, and what one of them raises is raised then
+            ends.callback(self._end)
+            for child in [g for g in _living if g._parent is self]:
+                ends.callback(child.shutdown)
+
+    def _end(self):
+        late = self.settler.end(self._limit / 1000)
         _places.leave(self)
         with self._lock:
             handle, self._handle = self._handle, None
@@ -780,9 +789,19 @@ class ProcessGroupCt(_Base):
             self.end_in_streams()
             for work in list(self.pending):
                 work.give_up()
-            lib.ct_destroy_process_group(handle)
+            status = lib.ct_destroy_process_group(handle)
+            error = error_of(status) if status else None
         _living.discard(self)
         _keep_alive.pop(id(self), None)
+        if late:
+            places = [place for place in map(_places.of_thread, late) if place]
+            raise Error(
+                Status.TIMEOUT,
+                f"destroy_process_group of group {self._options.group_name or 'world'}: Timed out after "
+                f"{self._limit} ms: a callback of a Future has not returned, at {', '.join(places)}",
+            )
+        if error is not None:  # the ranks made different calls, and this one was done with its part
+            raise error
 
 
 # ---- Registration --------------------------------------------------------------------------------
@@ -851,14 +870,36 @@ def _register(name):
 
 def register():
     """The entry point: makes the backend "ct" known to torch.distributed."""
-    add_missing_methods()
+    _mend_torch()
     _register("ct")
 
 
 def register_as_gloo():
     """CT_AS_GLOO=1: programs that say "gloo" get libct."""
-    add_missing_methods()
+    _mend_torch()
     _register("gloo")
+
+
+def _mend_torch():
+    add_missing_methods()
+    DDP = torch.nn.parallel.DistributedDataParallel
+    of_torch = DDP._register_builtin_comm_hook
+
+    def _register_builtin_comm_hook(self, comm_hook_type):
+        """The built-in hooks are C++ code, of which FP16's takes only a Future with a list of tensors of C++; a Future
+        that Python completes has a Python object.  So groups of ours get torch's Python hooks of the same numbers."""
+        if not isinstance(self.process_group._get_backend(self.device), ProcessGroupCt):
+            return of_torch(self, comm_hook_type)
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        hooks = {
+            dist.BuiltinCommHookType.ALLREDUCE: default_hooks.allreduce_hook,
+            dist.BuiltinCommHookType.FP16_COMPRESS: default_hooks.fp16_compress_hook,
+        }
+        self.logger._set_comm_hook_name(str(comm_hook_type))
+        dist._register_comm_hook(self.reducer, self.process_group, hooks[comm_hook_type])
+
+    DDP._register_builtin_comm_hook = functools.wraps(of_torch)(_register_builtin_comm_hook)
 
 
 # A thread of libct must not meet an interpreter that is going, and the other ranks learn that this one has left.
@@ -870,5 +911,7 @@ def _leave():
         group.reap()
         if group.pending:  # of calls that may never end
             group.abort()
-    for group in [g for g in own if g._parent is None]:
-        group.shutdown()
+    with contextlib.ExitStack() as ends:
+        for group in own:
+            if group._parent is None:
+                ends.callback(group.shutdown)

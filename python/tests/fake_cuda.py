@@ -121,6 +121,8 @@ class Tensor:
     def data_ptr(self):
         return self._address
 
+    shape = property(lambda self: self._host.shape)
+
     def numel(self):
         return self._host.numel()
 

@@ -186,6 +186,13 @@ class Collectives(TorchRanks):
             program("""
             with fails(ValueError, "3 elements for each of 2 ranks don't make 5"):
                 dist.all_gather_into_tensor(torch.zeros(5), torch.zeros(3))
+            square, flat = torch.zeros(2, 2), [torch.zeros(4) for _ in range(n)]
+            for call in (lambda: dist.all_gather(flat, square),
+                         lambda: dist.all_gather_coalesced([[t] for t in flat], [square]),
+                         lambda: dist.gather(square, flat, r), lambda: dist.scatter(square, flat, r),
+                         lambda: dist.reduce_scatter(square, flat)):
+                with fails(ValueError, "list: tensor 0 has the shape (4,), not (2, 2)"):
+                    call()
             with fails(TypeError, "float8_e4m3fnuz"):
                 dist.all_reduce(torch.zeros(1, dtype=torch.float8_e4m3fnuz))
             with fails(ValueError, "no 2 equal parts"):
@@ -221,6 +228,79 @@ class Works(TorchRanks):
             assert len(backend.pending) <= 65, len(backend.pending)
         """),
         )
+
+    def test_a_callback_may_wait_for_other_futures_of_its_group(self):
+        """Of calls that it makes itself, callbacks within callbacks, and of another thread's."""
+        self.succeeds(
+            2,
+            program("""
+            import threading
+
+            def sum_of(t):
+                return dist.all_reduce(t, async_op=True).get_future()
+
+            def deeper(depth):
+                def callback(future):
+                    t = future.value()[0]
+                    return sum_of(t).then(deeper(depth - 1)).wait() if depth else t.tolist()
+                return callback
+
+            for _ in range(5):
+                t = torch.ones(1 << 16)
+                assert sum_of(t).then(deeper(6)).wait()[:2] == [2**7] * 2
+
+            made, others = threading.Event(), []
+
+            def second():
+                others.append(sum_of(torch.ones(2)).then(lambda f: f.value()[0].sum().item()))
+                made.set()
+
+            def waits_for_the_second(future):
+                threading.Thread(target=second).start()
+                made.wait()
+                work = dist.all_reduce(torch.ones(3), async_op=True)
+                work.wait()
+                t = torch.ones(1)
+                dist.all_reduce(t)
+                return others[0].wait() + t.item()
+
+            assert sum_of(torch.ones(1)).then(waits_for_the_second).wait() == 6
+        """),
+        )
+
+    def test_a_group_ends_with_callbacks_that_are_not_over(self):
+        """Its destruction lets them make their calls, or says which one does not return."""
+        out = self.succeeds(
+            2,
+            program(
+                """
+            import time
+            group = dist.new_group([0, 1])
+
+            def again(future):
+                time.sleep(0.2)
+                return dist.all_reduce(future.value()[0], group=group, async_op=True).get_future().wait()[0].item()
+
+            future = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future().then(again)
+            dist.destroy_process_group(group)
+            assert future.wait() == 4
+
+            group = dist.new_group([0, 1], timeout=timedelta(milliseconds=500))
+            own = []
+
+            def cycle(future):
+                while not own:
+                    time.sleep(0.01)
+                return own[0].wait()
+
+            own.append(dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future().then(cycle))
+            with fails(dist.DistBackendError, "Timed out after 500 ms", "callback", "(cycle)"):
+                dist.destroy_process_group(group)
+            say("named")
+            """,
+            ),
+        )
+        self.assertEqual(out.count("named"), 2)
 
     def test_a_work_that_lasts_is_not_completed_and_its_wait_has_a_timeout(self):
         self.succeeds(
@@ -510,6 +590,24 @@ class Failures(TorchRanks):
         self.assertEqual(code, 0, out)
         self.assertIn("3 f32", out)
 
+    def test_ranks_that_disagree_about_the_root_of_the_last_call_are_told(self):
+        self.succeeds(
+            2,
+            program("""
+            group = dist.new_group([0, 1])
+            if r == 0:
+                dist.broadcast(torch.ones(2), 0, group=group)
+            dist.barrier()
+            if r == 1:
+                with fails(dist.DistBackendError, "broadcast #1", "root 0", "root 1"):
+                    dist.broadcast(torch.ones(2), 1, group=group)
+            dist.barrier()
+            if r == 0:
+                with fails(dist.DistBackendError, "broadcast #1", "root 0", "root 1"):
+                    dist.destroy_process_group(group)
+            """),
+        )
+
     def test_an_aborted_group_wakes_the_thread_that_waits(self):
         self.succeeds(
             2,
@@ -540,6 +638,24 @@ class Failures(TorchRanks):
             )
             self.assertEqual((code, err), (0, ""), out)
 
+    def test_a_process_ends_in_order_while_callbacks_wait_for_calls_that_fail(self):
+        """The other rank does not make the call that the callback waits for."""
+        out = self.succeeds(
+            2,
+            program("""
+            import sys
+
+            def again(future):
+                return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0]
+
+            future = dist.all_reduce(torch.ones(1 << 10), async_op=True).get_future()
+            future.then(again if r == 0 else lambda f: None)
+            say("out")
+            sys.exit(0)
+        """),
+        )
+        self.assertEqual(out.count("out"), 2)
+
     def test_a_forked_child_ends_without_its_parent_s_groups(self):
         self.succeeds(
             2,
@@ -556,6 +672,34 @@ class Failures(TorchRanks):
             dist.barrier()
         """),
         )
+
+
+class Places(TorchRanks):
+    def test_ctctl_shows_the_line_that_called_backward(self):
+        """The calls are made by hooks of autograd, and a thread of the backend waits for them."""
+        out = self.succeeds(
+            2,
+            program("""
+            import subprocess, time
+
+            def step():
+                loss = model(torch.ones(1, 4)).sum()
+                if r == 1:
+                    ctctl = os.path.join(os.environ["CT_BUILD"], "bin", "ctctl")
+                    for _ in range(100):
+                        said = subprocess.run([ctctl, "status", str(os.getppid())], capture_output=True, text=True)
+                        if "(step)" in said.stdout:
+                            break
+                        time.sleep(0.2)
+                    say(said.stdout)
+                loss.backward()
+
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+            step()
+        """),
+        )
+        line = r"rank 0 called all_reduce #\d+ \(20 f32, sum\) at <string>:\d+ \(step\)"
+        self.assertRegex(out, line)
 
 
 class Training(TorchRanks):
@@ -594,6 +738,91 @@ class Training(TorchRanks):
             got = train(parallelize_module(make(), mesh, plan), x)[0].weight.full_tensor()
             assert torch.allclose(got, want, atol=1e-6)
         """),
+        )
+
+
+class Hooks(TorchRanks):
+    def test_every_communication_hook_of_ddp_gives_gloo_s_numbers(self):
+        """Two inputs have one sum in any order, so the bits are equal."""
+        self.succeeds(
+            2,
+            program("""
+            from torch import nn
+            from torch.distributed.algorithms.ddp_comm_hooks import (
+                default_hooks, optimizer_overlap_hooks, post_localSGD_hook, powerSGD_hook, quantization_hooks)
+            from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+            from torch.distributed.optim.functional_sgd import _FunctionalSGD
+
+            def low_rank(hook, **options):
+                return lambda ddp, group: ddp.register_comm_hook(
+                    powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2, min_compression_rate=1, **options), hook)
+
+            def plain(hook):
+                return lambda ddp, group: ddp.register_comm_hook(group, hook)
+
+            def built_in(kind):
+                return lambda ddp, group: ddp._register_builtin_comm_hook(kind)
+
+            def local(ddp, group):
+                state = post_localSGD_hook.PostLocalSGDState(group, group, start_localSGD_iter=2)
+                ddp.register_comm_hook(state, post_localSGD_hook.post_localSGD_hook)
+                averager = PeriodicModelAverager(period=2, warmup_steps=2, process_group=group)
+                return lambda: averager.average_parameters(ddp.parameters())
+
+            def overlapped(ddp, group):
+                state = optimizer_overlap_hooks._OptimizerHookState(_FunctionalSGD([], 0.1, allow_empty_param_list=True))
+                ddp.register_comm_hook(
+                    group, optimizer_overlap_hooks._hook_then_optimizer(default_hooks.allreduce_hook, state))
+
+            # Batched PowerSGD gives it a matrix, which torch's own assertion refuses with any backend.
+            batch_of = powerSGD_hook._orthogonalize
+            powerSGD_hook._orthogonalize = lambda m, epsilon=0: batch_of(m if m.dim() == 3 else m[None], epsilon)
+
+            Kind = dist.BuiltinCommHookType
+            power = powerSGD_hook.powerSGD_hook
+            hooks = {
+                "none": lambda ddp, group: None,
+                "allreduce": plain(default_hooks.allreduce_hook),
+                "fp16": plain(default_hooks.fp16_compress_hook),
+                "bf16": plain(default_hooks.bf16_compress_hook),
+                "built-in allreduce": built_in(Kind.ALLREDUCE),
+                "built-in fp16": built_in(Kind.FP16_COMPRESS),
+                "PowerSGD": low_rank(power),
+                "PowerSGD of rank 2": low_rank(power, matrix_approximation_rank=2),
+                "batched PowerSGD": low_rank(powerSGD_hook.batched_powerSGD_hook),
+                "PowerSGD in fp16": low_rank(default_hooks.fp16_compress_wrapper(power)),
+                "quantized per tensor": plain(quantization_hooks.quantization_pertensor_hook),
+                "quantized per channel": plain(quantization_hooks.quantization_perchannel_hook),
+                "post-local SGD": local,
+                "optimizer overlap": overlapped,
+            }
+
+            def train(register, group):
+                torch.manual_seed(7)
+                model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+                ddp = nn.parallel.DistributedDataParallel(model, process_group=group)
+                after = None
+                try:
+                    after = register(ddp, group)
+                except TypeError as error:  # torch refuses bf16 if it was built without NCCL
+                    return [str(error)]
+                optimizer = torch.optim.SGD(ddp.parameters(), 0.1)
+                torch.manual_seed(r)
+                for step in range(6):
+                    ddp(torch.randn(8, 16)).square().mean().backward()
+                    if register is not overlapped:  # whose hook makes the step
+                        optimizer.step()
+                    if after is not None:
+                        after()
+                    optimizer.zero_grad()
+                return [p.detach().clone() for p in model.parameters()]
+
+            gloo = dist.new_group([0, 1], backend="gloo")
+            for name, register in hooks.items():
+                results = [train(register, group) for group in (gloo, dist.group.WORLD)]
+                for want, got in zip(*results):
+                    assert want == got if isinstance(want, str) else torch.equal(want, got), (name, want, got)
+            """),
         )
 
 

@@ -53,6 +53,7 @@ struct failure_state {
     _Atomic int status;       /* CT_OK: the group has not failed; what waits of calls look at */
     _Atomic int reported;     /* failed, or told: a wait for what is no call has to end */
     _Atomic int interrupted;  /* failed, told or a death: waits of ct_send and ct_recv end */
+    _Atomic int returned;     /* a call of this rank has returned its status */
 };
 
 struct ct_group {
@@ -211,6 +212,9 @@ static inline void group_end(ct_group *group)
 {
     atomic_store_explicit(&group->running, 0, memory_order_relaxed);
 }
+/* A mismatch that was found after this rank had finished its part, so that no call has returned it:
+ * what destroying the group returns. */
+ct_status group_unreturned_mismatch(ct_group *group);
 /* 1: group_begin() of the next call will fail. */
 int group_fails_next_call(ct_group *group);
 /* Call `seq` (0: a message) failed with status, perhaps only because a wait was interrupted.  The

@@ -183,6 +183,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
     pthread_mutex_unlock(&state->lock);
     if (!due)
         return CT_OK;
+    atomic_store(&state->returned, 1);
     if (!alone && is_death)
         channel_fail(group->mesh, &group->channel, &failure);
     note_blame(group, failure_blame(group->mesh, &failure), !alone);
@@ -196,6 +197,7 @@ static ct_status fail_from(ct_group *group, ct_status status, uint64_t from_call
     const struct group_failure failure = failure_here(group->mesh, status, from_call);
 
     note_blame(group, failure.blame, 1);
+    atomic_store(&group->failure.returned, 1);
     if (record(group, &failure, 0))
         channel_fail(group->mesh, &group->channel, &failure);
     return status;
@@ -324,6 +326,7 @@ static ct_status quote(ct_group *group)
     failure = group->failure.what;
     pthread_mutex_unlock(&group->failure.lock);
     note_blame(group, failure_blame(group->mesh, &failure), 1);
+    atomic_store(&group->failure.returned, 1);
     return failure_quote(group->mesh, &failure);
 }
 
@@ -346,6 +349,19 @@ ct_status group_check(ct_group *group)
         return CT_OK;
     messages_look(group->mesh); /* other ranks may probe this one's call */
     return broken_since(group, quote(group));
+}
+
+ct_status group_unreturned_mismatch(ct_group *g)
+{
+    if (!g->member)
+        return CT_OK;
+    group_poll(g);
+    if (atomic_load(&g->failure.status) == CT_OK
+        && calls_compare_unexpected(g->mesh, &g->channel) != CT_OK)
+        return group_fail(g, ct_fail_in(CT_ERR_MISMATCH, "group %s: ", g->name));
+    return atomic_load(&g->failure.status) == CT_ERR_MISMATCH && !atomic_load(&g->failure.returned)
+               ? quote(g)
+               : CT_OK;
 }
 
 ct_status group_begin(ct_group *g, uint64_t seq)

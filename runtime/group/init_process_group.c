@@ -17,6 +17,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
+#include "runtime/util/task_queue.h"
 
 #define LATE_NOTICE_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
@@ -311,14 +312,18 @@ ct_status init_process_group(const ct_init_options *options,
 ct_status ct_destroy_process_group(ct_group *group)
 {
     ct_group *g;
+    char sentence[1024];
     int64_t deadline;
-    const ct_status status = group_resolve(group, &g);
+    ct_status status = group_resolve(group, &g);
 
     if (status != CT_OK)
         return status;
+    queue_drain(g->queue);
+    status = group_unreturned_mismatch(g);
+    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
     if (g != default_group()) {
         group_destroy(g);
-        return CT_OK;
+        return status == CT_OK ? CT_OK : ct_fail(status, "%s", sentence);
     }
     pthread_mutex_lock(&world.lock);
     deadline = deadline_after(g->timeout_ms);
@@ -331,7 +336,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     rendezvous_close(&world.rendezvous, deadline);
     control_close(&world.control);
     pthread_mutex_unlock(&world.lock);
-    return CT_OK;
+    return status == CT_OK ? CT_OK : ct_fail(status, "%s", sentence);
 }
 
 /* ---- Groups beside the default one ---------------------------------------- */

@@ -8,7 +8,9 @@
  *
  * Round n may overwrite the line of round n-2 when all ranks are in round n-1: no rank reads n-2
  * any more.  The same holds for the slots.  Each wait compares signatures.  So a rank that makes
- * another call is found by the first rank that waits for it, at the latest in its next call.
+ * another call is found by the first rank that waits for it, at the latest in its next call.  Ranks
+ * that wait for none compare as well, as far as others have arrived: shm_group_send_alone(),
+ * shm_group_glance().
  *
  * A slot has one writer in a round, mostly its owner.  In a scatter the root writes to all slots,
  * each rank's piece into that rank's slot.  That is allowed: no other rank has data to send, and
@@ -105,6 +107,8 @@ struct head {
     _Alignas(CACHE_PAIR) _Atomic uint64_t all_in;
     /* the last one with a gate in which all ranks are. */
     _Alignas(CACHE_PAIR) _Atomic uint64_t at_gate;
+    /* The last round in which a rank waited for no other one, and that rank. */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t sole_sender;
 };
 
 struct tree_node {
@@ -481,6 +485,34 @@ static ct_status wait_for(struct shm_group *f, int rank, uint64_t round)
     if (!signature_equal(&line->signature, own))
         return mismatch(f->ranks[rank], own, &line->signature);
     return CT_OK;
+}
+
+static ct_status compare_with(const struct shm_group *f, int rank)
+{
+    const struct signature *own = &f->calls[f->round % 2];
+    const struct signature *theirs = &f->members[rank].lines[f->round % 2].signature;
+
+    return signature_equal(theirs, own) ? CT_OK : mismatch(f->ranks[rank], own, theirs);
+}
+
+/* An exchange, not a look at all lines: those are in the caches of ranks that are about to write
+ * them. */
+ct_status shm_group_send_alone(struct shm_group *f)
+{
+    const uint64_t here = f->round * SHM_GROUP_MOST + (uint64_t)f->rank;
+    const uint64_t last = f->tree ? 0 : atomic_exchange(&f->head->sole_sender, here);
+
+    return last / SHM_GROUP_MOST == f->round ? compare_with(f, (int)(last % SHM_GROUP_MOST))
+                                             : CT_OK;
+}
+
+ct_status shm_group_glance(struct shm_group *f, int rank)
+{
+    const struct line *line = &f->members[rank].lines[f->round % 2];
+
+    return !f->tree && atomic_load_explicit(&line->round, memory_order_acquire) == f->round
+               ? compare_with(f, rank)
+               : CT_OK;
 }
 
 /* ---- The tree ------------------------------------------------------------------ */

@@ -133,6 +133,13 @@ ct_status shm_group_publish(struct shm_group *shm);
 ct_status shm_group_wait(struct shm_group *shm, int rank);
 ct_status shm_group_wait_all(struct shm_group *shm);
 
+/* Instead of a wait, for ranks that need nothing of the others in a round.  They find out whether
+ * the ranks agree about the root, if it can be seen yet.  So of ranks that do not agree at least
+ * one finds out in that round: the last of those that each send alone, or of those that each send
+ * to one that sends to another. */
+ct_status shm_group_send_alone(struct shm_group *shm);
+ct_status shm_group_glance(struct shm_group *shm, int rank);
+
 /* A round with a gate instead, see above.  All ranks name the same one, or each may wait for the
  * other: a gate shows its line when it opens.  What the gate does before it opens counts against
  * the deadline of all. */

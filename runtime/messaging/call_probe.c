@@ -122,6 +122,44 @@ void channel_call(struct mesh *mesh, struct channel *channel, const struct signa
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
+static int has_root(const struct unexpected *message)
+{
+    return message->frame.kind != FRAME_FAILURE && message->frame.signature.root >= 0;
+}
+
+void note_unexpected(struct mesh *mesh, const struct unexpected *message)
+{
+    struct channel *channel =
+        has_root(message) ? channel_find(mesh->messages, message->frame.channel) : NULL;
+
+    if (channel)
+        atomic_fetch_add(&channel->unexpected, 1);
+}
+
+ct_status calls_compare_unexpected(struct mesh *mesh, struct channel *channel)
+{
+    ct_status status = CT_OK;
+    struct signature mine;
+    char words[256];
+    int count = 0;
+
+    pthread_mutex_lock(&mesh->transport->lock);
+    for (const struct unexpected *u = mesh->messages->unexpected; u; u = u->next) {
+        const struct signature *theirs = &u->frame.signature;
+
+        if (u->frame.channel != channel->id || !has_root(u))
+            continue;
+        count++;
+        if (!recall(&channel->calls, theirs->seq, &mine) || signature_equal(&mine, theirs))
+            continue;
+        signature_differ(&mine, theirs, u->from, words, sizeof words);
+        status = ct_fail(CT_ERR_MISMATCH, "%s", words);
+    }
+    atomic_store(&channel->unexpected, count);
+    pthread_mutex_unlock(&mesh->transport->lock);
+    return status;
+}
+
 void probe_send(struct mesh *mesh, const struct request *request)
 {
     struct outgoing *out;

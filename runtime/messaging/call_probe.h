@@ -5,17 +5,22 @@
  * waits for the other (each takes itself for the root), no message is sent that could show it.  So
  * a rank that has waited for some 2 ms sends the signature of its call to the rank that it waits
  * for, once.  The receiver compares it with the last calls of that group, which it keeps for this.
- * A probe of a call that the receiver has yet to make is kept until then, one for each peer. */
+ * A probe of a call that the receiver has yet to make is kept until then, one for each peer.
+ *
+ * If no rank waits (each takes itself for the root of a small broadcast), each has a message that
+ * it does not receive.  A rank looks for such messages at the end of a call with a root. */
 #ifndef RUNTIME_MESSAGING_CALL_PROBE_H
 #define RUNTIME_MESSAGING_CALL_PROBE_H
 
 #include <stdatomic.h>
 
+#include "include/ct.h"
 #include "runtime/types/call_signature.h"
 
 #define PROBE_CALLS 8
 
 struct mesh;
+struct unexpected;
 struct channel;
 struct request;
 struct frame;
@@ -51,7 +56,12 @@ void channel_call(struct mesh *mesh, struct channel *channel, const struct signa
 /* For a wait that is not on a request of messaging: probes whether the peer makes this call. */
 void call_probe(struct mesh *mesh, struct channel *channel, int peer, const struct signature *call);
 
+/* Compares calls with a root with the messages of them that no receive has met.  Their senders do
+ * not wait, so they send no probe; if each rank believes that it is the root, no rank receives. */
+ct_status calls_compare_unexpected(struct mesh *mesh, struct channel *channel);
+
 /* Under the lock. */
+void note_unexpected(struct mesh *mesh, const struct unexpected *message);
 void probe_send(struct mesh *mesh, const struct request *request);
 void probe_arrived(struct mesh *mesh, const struct frame *frame, int from);
 void probes_look(struct mesh *mesh); /* compares those whose call has begun */

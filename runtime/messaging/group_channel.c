@@ -251,6 +251,7 @@ void channel_open(struct mesh *mesh, struct channel *channel)
         if (parent->has_failed)
             fail_if_unmade(mesh, channel, parent);
     goodbyes_came_early(m, channel);
+    atomic_store(&channel->unexpected, 1); /* one may have come before: the first call looks */
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 

@@ -55,7 +55,9 @@ struct channel {
     struct recent_calls calls;
     _Atomic uint64_t last_call; /* its number */
     struct probe *probes;       /* of calls that this rank has yet to make */
-    unsigned char *left;        /* [size] 1: the member sent a goodbye; NULL: none did */
+    /* At least the unexpected messages of its calls that have a root. */
+    _Atomic int unexpected;
+    unsigned char *left; /* [size] 1: the member sent a goodbye; NULL: none did */
 };
 
 /* The memory is the caller's until it is closed.  A failure that came before is reported at once.

@@ -246,6 +246,7 @@ static void landed_unexpected(struct mesh *mesh, struct unexpected *message)
 
     if (!late && !(has_device_rts && answer_with_goodbye(mesh, &message->frame, message->from))) {
         keep(mesh, message);
+        note_unexpected(mesh, message);
         return;
     }
     if (late && agrees(mesh, late, &message->frame, message->from)) {

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_roots.c - ranks that disagree about the root of a call.
+ *
+ * The worst case is a call in which no rank waits for another one: each believes that it is the
+ * root which sends, or each sends to one that is not the root.  The ranks make it one after the
+ * other, so the last one has all that can be seen. */
+#include "tests/marks.h"
+
+#include <string.h>
+
+enum operation { BROADCAST, SCATTER, REDUCE, GATHER, OPERATIONS };
+
+static const char *const names[] = { "broadcast #", "scatter #", "reduce #", "gather #" };
+
+/* Broadcast and scatter: each rank is the root.  Reduce and gather: none is. */
+static ct_status call_alone(ct_group *group, enum operation operation)
+{
+    const int p = ct_size(group), me = ct_rank(group), next = (me + 1) % p;
+    int32_t one[2] = { me, me }, all[MAX_RANKS * 2] = { 0 };
+
+    switch (operation) {
+    case BROADCAST:
+        return ct_broadcast(group, one, 2, CT_I32, me, NULL);
+    case SCATTER:
+        return ct_scatter(group, all, one, 2, CT_I32, me, NULL);
+    case REDUCE:
+        return ct_reduce(group, one, all, 2, CT_I32, CT_SUM, next, NULL);
+    default:
+        return ct_gather(group, one, all, 2, CT_I32, next, NULL);
+    }
+}
+
+/* Connected to all, so that what a rank has sent is there when the next rank begins. */
+static ct_group *new_group(ct_group *world)
+{
+    const int p = ct_size(world), me = ct_rank(world);
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    int32_t one = me, all[MAX_RANKS];
+    int list[MAX_RANKS];
+    ct_group *group = NULL;
+
+    for (int i = 0; i < p; i++)
+        list[i] = i;
+    options.parent = world;
+    options.name = "own";
+    if (!EXPECT_OK(ct_new_group_with(list, p, &options, &group)))
+        return NULL;
+    EXPECT_OK(ct_all_gather(group, &one, all, 1, CT_I32, NULL));
+    return group;
+}
+
+/* Who had finished its part is told by the next call, or by the end of the group. */
+static void one_after_the_other(ct_group *world, enum operation operation, int is_last)
+{
+    const int p = ct_size(world), me = ct_rank(world), turn = 2 * operation + is_last;
+    ct_group *const group = new_group(world);
+    char called[32], found[32];
+    ct_status status;
+
+    snprintf(called, sizeof called, "called%d", turn);
+    snprintf(found, sizeof found, "found%d", turn);
+    if (!group)
+        return;
+    if (me > 0)
+        await(called, me - 1);
+    status = call_alone(group, operation);
+    if (me == p - 1) {
+        EXPECT_ERROR(status, CT_ERR_MISMATCH, names[operation]);
+        EXPECT(strstr(ct_last_error(), "root"));
+    }
+    mark(called, me);
+    if (me == p - 1)
+        mark(found, me);
+    else
+        await(found, p - 1);
+    if (status == CT_OK && is_last)
+        EXPECT_ERROR(ct_destroy_process_group(group), CT_ERR_MISMATCH, names[operation]);
+    else if (!is_last)
+        EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, names[operation]);
+    if (status != CT_OK || !is_last)
+        EXPECT_OK(ct_destroy_process_group(group));
+}
+
+static void each_alone(ct_group *world, void *arg)
+{
+    (void)arg;
+    for (int operation = 0; operation < OPERATIONS; operation++)
+        for (int is_last = 0; is_last < 2; is_last++)
+            one_after_the_other(world, (enum operation)operation, is_last);
+}
+
+static void ranks_that_disagree_about_the_root_are_told_by_that_call_or_the_end(void **state)
+{
+    (void)state;
+    for (int p = 2; p <= 4; p++)
+        run_ranks(p, each_alone, NULL);
+    run_processes(26, each_alone, NULL); /* a tree */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_that_disagree_about_the_root_are_told_by_that_call_or_the_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
