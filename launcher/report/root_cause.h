@@ -12,7 +12,7 @@
 
 /* What a root did, the strongest first. */
 enum root_kind {
-   ROOT_NONE,      /* no rank blames another: the first failure is the root cause */
+    ROOT_NONE,      /* no rank blames another: the first failure is the root cause */
     ROOT_KILLED,    /* died of a signal that is no answer to another failure */
     ROOT_EXITED,    /* exited with a code, or aborted */
     ROOT_MISMATCH,  /* makes another call than most ranks */
