@@ -397,7 +397,7 @@ static int wrong_secret(const struct check_input *input, char *text, size_t size
 
 static int wrong_loopback(const struct check_input *input, char *text, size_t size)
 {
-    const char *fault = interface_loopback_fault();
+    const char *fault = interface_loopback_fault(0);
 
     (void)input;
     if (!fault)

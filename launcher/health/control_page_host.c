@@ -125,7 +125,7 @@ void control_host_describe(const struct control_host *control, const struct work
                 (struct control_tomb){ id, atomic_load(&line->begun), atomic_load(&line->done),
                                        control_call_hash(&line->now) };
     }
-    if (!control_blame_read(page, &death->blame))
+    if (!control_blame_read(page, control->world, &death->blame))
         death->blame = (struct control_blame){ 0 };
 }
 

@@ -118,7 +118,7 @@ static void read_blames(struct job *job)
 
     for (int i = 0; i < job->size && job->control.head; i++)
         if (job->workers[i].running
-            && control_blame_read(control_rank_at(job->control.head, i), &blame))
+            && control_blame_read(control_rank_at(job->control.head, i), job->plan.world, &blame))
             root_graph_blames(&job->graph, job->workers[i].rank, &blame);
 }
 
@@ -302,6 +302,8 @@ static void forward_and_stop(struct job *job)
  * workers stop for another round, which must not begin. */
 static void hurry(struct job *job)
 {
+    event_del(&job->spare);
+    stop_spared(job);
     tell_signal(job);
     if (++job->impatience > 1)
         kill_workers(job);
@@ -557,8 +559,8 @@ static void on_root_cause(void *arg, struct failure *failure, char what[NODE_TEX
                                  .code = root.code,
                                  .may_restart =
                                      !job->for_good
-                                     && (root.code > 128 ? policy->signals[(root.code - 128) & 63]
-                                                         : policy->exits[root.code & 255]) };
+                                     && (root.is_signal ? policy->signals[(root.code - 128) & 63]
+                                                        : policy->exits[root.code & 255]) };
     root_graph_words(&job->graph, &root, what, NODE_TEXT);
 }
 

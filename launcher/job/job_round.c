@@ -56,7 +56,8 @@ static void say_what_failed(struct job *job, int restarts)
         const struct root_cause root = root_graph_find(&job->graph);
         const uint64_t stopped_at = job_stopped_at(job, job->first_failed);
 
-        if (root.kind > ROOT_EXITED) { /* else its end says it all */
+        if (root.kind > ROOT_EXITED && root.rank == job->first_failed->rank
+            && !job->options->on_failure.go_on) { /* else its end says it all */
             root_graph_words(&job->graph, &root, words, sizeof words);
             round.root_cause = words;
         }

@@ -376,7 +376,9 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
         look_up_quickly();
     find_slurm_node(meet, options);
     /* Else all would seem well, and the ranks would try to connect for 30 minutes. */
-    fault = is_this_host_only(meet->address) ? interface_loopback_fault() : NULL;
+    fault = is_this_host_only(meet->address)
+                ? interface_loopback_fault(!strcmp(meet->address, "localhost"))
+                : NULL;
     if (fault) {
         log_line(LOG_ERROR, "%s: %s", meet->address, fault);
         return 1;

@@ -121,7 +121,7 @@ static void tell_the_end(const struct coordinator *c, struct store_agent *agent)
 {
     char text[NODE_TEXT];
 
-    snprintf(text, sizeof text, "%d %.1000s", c->code, c->why);
+    snprintf(text, sizeof text, "%d -1 %.1000s", c->code, c->why);
     store_agent_send(agent, NODE_OVER, text, strlen(text));
     store_agent_end(agent);
 }

@@ -268,15 +268,16 @@ static int read_tombs(const char **at, struct control_death *death)
 static int read_blame(const char **at, struct control_death *death)
 {
     struct control_blame *blame = &death->blame;
-    uint64_t noted;
+    uint64_t noted, hash;
     int operation;
 
     if (!number(at, 0, 1, &death->stopped) || !large(at, &noted) || noted > INT64_MAX
         || !number(at, 0, BLAME_REASONS - 1, &blame->on.reason)
         || !number(at, 0, WORLD_MOST, &blame->on.rank) || !large(at, &blame->group)
         || !large(at, &blame->call.seq) || !large(at, &blame->call.begun_ns)
-        || !number(at, 0, 255, &operation))
+        || !number(at, 0, 255, &operation) || !large(at, &hash) || hash > UINT32_MAX)
         return 0;
+    blame->call_hash = (uint32_t)hash;
     death->noted_ns = (int64_t)noted;
     blame->call.operation = (uint8_t)operation;
     return 1;
@@ -309,12 +310,12 @@ void node_death_print(const struct node_death *dead, char text[NODE_TEXT])
 
     print_host(death->host, host);
     used = snprintf(
-        text, NODE_TEXT, "%s %d %d %d %d %d %d %s %d %llx %d %d %llx %llx %llx %d %d",
+        text, NODE_TEXT, "%s %d %d %d %d %d %d %s %d %llx %d %d %llx %llx %llx %d %x %d",
         dead->generation, death->rank, dead->count, death->how, death->code, death->pid,
         death->asked, host, death->stopped, (unsigned long long)death->noted_ns,
         death->blame.on.reason, death->blame.on.rank, (unsigned long long)death->blame.group,
         (unsigned long long)death->blame.call.seq, (unsigned long long)death->blame.call.begun_ns,
-        death->blame.call.operation, death->tombs);
+        death->blame.call.operation, death->blame.call_hash, death->tombs);
     for (int i = 0; i < death->tombs && used < NODE_TEXT; i++)
         used += snprintf(text + used, NODE_TEXT - (size_t)used, " %llx %llx %llx %x",
                          (unsigned long long)death->tomb[i].group,

@@ -47,7 +47,7 @@ void node_failure_print(const struct failure *failure, char text[NODE_TEXT]);
 int round_end_read(const char *text, struct round_end *end);
 void round_end_print(const struct round_end *end, char text[NODE_TEXT]);
 
-/* NODE_DIED: "generation rank count how code pid asked host stopped noted", six numbers for the
+/* NODE_DIED: "generation rank count how code pid asked host stopped noted", seven numbers for the
  * blame, "tombs", and four numbers for each tomb.  count > 1: so many workers from that rank on,
  * all of one host that was lost. */
 struct node_death {

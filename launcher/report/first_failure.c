@@ -191,7 +191,7 @@ int64_t worker_noted_ns(const struct worker *worker, const struct run_folder *fi
     const struct note note = note_of(worker, files);
     const double behind = note.written - note.timestamp; /* torch writes whole seconds */
 
-    if (note.timestamp <= 0 || note.timestamp > 1e11)
+    if (note.timestamp <= 0 || note.timestamp > 9e9)
         return 0;
     return (int64_t)((note.timestamp + (behind > 0 && behind < 1 ? behind : 0)) * 1e9);
 }

@@ -60,15 +60,22 @@ void root_graph_blames(struct root_graph *graph, int rank, const struct control_
         graph->ranks[rank].death.blame = *blame;
 }
 
+/* It obeyed ctrun's signal, so no failure comes from its end. */
+static int was_ended_by_ctrun(const struct control_death *death)
+{
+    return death->asked && death->how != CLD_EXITED && death->code == death->asked;
+}
+
 /* The rank that it blames; -1: none. */
 static int blamed_by(const struct root_graph *graph, int rank)
 {
     const struct blame on = graph->ranks[rank].death.blame.on;
 
-    return on.reason > BLAME_NONE && on.reason < BLAME_REASONS && on.rank >= 0
-                   && on.rank < graph->world && on.rank != rank
-               ? on.rank
-               : -1;
+    if (on.reason <= BLAME_NONE || on.reason >= BLAME_REASONS || on.rank < 0
+        || on.rank >= graph->world || on.rank == rank)
+        return -1;
+    return on.reason == BLAME_DIED && was_ended_by_ctrun(&graph->ranks[on.rank].death) ? -1
+                                                                                       : on.rank;
 }
 
 int root_graph_has_edge(const struct root_graph *graph, int rank)
@@ -177,7 +184,8 @@ static void note_reasons(struct root_graph *graph)
     }
 }
 
-/* Not because ctrun had asked it to.  Ranks that say that it died saw it before ctrun asked any. */
+/* Not because ctrun had asked it to.  ctrun may have asked it when it was dead already: then other
+ * ranks say that it died. */
 static int ended_by_itself(const struct root_rank *r)
 {
     return r->order && (r->death.asked == 0 || r->blamed_for == BLAME_DIED);
@@ -221,9 +229,12 @@ struct camp {
     int ranks;
 };
 
-/* The call of a rank under that number; 0: it is not known to have come so far. */
+/* The call of a rank under that number; 0: it is not known to have come so far.  A rank that has
+ * destroyed the group has it in its blame alone. */
 static uint32_t call_of(const struct control_death *death, uint64_t group, uint64_t seq)
 {
+    if (death->blame.group == group && death->blame.call.seq == seq)
+        return death->blame.call_hash;
     for (int i = 0; i < death->tombs && i < CONTROL_TOMBS; i++)
         if (death->tomb[i].group == group && death->tomb[i].begun == seq)
             return death->tomb[i].call;
@@ -342,15 +353,17 @@ static int speaker(const struct root_graph *graph, int first)
     return first;
 }
 
-static int code_of(const struct root_graph *graph, const struct root_cause *root)
+static void set_code(const struct root_graph *graph, struct root_cause *root)
 {
     const struct root_rank *r = &graph->ranks[root->rank];
+    const struct control_death *of = NULL;
 
     if (root->kind == ROOT_KILLED || root->kind == ROOT_EXITED || failed_by_itself(r))
-        return exit_code(&r->death);
-    if (r->order && r->death.asked == 0)
-        return 1; /* it left with 0 */
-    return root->victim >= 0 ? exit_code(&graph->ranks[root->victim].death) : 1;
+        of = &r->death;
+    else if (root->victim >= 0 && !(r->order && r->death.asked == 0))
+        of = &graph->ranks[root->victim].death;
+    root->code = of ? exit_code(of) : 1; /* 1: it left with 0 */
+    root->is_signal = of && of->how != CLD_EXITED;
 }
 
 static void mark(struct root_graph *graph, struct root_cause *root, const struct candidate *best)
@@ -396,7 +409,7 @@ struct root_cause root_graph_find(struct root_graph *graph)
             && (root.victim < 0 || graph->ranks[i].order < graph->ranks[root.victim].order))
             root.victim = i;
     }
-    root.code = code_of(graph, &root);
+    set_code(graph, &root);
     return root;
 }
 
@@ -448,15 +461,20 @@ static int waits_for_named(const struct root_graph *graph, int rank)
     return !graph->ranks[rank].is_root && on >= 0 && graph->ranks[on].is_root;
 }
 
-/* "all_reduce #4", of the victim's call; "ct_init_process_group()" where it was in none. */
+/* "all_reduce #4", of the victim's call. */
 static void name_call(const struct root_graph *graph, const struct root_cause *root, char *text,
                       size_t size)
 {
     const int from = root->victim >= 0 ? root->victim : root->rank;
     const struct control_call *call = &graph->ranks[from].death.blame.call;
 
+    /* The latest: a call that failed before it began has the one before in its blame. */
+    for (int i = 0; i < graph->world; i++)
+        if (waits_for_named(graph, i) && graph->ranks[i].death.blame.call.seq > call->seq)
+            call = &graph->ranks[i].death.blame.call;
+
     if (call->begun_ns == 0)
-        snprintf(text, size, "ct_init_process_group()");
+        snprintf(text, size, "ct_init_process_group(), or at the store");
     else if (call->seq)
         snprintf(text, size, "%.24s #%llu", operation_name(call->operation),
                  (unsigned long long)call->seq);
@@ -494,7 +512,7 @@ void root_graph_words(struct root_graph *graph, const struct root_cause *root, c
         used = snprintf(text, size, "%s %s", roots, end);
     else if (root->kind == ROOT_DEADLOCK)
         used = snprintf(text, size, "%s wait for each other in %s (a deadlock)", roots, call);
-    else if (root->kind == ROOT_MISMATCH && (many || !waits))
+    else if (root->kind == ROOT_MISMATCH && many)
         used = snprintf(text, size, "%s disagree: they make different calls in %s", roots, call);
     else if (root->kind == ROOT_MISMATCH)
         used = snprintf(text, size, "%s makes another call than %s, which %s in %s", roots, waiting,

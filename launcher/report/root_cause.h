@@ -30,6 +30,7 @@ struct root_cause {
     int victim; /* the first that failed because of it; -1: none did */
     int code; /* of ctrun: the root's if it failed by itself, 1 if it left with 0, else the victim's
                */
+    int is_signal; /* the code is that of a death by a signal */
 };
 
 struct root_rank;

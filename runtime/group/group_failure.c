@@ -61,6 +61,19 @@ static void note_blame(ct_group *g, struct blame on, int is_broken)
     control_blame(&g->mesh->control, &blame);
 }
 
+/* awaited: what this rank was waiting for when the failure of another one ended its wait.  It is
+ * late for the others, and that one for it. */
+static struct blame blame_of(const ct_group *g, const struct group_failure *failure,
+                             struct blame awaited)
+{
+    const struct blame blame = failure_blame(g->mesh, failure);
+
+    return blame.reason == BLAME_NONE && failure->rank != g->mesh->rank
+                   && awaited.reason == BLAME_LATE
+               ? awaited
+               : blame;
+}
+
 void group_note_blame(ct_group *g)
 {
     note_blame(g, ct_last_blame(), 0);
@@ -157,11 +170,14 @@ static const struct group_failure *pending_until(const struct failure_state *sta
 /* A pending failure becomes the group's, and its status and sentence are given back; CT_OK: none is
  * due.  seq: of the call that fails of it; 0: a message, which fails alone while a call runs that
  * can still be finished. */
-static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, uint64_t death)
+static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, uint64_t death,
+                                 struct blame awaited)
 {
+    struct blame blame;
     struct failure_state *state = &group->failure;
     const struct group_failure *due = NULL;
     struct group_failure failure;
+    const int is_begin = death == seq && seq != 0;
     int alone = 0, is_death = 0;
 
     pthread_mutex_lock(&state->lock);
@@ -186,7 +202,11 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
     atomic_store(&state->returned, 1);
     if (!alone && is_death)
         channel_fail(group->mesh, &group->channel, &failure);
-    note_blame(group, failure_blame(group->mesh, &failure), !alone);
+    blame = blame_of(group, &failure, awaited);
+    if (is_begin && seq <= failure.from_call
+        && (blame.reason == BLAME_LATE || blame.reason == BLAME_STOPPED))
+        blame.reason = BLAME_FAILED; /* this rank comes late itself, and has waited for none */
+    note_blame(group, blame, !alone);
     return failure_quote(group->mesh, &failure);
 }
 
@@ -318,14 +338,14 @@ void group_look_for_deaths(ct_group *g)
 
 /* ---- What a call returns -------------------------------------------------------- */
 
-static ct_status quote(ct_group *group)
+static ct_status quote(ct_group *group, struct blame awaited)
 {
     struct group_failure failure;
 
     pthread_mutex_lock(&group->failure.lock);
     failure = group->failure.what;
     pthread_mutex_unlock(&group->failure.lock);
-    note_blame(group, failure_blame(group->mesh, &failure), 1);
+    note_blame(group, blame_of(group, &failure, awaited), 1);
     atomic_store(&group->failure.returned, 1);
     return failure_quote(group->mesh, &failure);
 }
@@ -348,7 +368,7 @@ ct_status group_check(ct_group *group)
     if (atomic_load(&group->failure.status) == CT_OK)
         return CT_OK;
     messages_look(group->mesh); /* other ranks may probe this one's call */
-    return broken_since(group, quote(group));
+    return broken_since(group, quote(group, (struct blame){ 0 }));
 }
 
 ct_status group_unreturned_mismatch(ct_group *g)
@@ -360,7 +380,7 @@ ct_status group_unreturned_mismatch(ct_group *g)
         && calls_compare_unexpected(g->mesh, &g->channel) != CT_OK)
         return group_fail(g, ct_fail_in(CT_ERR_MISMATCH, "group %s: ", g->name));
     return atomic_load(&g->failure.status) == CT_ERR_MISMATCH && !atomic_load(&g->failure.returned)
-               ? quote(g)
+               ? quote(g, (struct blame){ 0 })
                : CT_OK;
 }
 
@@ -375,7 +395,7 @@ ct_status group_begin(ct_group *g, uint64_t seq)
     }
     if (atomic_load(&g->failure.pending)) {
         group_look_for_failure(g);
-        status = fail_if_pending(g, seq, seq ? seq : ALL_CALLS, seq);
+        status = fail_if_pending(g, seq, seq ? seq : ALL_CALLS, seq, (struct blame){ 0 });
     }
     status = status == CT_OK ? group_check(g) : broken_since(g, status);
     if (status != CT_OK && seq)
@@ -437,6 +457,7 @@ static void name_the_ended(ct_group *g, ct_status status)
 /* This rank explains best a mismatch that it found itself, and its own timeout. */
 ct_status group_cause(ct_group *g, ct_status status, uint64_t seq)
 {
+    const struct blame awaited = status == CT_ERR_ABORTED ? ct_last_blame() : (struct blame){ 0 };
     ct_status cause;
 
     if (status == CT_OK || status == CT_ERR_MISMATCH || status == CT_ERR_TIMEOUT)
@@ -444,11 +465,11 @@ ct_status group_cause(ct_group *g, ct_status status, uint64_t seq)
     if (status == CT_ERR_PEER && g->mesh->control.worker >= 0)
         wait_for_death_notice(g);
     group_look_for_failure(g);
-    cause = fail_if_pending(g, seq, seq ? seq : ALL_CALLS, ALL_CALLS);
+    cause = fail_if_pending(g, seq, seq ? seq : ALL_CALLS, ALL_CALLS, awaited);
     if (cause != CT_OK)
         return cause;
     if (atomic_load(&g->failure.status) != CT_OK)
-        return quote(g);
+        return quote(g, awaited);
     if (status == CT_ERR_PEER && g->mesh->control.worker < 0 && seq)
         name_the_ended(g, status);
     return status;

@@ -350,7 +350,7 @@ ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
     group_abort(s.old);
     status = shrink_group(&s, survivors);
     if (status == CT_OK && s.old->mesh->control.own)
-        control_forgive(s.old->mesh->control.own, 0);
+        control_forgive(s.old->mesh->control.own, 0, 0);
     free(s.left);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_shrink_group: ");
 }

@@ -283,7 +283,7 @@ static ct_status init_locked(const ct_init_options *options,
     world.number++;
     if (world.control.own) {
         atomic_store(&world.control.own->inits, (uint32_t)world.number);
-        control_forgive(world.control.own, 0);
+        control_forgive(world.control.own, 0, 0);
     }
     world.local_rank = who.local_rank;
     default_group_set(group);

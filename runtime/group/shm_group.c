@@ -433,7 +433,8 @@ static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *l
             && atomic_load_explicit(&line->round, memory_order_acquire) >= round)
             break;
         if (has_failed(f))
-            status = ct_fail(CT_ERR_ABORTED, "the group is broken");
+            status = ct_fail_because((struct blame){ f->ranks[rank], BLAME_LATE }, CT_ERR_ABORTED,
+                                     "the group is broken");
         else if (turn == WAIT_OVER)
             status = ct_fail_late(f->ranks[rank]);
         else if ((turn == WAIT_LOOK || atomic_load(&f->mesh->node.ended[f->locals[rank]])
@@ -574,12 +575,14 @@ static ct_status look_at_missing(struct shm_group *f, const struct tree_wait *w,
     return status != CT_OK && first_missing(f, w->round) != missing ? CT_OK : status;
 }
 
-static ct_status fail_for_missing(const struct shm_group *f, const struct tree_wait *w)
+static ct_status fail_for_missing(const struct shm_group *f, const struct tree_wait *w,
+                                  ct_status status)
 {
     const int missing = first_missing(f, w->round), rank = missing < 0 ? w->gate : missing;
 
-    return rank == NO_RANK ? ct_fail(CT_ERR_TIMEOUT, "a rank did not come")
-                           : ct_fail_late(f->ranks[rank]);
+    return rank == NO_RANK
+               ? ct_fail(status, "a rank did not come")
+               : ct_fail_because((struct blame){ f->ranks[rank], BLAME_LATE }, status, "%s", "");
 }
 
 /* wait_slowly() for all ranks.  A member that has left, or a process that has ended, may be one
@@ -600,9 +603,9 @@ static ct_status wait_for_tree(struct shm_group *f, const struct tree_wait *w)
         wait_sleeps_at_once(&wait);
     while (status == CT_OK && !is_over(w)) {
         if (has_failed(f))
-            status = ct_fail(CT_ERR_ABORTED, "the group is broken");
+            status = fail_for_missing(f, w, CT_ERR_ABORTED);
         else if (turn == WAIT_OVER)
-            status = fail_for_missing(f, w);
+            status = fail_for_missing(f, w, CT_ERR_TIMEOUT);
         else if (turn == WAIT_LOOK || atomic_load(&waiter->ends) != ends
                  || atomic_load_explicit(&f->head->left, memory_order_acquire) != left) {
             ends = atomic_load(&waiter->ends);

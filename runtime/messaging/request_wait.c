@@ -317,7 +317,8 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
         return ct_fail_because((struct blame){ request->peer, BLAME_LATE }, CT_ERR_TIMEOUT,
                                "the deadline passed");
     if (status == CT_ERR_ABORTED)
-        return ct_fail(CT_ERR_ABORTED, "the group was aborted");
+        return ct_fail_because((struct blame){ request->peer, BLAME_LATE }, CT_ERR_ABORTED,
+                               "the group was aborted");
     return status == CT_OK ? CT_OK : ct_fail_because(request->blame, status, "%s", request->reason);
 }
 

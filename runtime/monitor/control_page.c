@@ -280,21 +280,23 @@ void control_blame(struct control *control, const struct control_blame *blame)
     version = control_write(&own->blame_version);
     if (atomic_load(&own->blamed) == BLAME_NONE || own->blame.group == 0) {
         own->blame = *blame;
+        own->blame.at_ns = clock_coarse_ns();
+        own->blame.call_hash = control_call_hash(&blame->call);
         atomic_store(&own->blamed, (uint32_t)blame->on.reason);
     }
     control_written(&own->blame_version, version);
 }
 
-void control_forgive(struct control_rank *own, uint64_t group)
+void control_forgive(struct control_rank *own, uint64_t group, uint64_t begun_ns)
 {
     const uint32_t version = control_write(&own->blame_version);
 
-    if (group == 0 || own->blame.group != group)
+    if (group == 0 || (own->blame.group != group && begun_ns >= own->blame.at_ns))
         atomic_store(&own->blamed, BLAME_NONE);
     control_written(&own->blame_version, version);
 }
 
-int control_blame_read(struct control_rank *page, struct control_blame *blame)
+int control_blame_read(struct control_rank *page, int world, struct control_blame *blame)
 {
     const uint32_t reason = atomic_load(&page->blamed);
 
@@ -305,7 +307,8 @@ int control_blame_read(struct control_rank *page, struct control_blame *blame)
         control_read_fence();
         if (before % 2 == 0
             && before == atomic_load_explicit(&page->blame_version, memory_order_relaxed))
-            return blame->on.reason > BLAME_NONE && blame->on.reason < BLAME_REASONS;
+            return blame->on.reason > BLAME_NONE && blame->on.reason < BLAME_REASONS
+                   && blame->on.rank >= 0 && blame->on.rank < world;
     }
     return 0;
 }

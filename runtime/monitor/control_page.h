@@ -84,7 +84,9 @@ struct control_tomb {
 struct control_blame {
     struct blame on; /* the rank is that of ctrun's job; BLAME_NONE: none has failed so */
     uint64_t group;  /* id of the group that broke with it; 0: no group did */
+    uint64_t at_ns;  /* when, CLOCK_MONOTONIC_COARSE; control_blame() sets it */
     struct control_call call;
+    uint32_t call_hash; /* control_call_hash() of it, likewise */
 };
 
 struct control_death {
@@ -342,11 +344,11 @@ int control_alarm(const struct control *control);
  * returned: ctrun reads it when the worker has ended.  What broke a group stays; a failure that
  * broke none gives way to the next one. */
 void control_blame(struct control *control, const struct control_blame *blame);
-/* A call on that group succeeded, so the worker has survived a failure on another one; 0: it has
- * survived all. */
-void control_forgive(struct control_rank *own, uint64_t group);
-/* 0: the worker blames no rank. */
-int control_blame_read(struct control_rank *page, struct control_blame *blame);
+/* A call on that group that began then succeeded, so the worker has survived an earlier failure on
+ * another one; group 0: it has survived all. */
+void control_forgive(struct control_rank *own, uint64_t group, uint64_t begun_ns);
+/* 0: the worker blames no rank of the job, which has `world` ranks. */
+int control_blame_read(struct control_rank *page, int world, struct control_blame *blame);
 
 /* Returns the state before. */
 enum control_state control_set_state(struct control *control, enum control_state state);

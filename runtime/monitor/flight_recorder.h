@@ -99,7 +99,8 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
     if (seq)
         atomic_store_explicit(&line->done, seq, memory_order_release);
     if (atomic_load_explicit(&record->own->blamed, memory_order_relaxed) != BLAME_NONE)
-        control_forgive(record->own, atomic_load_explicit(&line->id, memory_order_relaxed));
+        control_forgive(record->own, atomic_load_explicit(&line->id, memory_order_relaxed),
+                        line->now.begun_ns);
 }
 
 #endif

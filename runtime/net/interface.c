@@ -200,7 +200,18 @@ ct_status interface_addresses(char *list, size_t size)
     return *list ? CT_OK : ct_fail(CT_ERR_SYSTEM, "%s", no_outward);
 }
 
-const char *interface_loopback_fault(void)
+static int has_ipv6_loopback(void)
+{
+    const struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int is_there = fd >= 0 && bind(fd, (const struct sockaddr *)&own, sizeof own) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return is_there;
+}
+
+const char *interface_loopback_fault(int is_ipv6_fine)
 {
     struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -211,7 +222,8 @@ const char *interface_loopback_fault(void)
         return NULL;
     if (ioctl(fd, SIOCGIFFLAGS, &loopback) == 0 && !(loopback.ifr_flags & IFF_UP))
         fault = "the loopback interface is down (ip link set lo up)";
-    else if (bind(fd, (struct sockaddr *)&own, sizeof own) < 0 && errno == EADDRNOTAVAIL)
+    else if (bind(fd, (struct sockaddr *)&own, sizeof own) < 0 && errno == EADDRNOTAVAIL
+             && !(is_ipv6_fine && has_ipv6_loopback()))
         fault = "the loopback interface has no address 127.0.0.1 (ip addr add 127.0.0.1/8 dev lo)";
     close(fd);
     return fault;

@@ -35,6 +35,6 @@ const char *interface_variable(void);
 
 /* Why bind() and connect() to 127.0.0.1 fail, or succeed and nothing passes, with what to do; NULL:
  * nothing is wrong. */
-const char *interface_loopback_fault(void);
+const char *interface_loopback_fault(int is_ipv6_fine); /* ::1 alone will do */
 
 #endif

@@ -485,7 +485,7 @@ static ct_status fail_for_death(struct wire *w, const struct control_death *deat
 
     control_death_sentence(death, sentence, sizeof sentence);
     control_blame(w->control, &blame);
-    return ct_fail_because(blame.on, CT_ERR_PEER, "%s", sentence);
+    return ct_fail(CT_ERR_PEER, "%s", sentence); /* ctrun's numbers are not those of a group */
 }
 
 ct_status wire_check_deaths(struct wire *w)

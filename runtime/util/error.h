@@ -18,9 +18,9 @@ enum blame_reason {
     BLAME_DIED,     /* its process or host ended */
     BLAME_LEFT,     /* it destroyed the group */
     BLAME_MISMATCH, /* it makes another call */
-    BLAME_FAILED,   /* its call failed, for a reason of its own */
     BLAME_STOPPED,  /* its process is stopped */
     BLAME_LATE,     /* it had not come when the time was over */
+    BLAME_FAILED,   /* its call failed before this one began, or for a reason of its own */
     BLAME_REASONS
 };
 

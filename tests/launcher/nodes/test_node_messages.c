@@ -44,7 +44,7 @@ static void a_host_without_a_name_is_one_word_too(void **state)
 
     (void)state;
     node_death_print(&dead, text);
-    assert_string_equal(text, "g 4 2 100 1 0 0 - 0 0 0 0 0 0 0 0 0");
+    assert_string_equal(text, "g 4 2 100 1 0 0 - 0 0 0 0 0 0 0 0 0 0");
     assert_int_equal(node_death_read(text, &read), 0);
     assert_string_equal(read.death.host, "");
     assert_int_equal(read.count, 2);
@@ -69,18 +69,18 @@ static void a_lost_ctrun_is_silent_or_closed(void **state)
     assert_string_equal(text, "is lost with its host, which gives no sign of life");
 }
 
-#define BLAMES_NONE " 0 0 0 0 0 0 0 0"
+#define BLAMES_NONE " 0 0 0 0 0 0 0 0 0"
 
 static void what_is_not_quite_a_death_is_none(void **state)
 {
     static const char *const wrong[] = {
         "",
         "g",
-        "g 4 1 2 9 1 0 h" BLAMES_NONE,        /* no number of tombs */
-        "g 4 1 2 9 1 0 h 2 0 0 0 0 0 0 0 0",  /* neither stopped nor not */
-        "g 4 1 2 9 1 0 h 0 0 7 0 0 0 0 0 0",  /* no such reason */
-        "g 4 1 2 9 1 0 h 0 0 1 -1 0 0 0 0 0", /* no such rank to blame */
-        "g 4 1 2 9 1 0 h 0 8000000000000000 0 0 0 0 0 0 0",
+        "g 4 1 2 9 1 0 h" BLAMES_NONE,          /* no number of tombs */
+        "g 4 1 2 9 1 0 h 2 0 0 0 0 0 0 0 0 0",  /* neither stopped nor not */
+        "g 4 1 2 9 1 0 h 0 0 7 0 0 0 0 0 0 0",  /* no such reason */
+        "g 4 1 2 9 1 0 h 0 0 1 -1 0 0 0 0 0 0", /* no such rank to blame */
+        "g 4 1 2 9 1 0 h 0 8000000000000000 0 0 0 0 0 0 0 0",
         "g 4 1 2 9 1 0 h" BLAMES_NONE " 0 ",          /* something behind it */
         "g 4 1 2 9 1 0 h" BLAMES_NONE " 1 1 1",       /* half a tomb */
         "g 4 1 2 9 1 0 h" BLAMES_NONE " 9 1 1 1",     /* more tombs than there can be */

@@ -140,7 +140,7 @@ static void ranks_that_wait_for_each_other_are_one_root(void **state)
     is_ended(6, on(4, BLAME_LATE));
     exits(4, 7, on(5, BLAME_LATE));
     exits(5, 8, on(6, BLAME_LATE));
-    exits(1, 9, on(6, BLAME_DIED));
+    exits(1, 9, on(4, BLAME_DIED));
     expect_root(ROOT_DEADLOCK, 4, 7,
                 "ranks 4-6 wait for each other in barrier #4 (a deadlock); rank 1 then exited with "
                 "code 9");
@@ -159,6 +159,9 @@ static void makes_calls(int ranks, int odd)
                                        .tombs = 1,
                                        .tomb = { { 5, 4, 3, rank == odd ? 77 : 99 } } };
 
+        death.blame.call_hash = death.tomb[0].call;
+        if (rank % 2) /* it has destroyed the group */
+            death.tombs = 0;
         root_graph_died(&graph, &death, 1);
     }
 }
@@ -224,6 +227,16 @@ static void the_chain_from_a_victim_ends_at_the_rank_that_may_still_speak(void *
     assert_int_equal(root_graph_end(&graph, -1), -1);
 }
 
+/* One that ctrun lets end by itself finds others dead that ctrun has ended. */
+static void who_sees_a_rank_that_ctrun_ended_does_not_blame_it(void **state)
+{
+    (void)state;
+    exits(0, 7, on(3, BLAME_LATE));
+    is_ended(1, none);
+    exits(3, 9, on(1, BLAME_DIED));
+    assert_int_equal(root_graph_find(&graph).rank, 3);
+}
+
 /* A worker may write anything into its page. */
 static void an_edge_to_no_rank_or_for_no_reason_is_none(void **state)
 {
@@ -254,6 +267,7 @@ int main(void)
         WITH_GRAPH(of_two_roots_that_exited_the_earlier_note_counts),
         WITH_GRAPH(a_rank_that_ctrun_ended_is_no_root_unless_another_names_it),
         WITH_GRAPH(the_chain_from_a_victim_ends_at_the_rank_that_may_still_speak),
+        WITH_GRAPH(who_sees_a_rank_that_ctrun_ended_does_not_blame_it),
         WITH_GRAPH(an_edge_to_no_rank_or_for_no_reason_is_none),
     };
 
