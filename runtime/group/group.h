@@ -239,6 +239,9 @@ const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, s
 struct blame late_rank(const ct_group *group, uint64_t seq, struct blame awaited, char *text,
                        size_t size);
 
+/* Does this host know that? */
+int is_known_late(const ct_group *group, uint64_t seq, struct blame late);
+
 /* The same of a message that waited in vain for a member; the words say in which call that is or
  * was last. */
 struct blame late_peer(const ct_group *group, int member, char *text, size_t size);

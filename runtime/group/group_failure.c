@@ -61,17 +61,22 @@ static void note_blame(ct_group *g, struct blame on, int is_broken)
     control_blame(&g->mesh->control, &blame);
 }
 
-/* awaited: what this rank was waiting for when the failure of another one ended its wait.  It is
- * late for the others, and that one for it. */
+/* awaited: what this rank was waiting for when the failure of another one ended its wait.  The
+ * other one may have waited for this rank, or for a third that waits as well.  A rank that this
+ * host knows to be late or stopped is nearer to the cause. */
 static struct blame blame_of(const ct_group *g, const struct group_failure *failure,
                              struct blame awaited)
 {
-    const struct blame blame = failure_blame(g->mesh, failure);
+    const struct blame told = failure_blame(g->mesh, failure);
+    const uint64_t seq = atomic_load(&g->running);
+    struct blame own;
+    char words[200];
 
-    return blame.reason == BLAME_NONE && failure->rank != g->mesh->rank
-                   && awaited.reason == BLAME_LATE
-               ? awaited
-               : blame;
+    if (failure->rank == g->mesh->rank || awaited.reason != BLAME_LATE
+        || (told.reason != BLAME_NONE && told.reason != BLAME_LATE))
+        return told;
+    own = late_rank(g, seq, awaited, words, sizeof words);
+    return told.reason == BLAME_NONE || is_known_late(g, seq, own) ? own : told;
 }
 
 void group_note_blame(ct_group *g)

@@ -149,6 +149,13 @@ struct blame late_rank(const ct_group *group, uint64_t seq, struct blame awaited
     return missing >= 0 ? (struct blame){ group->ranks[missing], BLAME_LATE } : awaited;
 }
 
+int is_known_late(const ct_group *group, uint64_t seq, struct blame late)
+{
+    const int member = late.rank < 0 ? -1 : ct_group_rank(group, late.rank);
+
+    return late.reason == BLAME_STOPPED || (member >= 0 && has_not_begun(group, member, seq));
+}
+
 struct blame late_peer(const ct_group *group, int member, char *text, size_t size)
 {
     const struct control_rank *page = page_of(group, member);
