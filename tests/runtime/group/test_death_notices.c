@@ -72,9 +72,11 @@ static void free_scene(struct scene *s)
 
 static void dies(struct scene *s, int rank, uint64_t done)
 {
-    s->mesh.control.deaths[rank] = (struct control_death){
-        .rank = rank, .how = CLD_KILLED, .code = SIGKILL, .tombs = 1, .tomb = { { ID, done, done } }
-    };
+    s->mesh.control.deaths[rank] = (struct control_death){ .rank = rank,
+                                                           .how = CLD_KILLED,
+                                                           .code = SIGKILL,
+                                                           .tombs = 1,
+                                                           .tomb = { { ID, done, done, 1 } } };
     atomic_store(&s->peers[rank].death, (uint32_t)rank + 1);
     group_member_died(&s->group, rank);
 }
