@@ -131,8 +131,8 @@ ${on[3]} ip route del unreachable 10.77.0.2
 
 # ---- Nothing stays
 cat >stays.sh <<'EOF'
-touch "$(hostname).$RANK"
 trap 'touch "$(hostname).$RANK.term"; exit 0' TERM INT
+touch "$(hostname).$RANK"
 sleep 1000 & wait
 EOF
 begin() {
