@@ -208,14 +208,14 @@ static enum root_kind kind_of(const struct root_graph *graph, int rank)
 
     if (reason == BLAME_MISMATCH)
         return ROOT_MISMATCH;
-    if (r->death.stopped || reason == BLAME_STOPPED)
-        return ROOT_STOPPED;
     if (ended_by_itself(r) && was_killed_unprovoked(&r->death))
         return ROOT_KILLED;
     if (ended_by_itself(r) && exit_code(&r->death) != 0)
         return ROOT_EXITED;
     if (ended_by_itself(r))
         return ROOT_LEFT;
+    if (r->death.stopped || reason == BLAME_STOPPED)
+        return ROOT_STOPPED;
     return reason == BLAME_LEFT ? ROOT_DESTROYED : reason == BLAME_FAILED ? ROOT_FAILED : ROOT_LATE;
 }
 

@@ -23,7 +23,7 @@ static size_t read_file(const char *path, char *text, size_t size)
 }
 
 /* The state follows the name, which may hold anything. */
-static int is_stopped_or_traced(pid_t pid)
+static char state_of(pid_t pid)
 {
     char path[64], text[1024];
     const char *name_end;
@@ -31,7 +31,12 @@ static int is_stopped_or_traced(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     read_file(path, text, sizeof text);
     name_end = strrchr(text, ')');
-    return name_end && (!strncmp(name_end, ") T", 3) || !strncmp(name_end, ") t", 3));
+    return name_end && !strncmp(name_end, ") ", 2) ? name_end[2] : 0;
+}
+
+int process_is_traced(pid_t pid)
+{
+    return pid > 0 && state_of(pid) == 't';
 }
 
 /* A line of /proc/<pid>/cgroup: "number:controllers:path".  Version 2 has number 0 and no
@@ -66,5 +71,5 @@ static int is_frozen(pid_t pid)
 
 int process_is_stopped(pid_t pid)
 {
-    return pid > 0 && (is_stopped_or_traced(pid) || is_frozen(pid));
+    return pid > 0 && (state_of(pid) == 'T' || process_is_traced(pid) || is_frozen(pid));
 }

@@ -8,5 +8,7 @@
 /* By SIGSTOP or another stop signal, by a debugger, or by the freezer of its control group.  0 also
  * if there is no such process. */
 int process_is_stopped(pid_t pid);
+/* By a debugger, or for a moment by a tool such as LeakSanitizer. */
+int process_is_traced(pid_t pid);
 
 #endif

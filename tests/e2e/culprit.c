@@ -78,10 +78,10 @@ static void check(ct_status status, const char *after)
 static void catch_a_timeout(void)
 {
     const int size = ct_size(CT_WORLD);
-    int *ranks = malloc((size_t)size * sizeof *ranks);
+    static int ranks[64];
     ct_group *group;
 
-    for (int i = 0; ranks && i < size; i++)
+    for (int i = 0; i < size && i < 64; i++)
         ranks[i] = i;
 
     check(ct_new_group(ranks, size, &group), "");
