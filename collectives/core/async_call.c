@@ -133,8 +133,8 @@ ct_status call_start(const struct call *c, ct_work **work)
     *w = (ct_work){ .group = c->group,
                     .task = &a->task,
                     .holds_none = !c->executor->may_hold_stream(c),
-                    .verb = operation_name(c->signature.operation),
-                    .seq = c->signature.seq,
+                    .kept.verb = operation_name(c->signature.operation),
+                    .kept.seq = c->signature.seq,
                     .owner = a,
                     .release = release_call };
     status = queue_push(&c->group->queue, &a->task);

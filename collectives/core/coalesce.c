@@ -457,7 +457,7 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
     *w = (ct_work){ .group = group,
                     .task = &list->task,
                     .holds_none = !may_all_hold_stream(list),
-                    .verb = "coalesced calls",
+                    .kept.verb = "coalesced calls",
                     .owner = list,
                     .release = release_list };
     status = queue_push(&group->queue, &list->task);

@@ -14,6 +14,7 @@
 
 #include "runtime/group/group_device.h"
 #include "runtime/group/group_extension.h"
+#include "runtime/group/leftovers.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/store/store.h"
 #include "runtime/trace/trace.h"
@@ -503,6 +504,7 @@ static void free_works(ct_group *group)
         struct group_work *work = group->works;
 
         group->works = work->next;
+        leftovers_add(work);
         work->free(work);
     }
 }

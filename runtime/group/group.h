@@ -129,6 +129,8 @@ struct ct_group {
 struct group_work {
     struct group_work *next, **link;
     void (*free)(struct group_work *work);
+    const char *verb; /* "isend", a constant */
+    uint64_t seq;     /* the number of its collective call; 0: a message */
 };
 void group_keep_work(ct_group *group, struct group_work *work);
 void group_forget_work(ct_group *group, struct group_work *work);

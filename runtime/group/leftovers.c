@@ -16,11 +16,10 @@ static struct {
     pid_t process;    /* 0: there was no default group */
     int is_destroyed; /* the default group */
     int has_failed;   /* likewise */
-    /* Of all works that were not waited for: how many, and the sums of their verbs' addresses and
-     * of their calls' numbers.  Of a single one those are its own. */
+    /* Of the works that ended with their groups: how many, and the last of them. */
     _Atomic int works;
-    _Atomic uintptr_t verbs;
-    _Atomic uint64_t seqs;
+    const char *_Atomic verb;
+    _Atomic uint64_t seq;
 } left;
 
 void leftovers_begin(const ct_group *world, int local_rank)
@@ -42,15 +41,31 @@ void leftovers_forget(void)
     left.process = 0;
     left.has_failed = 0;
     atomic_store(&left.works, 0);
-    atomic_store(&left.verbs, 0);
-    atomic_store(&left.seqs, 0);
 }
 
-void leftovers_count(const char *verb, uint64_t seq, int by)
+void leftovers_add(const struct group_work *work)
 {
-    atomic_fetch_add_explicit(&left.works, by, memory_order_relaxed);
-    atomic_fetch_add_explicit(&left.verbs, (uintptr_t)by * (uintptr_t)verb, memory_order_relaxed);
-    atomic_fetch_add_explicit(&left.seqs, (uint64_t)by * seq, memory_order_relaxed);
+    atomic_store(&left.verb, work->verb);
+    atomic_store(&left.seq, work->seq);
+    atomic_fetch_add(&left.works, 1);
+}
+
+/* Of the default group and those made from it.  Another thread may hold a lock when the program
+ * ends: what it guards is left out. */
+static void add_works_of_world(void)
+{
+    ct_group *world = default_group();
+
+    if (!world || pthread_mutex_trylock(world->children) != 0)
+        return;
+    for (ct_group *g = world; g; g = g->next) {
+        if (pthread_mutex_trylock(&g->works_lock) != 0)
+            continue;
+        for (const struct group_work *work = g->works; work; work = work->next)
+            leftovers_add(work);
+        pthread_mutex_unlock(&g->works_lock);
+    }
+    pthread_mutex_unlock(world->children);
 }
 
 /* "with 1 asynchronous call (all_reduce #4) that was never waited for"; "": there is none. */
@@ -60,11 +75,11 @@ static void describe_works(char *text, size_t size)
     char number[32] = "";
 
     *text = '\0';
-    if (atomic_load(&left.seqs) > 0)
-        snprintf(number, sizeof number, " #%llu", (unsigned long long)atomic_load(&left.seqs));
+    if (atomic_load(&left.seq) > 0)
+        snprintf(number, sizeof number, " #%llu", (unsigned long long)atomic_load(&left.seq));
     if (works == 1)
         snprintf(text, size, "with 1 asynchronous call (%s%s) that was never waited for",
-                 (const char *)atomic_load(&left.verbs), number);
+                 atomic_load(&left.verb), number);
     else if (works > 1)
         snprintf(text, size, "with %d asynchronous calls that were never waited for", works);
 }
@@ -83,6 +98,7 @@ static void say(int code, void *arg)
         silent = atomic_load(&default_group()->failure.status) != CT_OK;
     if (silent || (chosen && *chosen && !log_wants(LOG_WARN)))
         return;
+    add_works_of_world();
     describe_works(works, sizeof works);
     undestroyed = !left.is_destroyed && left.is_first_of_host;
     if (*works || undestroyed)

@@ -12,8 +12,7 @@ void leftovers_end(const ct_group *world);
 /* A child of fork() leaves nothing: what was begun is its parent's. */
 void leftovers_forget(void);
 
-/* by 1: the program was given a work; -1: the work was waited for.  verb: a constant, "isend";
- * seq: the number of its collective call, or 0. */
-void leftovers_count(const char *verb, uint64_t seq, int by);
+/* The program did not wait for that work, and its group ends. */
+void leftovers_add(const struct group_work *work);
 
 #endif

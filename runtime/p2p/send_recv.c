@@ -152,9 +152,11 @@ static ct_status run_asynchronous(const struct transfer *t, void *buf, int is_se
         free(w);
         return status;
     }
-    *w = (ct_work){
-        .group = t->group, .request = request, .verb = t->verb, .owner = request, .release = free
-    };
+    *w = (ct_work){ .group = t->group,
+                    .request = request,
+                    .kept.verb = t->verb,
+                    .owner = request,
+                    .release = free };
     start_message(t, request, staging, buf, is_send);
     fault_end(t->group->mesh->faults);
     requests_in_background(t->group->mesh, request, 1);
@@ -419,7 +421,7 @@ static ct_status make_works(ct_group *group, struct p2p_batch *batch, int count,
         }
         *works[i] = (ct_work){ .group = group,
                                .request = request,
-                               .verb = request->is_send ? "isend" : "irecv",
+                               .kept.verb = request->is_send ? "isend" : "irecv",
                                .owner = batch,
                                .release = release_batch };
     }

@@ -71,7 +71,7 @@ static ct_status landing_run(struct task *task)
     const ct_work *work = landing->work;
     const struct limit *limit = &landing->limit;
 
-    return message_finish_by(work->group, work->request, work->verb, &landing->from,
+    return message_finish_by(work->group, work->request, work->kept.verb, &landing->from,
                              landing->caller, limit, clock_of_start(limit->ms, clock_coarse_ns()));
 }
 
@@ -81,7 +81,7 @@ static ct_status begin_landing(ct_work *work, const void *caller)
     ct_status status;
 
     if (!landing)
-        return ct_fail(CT_ERR_NOMEM, "no memory to wait for the %s", work->verb);
+        return ct_fail(CT_ERR_NOMEM, "no memory to wait for the %s", work->kept.verb);
     *landing = (struct landing){ .task = { .run = landing_run },
                                  .work = work,
                                  .caller = caller,

@@ -6,13 +6,11 @@
 #include <stdlib.h>
 
 #include "runtime/group/group.h"
-#include "runtime/group/leftovers.h"
 #include "runtime/p2p/device_staging.h"
 #include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
-/* The program did not wait for it: leftovers.c still counts it. */
 static void free_kept(struct group_work *kept)
 {
     ct_work *work = (ct_work *)kept;
@@ -26,13 +24,11 @@ void work_keep(ct_work *work)
 {
     work->kept.free = free_kept;
     group_keep_work(work->group, &work->kept);
-    leftovers_count(work->verb, work->seq, 1);
 }
 
 static void work_free(ct_work *work)
 {
     group_forget_work(work->group, &work->kept);
-    leftovers_count(work->verb, work->seq, -1);
     free_kept(&work->kept);
 }
 
@@ -134,7 +130,7 @@ static ct_status finish(ct_work *work, int *from, const void *caller)
     ct_status status;
 
     if (!work->task)
-        return message_finish(work->group, work->request, work->verb, from, caller);
+        return message_finish(work->group, work->request, work->kept.verb, from, caller);
     status = queue_wait(work->queue, work->task, NO_DEADLINE);
     if (from && work->landing && status == CT_OK)
         *from = work->landing->from;
@@ -189,7 +185,7 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
         return ct_fail(CT_ERR_TIMEOUT,
                        "ct_wait_for: %s not done after %d ms; the work is still "
                        "owed a ct_wait()",
-                       work->verb, timeout_ms);
+                       work->kept.verb, timeout_ms);
     }
     return ct_wait(work);
 }

@@ -24,8 +24,6 @@ struct ct_work {
     struct request *request; /* of point-to-point, in `owner` */
     struct landing *landing; /* for that request, owned by the work; NULL: ct_wait() ends it */
     int holds_none;          /* no stream may be held for it: the host waits */
-    const char *verb;        /* "isend", a constant */
-    uint64_t seq;            /* the number of its collective call; 0: it has none */
     void *owner;             /* freed with the work by */
     void (*release)(void *owner);
 };
