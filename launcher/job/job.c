@@ -130,7 +130,7 @@ static int is_spared(const struct worker *worker)
 /* One that is stopped says nothing.  One that is traced may go on in a moment. */
 static int may_still_speak(struct worker *worker)
 {
-    if (worker->running && process_is_stopped(worker->pid) && !process_is_traced(worker->pid))
+    if (worker->running && process_is_stopped(worker->pid) && process_state(worker->pid) != 't')
         worker->stopped = 1;
     return worker->running && !worker->stopped;
 }

@@ -26,6 +26,7 @@
 
 #include "launcher/report/error_file.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/process_state.h"
 
 #define KILLED_MS 1000
 #define NOTES_MS 100
@@ -133,23 +134,14 @@ int worker_was_killed(const struct worker *worker)
     return !worker->running && !worker_exited(worker) && signal_is_unprovoked(worker->code);
 }
 
-/* Field 52 of /proc/<pid>/stat is the status that a process will have ended with; the
- * kernel knows it when the end begins.  Field 2, the name, may hold anything. */
+/* Field 52 is the status that a process will have ended with; the kernel knows it when the end
+ * begins. */
 static int is_being_killed(const struct worker *worker)
 {
-    char path[64], stat[1024], *at;
-    FILE *file;
+    char status[PROCESS_FIELD];
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)worker->pid);
-    file = worker->running ? fopen(path, "re") : NULL;
-    if (!file)
-        return 0;
-    stat[fread(stat, 1, sizeof stat - 1, file)] = '\0';
-    fclose(file);
-    at = strrchr(stat, ')');
-    for (int field = 2; at && field < 52; field++)
-        at = strchr(at + 1, ' ');
-    return at && signal_is_unprovoked(atoi(at) & 0x7f);
+    return worker->running
+           && signal_is_unprovoked(atoi(process_stat(worker->pid, 52, status)) & 0x7f);
 }
 
 static int any_is_being_killed(const struct first_failure *failures)

@@ -13,6 +13,7 @@
 #include "launcher/workers/spawn.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 void worker_setup(struct worker *worker, int rank)
 {
@@ -141,7 +142,10 @@ void worker_signal(struct worker *worker, int number)
     if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
         return;
     worker->asked = number;
-    kill(-worker->group, SIGCONT); /* one that is stopped takes the signal only then */
+    /* A stopped one takes the signal only then.  Any other gets no SIGCONT: that would undo the
+     * SIGSTOP by which a debugger or LeakSanitizer attaches, which then waits for ever. */
+    if (process_state(worker->pid) == 'T')
+        kill(-worker->group, SIGCONT);
 }
 
 int worker_check(struct worker *worker)

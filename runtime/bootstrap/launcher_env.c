@@ -16,6 +16,7 @@
 #include "config/values/host_list.h"
 #include "config/values/slurm.h"
 #include "runtime/exchange/launcher_exchange.h"
+#include "runtime/util/process_state.h"
 
 struct launcher {
     const char *name;
@@ -205,21 +206,10 @@ static ct_status from_url(const char *url, struct identity *who)
 /* Names the job by its parent process when no variable does: pid and start time. */
 static void name_parent(char *text, size_t size)
 {
-    unsigned long long started = 0;
-    char path[64], line[1024], *after;
-    FILE *file;
+    char started[PROCESS_FIELD];
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
-    file = fopen(path, "re");
-    if (file) {
-        if (fgets(line, sizeof line, file) && (after = strrchr(line, ')')))
-            sscanf(after + 2,
-                   "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-                   "%llu",
-                   &started);
-        fclose(file);
-    }
-    snprintf(text, size, "%d.%llu", (int)getppid(), started);
+    snprintf(text, size, "%d.%llu", (int)getppid(),
+             strtoull(process_stat(getppid(), 22, started), NULL, 10));
 }
 
 static int all_on_this_node(const struct launcher *l, const struct identity *who)

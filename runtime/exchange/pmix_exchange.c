@@ -19,6 +19,7 @@
 
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 #define LIBRARY "libpmix.so.2"
 #define KEY "libct.store"
@@ -74,18 +75,9 @@ int pmix_is_offered(void)
 
 static pid_t parent_of(pid_t pid)
 {
-    char path[64], line[512], *after;
-    int parent = 0;
-    FILE *file;
+    char parent[PROCESS_FIELD];
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    if (fgets(line, sizeof line, file) && (after = strrchr(line, ')')))
-        sscanf(after + 2, "%*c %d", &parent);
-    fclose(file);
-    return parent;
+    return atoi(process_stat(pid, 4, parent));
 }
 
 /* The file that a process has mapped; another user's process can't be read. */

@@ -22,21 +22,29 @@ static size_t read_file(const char *path, char *text, size_t size)
     return bytes;
 }
 
-/* The state follows the name, which may hold anything. */
-static char state_of(pid_t pid)
+/* Field 2, the name, may hold anything, so the fields are counted from its end. */
+const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD])
 {
-    char path[64], text[1024];
-    const char *name_end;
+    char path[64], stat[1024];
+    const char *at;
 
+    text[0] = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    read_file(path, text, sizeof text);
-    name_end = strrchr(text, ')');
-    return name_end && !strncmp(name_end, ") ", 2) ? name_end[2] : 0;
+    if (read_file(path, stat, sizeof stat) == 0)
+        return text;
+    at = strrchr(stat, ')');
+    for (int i = 2; at && i < field; i++)
+        at = strchr(at + 1, ' ');
+    if (at)
+        snprintf(text, PROCESS_FIELD, "%.*s", (int)strcspn(at + 1, " \n"), at + 1);
+    return text;
 }
 
-int process_is_traced(pid_t pid)
+char process_state(pid_t pid)
 {
-    return pid > 0 && state_of(pid) == 't';
+    char text[PROCESS_FIELD];
+
+    return *process_stat(pid, 3, text);
 }
 
 /* A line of /proc/<pid>/cgroup: "number:controllers:path".  Version 2 has number 0 and no
@@ -71,5 +79,7 @@ static int is_frozen(pid_t pid)
 
 int process_is_stopped(pid_t pid)
 {
-    return pid > 0 && (state_of(pid) == 'T' || process_is_traced(pid) || is_frozen(pid));
+    const char state = pid > 0 ? process_state(pid) : 0;
+
+    return state == 'T' || state == 't' || (state && is_frozen(pid));
 }

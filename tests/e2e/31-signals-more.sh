@@ -62,6 +62,20 @@ within 30 lines_in 2 log
 ended
 expect "workers that are stopped take the signal, and need not be killed" is "$code $(cat log)" $'143 told\ntold'
 
+# It would undo the SIGSTOP by which a debugger attaches.
+cat >runs.sh <<'END'
+trap 'touch continued' CONT
+trap 'exit 0' TERM
+touch "up.$RANK"
+until [ -e never ]; do sleep 0.05; done
+END
+"$CTRUN" --nproc-per-node=2 sh runs.sh 2>/dev/null &
+job=$!
+within 30 test -e up.0 -a -e up.1
+kill -TERM $job
+wait $job
+expect "a worker that runs gets no SIGCONT" is "$? $(ls continued 2>/dev/null)" "143 "
+
 start=$(now_ms)
 rm -f pids
 run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'trap "" TERM; echo $$$$ >>pids; until [ $(wc -l <pids) = 2 ]; do sleep 0.02; done; [ $RANK = 1 ] && exit 9; while :; do sleep 0.05; done'
