@@ -166,10 +166,6 @@ static void stop_workers(struct job *job)
     char why[64] = "";
 
     read_blames(job);
-    if (!*job->elsewhere) /* else another node names it */
-        job->culprit = job->failed && root_graph_has_edge(&job->graph, job->failed->rank)
-                           ? job->failed->rank
-                           : -1;
     job->culprit = spare_culprits(job, job->culprit);
     if (job->first_failed)
         snprintf(why, sizeof why, "rank %d failed", job->first_failed->rank);
@@ -205,6 +201,7 @@ static void tell_failure(struct job *job,
 
 static void stop_and_tell(struct job *job)
 {
+    job->culprit = root_graph_has_edge(&job->graph, job->failed->rank) ? job->failed->rank : -1;
     stop_workers(job);
     tell_failure(job, job->nodes->ops->failed);
 }

@@ -86,7 +86,7 @@ struct job {
     struct worker *first_failed; /* of this round, here: the first that failed */
     struct worker *reported;     /* the first failure that the job ended for */
     struct worker *failed;       /* the one that just has */
-    int culprit;                 /* of another node's failure: a rank that may end by itself; -1 */
+    int culprit;                 /* the rank that may end by itself first; -1: none may */
     struct root_graph graph;     /* of this round */
     int lost;                    /* in this round, here: with --on-failure=continue */
     char elsewhere[NODE_TEXT];   /* the failure on another node; "": none */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "runtime/util/log.h"
+#include "runtime/util/ranges.h"
 
 #define ABORT_MS 200
 #define LAST_READS 64 /* of a worker that has ended: its children may go on writing */
@@ -161,47 +162,36 @@ static void look_for_absent(struct pmi_server *server)
              rank_of(&server->conns[ended]));
 }
 
-static void add_ranks(struct text *text, const struct pmi_server *server, int waits)
+static int waits_in_barrier(const void *server, int i)
 {
-    const int size = server->round.size;
+    return ((const struct pmi_server *)server)->conns[i].waits;
+}
 
-    for (int i = 0, listed = 0; i < size; i++) {
-        const int first = i;
-
-        if (server->conns[i].waits != waits)
-            continue;
-        while (i + 1 < size && server->conns[i + 1].waits == waits)
-            i++;
-        text_print(text, "%s%d", listed++ ? "," : "", server->round.base + first);
-        if (i > first)
-            text_print(text, "-%d", server->round.base + i);
-    }
+static int is_missing(const void *server, int i)
+{
+    return !waits_in_barrier(server, i);
 }
 
 static void say_stall(evutil_socket_t fd, short what, void *arg)
 {
     struct pmi_server *server = arg;
     const int missing = server->round.size - server->waiting;
-    struct text here = { 0 }, there = { 0 };
+    const int base = server->round.base, size = server->round.size;
+    char here[400], there[400];
 
     (void)fd;
     (void)what;
-    add_ranks(&here, server, 1);
-    text_add(&here, "", 1);
-    add_ranks(&there, server, 0);
-    text_add(&there, "", 1);
-    if (here.data && there.data)
-        log_line(LOG_WARN,
-                 "MPI's barrier of PMI (in MPI_Init or MPI_Finalize) has waited %d s: %s %s %s in "
-                 "it, %s%s %s",
-                 server->stall, server->waiting > 1 ? "ranks" : "rank", here.data,
-                 server->waiting > 1 ? "are" : "is",
-                 missing == 0  ? "ranks of other nodes"
-                 : missing > 1 ? "ranks "
-                               : "rank ",
-                 there.data, missing == 1 ? "is not" : "are not");
-    free(here.data);
-    free(there.data);
+    ranges_print(base, size, waits_in_barrier, server, here, sizeof here);
+    ranges_print(base, size, is_missing, server, there, sizeof there);
+    log_line(LOG_WARN,
+             "MPI's barrier of PMI (in MPI_Init or MPI_Finalize) has waited %d s: %s %s %s in it, "
+             "%s%s %s",
+             server->stall, server->waiting > 1 ? "ranks" : "rank", here,
+             server->waiting > 1 ? "are" : "is",
+             missing == 0  ? "ranks of other nodes"
+             : missing > 1 ? "ranks "
+                           : "rank ",
+             there, missing == 1 ? "is not" : "are not");
 }
 
 static void enter_barrier(struct pmi_conn *conn)

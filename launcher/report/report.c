@@ -15,6 +15,7 @@
 #include "launcher/report/core_file.h"
 #include "launcher/report/error_file.h"
 #include "runtime/util/log.h"
+#include "runtime/util/ranges.h"
 #include "runtime/util/signal_name.h"
 
 /* ---- As torchrun lays it out ------------------------------------------------- */
@@ -289,24 +290,24 @@ void report_cause(const struct worker *worker, char *text, size_t bytes)
                  worker->how == CLD_DUMPED ? " (core dumped)" : "");
 }
 
+struct picked {
+    const struct worker *workers;
+    int (*pick)(const struct worker *worker);
+};
+
+static int is_picked(const void *set, int i)
+{
+    const struct picked *picked = set;
+
+    return picked->pick(&picked->workers[i]);
+}
+
 void report_ranks(const struct worker *workers, int size, int (*pick)(const struct worker *worker),
                   char *text, size_t bytes)
 {
-    size_t used = 0;
+    const struct picked picked = { workers, pick };
 
-    *text = '\0';
-    for (int i = 0; i < size && used < bytes; i++) {
-        const int first = i;
-
-        if (!pick(&workers[i]))
-            continue;
-        while (i + 1 < size && pick(&workers[i + 1]))
-            i++;
-        used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? "," : "",
-                                 workers[first].rank);
-        if (i > first && used < bytes)
-            used += (size_t)snprintf(text + used, bytes - used, "-%d", workers[i].rank);
-    }
+    ranges_print(size > 0 ? workers[0].rank : 0, size, is_picked, &picked, text, bytes);
 }
 
 static void add_ranks(char *text, size_t bytes, const struct worker *workers, int size,

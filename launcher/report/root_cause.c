@@ -14,15 +14,20 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/report/first_failure.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/ranges.h"
 #include "runtime/util/signal_name.h"
 
 struct root_rank {
     struct control_death death; /* ->blame too while it lives */
     int order;                  /* of its death, from 1; 0: it lives */
     unsigned walk;              /* the last walk that came through */
+    unsigned known;             /* the edges for which ->end holds */
+    int end;                    /* where a walk from here ends; of a circle its first rank */
+    uint8_t is_circle;          /* that is a circle without an end */
     uint8_t blamed_for;         /* the strongest of the reasons for which others blame it */
     uint8_t is_root;            /* it is marked: as the end of a chain, or by root_graph_find() */
 };
@@ -35,6 +40,7 @@ void root_graph_begin(struct root_graph *graph, int world)
     root_graph_free(graph);
     graph->ranks = calloc((size_t)world, sizeof *graph->ranks);
     graph->world = graph->ranks ? world : 0;
+    graph->edges = 1;
 }
 
 void root_graph_free(struct root_graph *graph)
@@ -51,13 +57,16 @@ void root_graph_died(struct root_graph *graph, const struct control_death *death
         graph->ranks[rank].death = *death;
         graph->ranks[rank].death.rank = rank;
         graph->ranks[rank].order = ++graph->deaths;
+        graph->edges++;
     }
 }
 
 void root_graph_blames(struct root_graph *graph, int rank, const struct control_blame *blame)
 {
-    if (rank >= 0 && rank < graph->world && !graph->ranks[rank].order)
-        graph->ranks[rank].death.blame = *blame;
+    if (rank < 0 || rank >= graph->world || graph->ranks[rank].order)
+        return;
+    graph->ranks[rank].death.blame = *blame;
+    graph->edges++;
 }
 
 /* It obeyed ctrun's signal, so no failure comes from its end. */
@@ -110,22 +119,52 @@ static int end_of_circle(const struct root_graph *graph, int rank)
     return -1;
 }
 
-/* Ends at a rank without an edge, or at one of a circle.  *is_circle: the circle has no end. */
-static int walk(struct root_graph *graph, int rank, int *is_circle)
+static int first_of_circle(const struct root_graph *graph, int rank)
+{
+    int first = rank;
+
+    for (int at = blamed_by(graph, rank); at != rank; at = blamed_by(graph, at))
+        first = at < first ? at : first;
+    return first;
+}
+
+/* Writes ->end for all ranks of the chain, so that all walks together visit each rank a few times
+ * only. */
+static void walk(struct root_graph *graph, int rank)
 {
     const unsigned number = ++graph->walk;
-    int at = rank, next, end;
+    struct root_rank *const ranks = graph->ranks;
+    int at = rank, end;
+    uint8_t is_circle = 0;
 
-    *is_circle = 0;
-    for (; graph->ranks[at].walk != number; at = next) {
-        graph->ranks[at].walk = number;
-        next = blamed_by(graph, at);
-        if (next < 0)
-            return at;
+    while (ranks[at].known != graph->edges && ranks[at].walk != number
+           && blamed_by(graph, at) >= 0) {
+        ranks[at].walk = number;
+        at = blamed_by(graph, at);
     }
-    end = end_of_circle(graph, at);
-    *is_circle = end < 0;
-    return end < 0 ? at : end;
+    if (ranks[at].known == graph->edges) {
+        end = ranks[at].end;
+        is_circle = ranks[at].is_circle;
+    } else if (blamed_by(graph, at) < 0) {
+        end = at;
+    } else {
+        end = end_of_circle(graph, at);
+        is_circle = end < 0;
+        end = end < 0 ? first_of_circle(graph, at) : end;
+    }
+    for (at = rank; at >= 0 && ranks[at].known != graph->edges; at = blamed_by(graph, at)) {
+        ranks[at].known = graph->edges;
+        ranks[at].end = end;
+        ranks[at].is_circle = is_circle;
+    }
+}
+
+/* Where the chain from a rank ends, by the edges that there are now. */
+static const struct root_rank *walk_from(struct root_graph *graph, int rank)
+{
+    if (graph->ranks[rank].known != graph->edges)
+        walk(graph, rank);
+    return &graph->ranks[rank];
 }
 
 static void unmark(struct root_graph *graph)
@@ -134,35 +173,33 @@ static void unmark(struct root_graph *graph)
         graph->ranks[i].is_root = 0;
 }
 
-static int mark_circle(struct root_graph *graph, int rank)
+static void mark_circle(struct root_graph *graph, int rank)
 {
-    int at = rank, first = rank;
+    int at = rank;
 
     do {
         graph->ranks[at].is_root = 1;
-        first = at < first ? at : first;
         at = blamed_by(graph, at);
     } while (at != rank);
-    return first;
 }
 
 int root_graph_end(struct root_graph *graph, int rank)
 {
-    int is_circle, end;
+    const struct root_rank *from;
 
     unmark(graph);
     if (rank < 0 || rank >= graph->world)
         return rank;
-    end = walk(graph, rank, &is_circle);
-    if (!is_circle) {
-        graph->ranks[end].is_root = 1;
-        return end;
+    from = walk_from(graph, rank);
+    if (!from->is_circle) {
+        graph->ranks[from->end].is_root = 1;
+        return from->end;
     }
-    mark_circle(graph, end);
+    mark_circle(graph, from->end);
     for (int i = 0; i < graph->world; i++)
         if (graph->ranks[i].is_root && !graph->ranks[i].order)
             return i;
-    return end;
+    return from->end;
 }
 
 int root_graph_is_marked(const struct root_graph *graph, int rank)
@@ -307,8 +344,9 @@ static int failed_by_itself(const struct root_rank *r)
            && r->death.how != CONTROL_HOST_LOST;
 }
 
+/* A rank that failed by itself, and where the chain from it ends. */
 struct candidate {
-    int end, start, is_circle;
+    int start, end, is_circle;
     enum root_kind kind;
 };
 
@@ -323,14 +361,19 @@ static int is_earlier(const struct root_graph *graph, int a, int b)
     return x->order && (!y->order || x->order < y->order);
 }
 
-static struct candidate candidate_from(struct root_graph *graph, int rank)
+/* Most ranks lead to the end of the best one so far, whose kind is known. */
+static struct candidate candidate_from(struct root_graph *graph, int rank,
+                                       const struct candidate *best)
 {
-    struct candidate c = { .start = rank };
+    const struct root_rank *from = walk_from(graph, rank);
+    struct candidate c = { .start = rank, .end = from->end, .is_circle = from->is_circle };
 
-    c.end = walk(graph, rank, &c.is_circle);
-    c.kind = !c.is_circle                       ? kind_of(graph, c.end)
-             : circle_is_mismatch(graph, c.end) ? ROOT_MISMATCH
-                                                : ROOT_DEADLOCK;
+    if (best->kind != ROOT_NONE && best->end == c.end)
+        c.kind = best->kind;
+    else if (!c.is_circle)
+        c.kind = kind_of(graph, c.end);
+    else
+        c.kind = circle_is_mismatch(graph, c.end) ? ROOT_MISMATCH : ROOT_DEADLOCK;
     return c;
 }
 
@@ -372,7 +415,8 @@ static void mark(struct root_graph *graph, struct root_cause *root, const struct
     graph->ranks[best->end].is_root = 1;
     root->rank = best->end;
     if (best->kind == ROOT_DEADLOCK) {
-        root->rank = speaker(graph, mark_circle(graph, best->end));
+        mark_circle(graph, best->end);
+        root->rank = speaker(graph, best->end);
     } else if (best->kind == ROOT_MISMATCH) {
         const int from = best->is_circle ? best->end : best->start;
 
@@ -393,7 +437,7 @@ struct root_cause root_graph_find(struct root_graph *graph)
         edges += blamed_by(graph, i) >= 0;
         if (!failed_by_itself(&graph->ranks[i]))
             continue;
-        c = candidate_from(graph, i);
+        c = candidate_from(graph, i, &best);
         if (graph->ranks[c.end].death.how != CONTROL_HOST_LOST && is_better(graph, &c, &best))
             best = c;
     }
@@ -402,10 +446,8 @@ struct root_cause root_graph_find(struct root_graph *graph)
     mark(graph, &root, &best);
     root.kind = best.kind;
     for (int i = 0; i < graph->world; i++) {
-        int is_circle;
-
         if (!graph->ranks[i].is_root && failed_by_itself(&graph->ranks[i])
-            && walk(graph, i, &is_circle) == best.end
+            && walk_from(graph, i)->end == best.end
             && (root.victim < 0 || graph->ranks[i].order < graph->ranks[root.victim].order))
             root.victim = i;
     }
@@ -415,47 +457,44 @@ struct root_cause root_graph_find(struct root_graph *graph)
 
 /* ---- In words --------------------------------------------------------------------- */
 
-/* "rank 2 (pid 4310)", "ranks 0, 1 and 3", "ranks 0-6 and 9".  Gives how many there are. */
-static int name_ranks(const struct root_graph *graph,
-                      int (*is)(const struct root_graph *g, int rank), char *text, size_t size)
+/* "0-2,5,7" becomes "0-2, 5 and 7". */
+static void as_words(const char *ranges, char *text, size_t size)
 {
-    char parts[24][32];
-    int count = 0, used = 0, at = 0, only = -1;
+    const char *const last = strrchr(ranges, ',');
+    size_t used = 0;
 
-    for (int i = 0; i < graph->world; i++) {
-        const int first = i;
+    for (const char *c = ranges; *c && used + 6 < size; c++)
+        used += (size_t)snprintf(text + used, size - used, "%s%.1s",
+                                 c == last   ? " and "
+                                 : *c == ',' ? ", "
+                                             : "",
+                                 *c == ',' ? "" : c);
+}
 
-        if (!is(graph, i))
-            continue;
-        while (i + 1 < graph->world && is(graph, i + 1))
-            i++;
-        count += i - first + 1;
-        only = first;
-        for (int r = first; r <= i && at < 23; r = i - first < 2 ? r + 1 : i + 1)
-            snprintf(parts[at++], sizeof *parts, i - first < 2 ? "%d" : "%d-%d", r, i);
-    }
-    if (count == 1) {
-        snprintf(text, size, "rank %d (pid %d)", only, graph->ranks[only].death.pid);
-        return 1;
-    }
-    text[0] = 0;
-    for (int i = 0; i < at && (size_t)used < size; i++)
-        used += snprintf(text + used, size - (size_t)used, "%s%s",
-                         i == 0        ? "ranks "
-                         : i == at - 1 ? " and "
-                                       : ", ",
-                         parts[i]);
+/* "rank 2 (pid 4310)", "ranks 0-1 and 3".  Gives how many there are. */
+static int name_ranks(const struct root_graph *graph, int (*is)(const void *graph, int rank),
+                      char *text, size_t size)
+{
+    char ranges[160], words[240] = "";
+    const int count = ranges_print(0, graph->world, is, graph, ranges, sizeof ranges);
+
+    as_words(ranges, words, sizeof words);
+    if (count == 1)
+        snprintf(text, size, "rank %s (pid %d)", words, graph->ranks[atoi(words)].death.pid);
+    else
+        snprintf(text, size, "ranks %s", words);
     return count;
 }
 
-static int is_named(const struct root_graph *graph, int rank)
+static int is_named(const void *graph, int rank)
 {
-    return graph->ranks[rank].is_root;
+    return root_graph_is_marked(graph, rank);
 }
 
 /* Ranks that wait for one that is named, in a call. */
-static int waits_for_named(const struct root_graph *graph, int rank)
+static int waits_for_named(const void *of, int rank)
 {
+    const struct root_graph *graph = of;
     const int on = blamed_by(graph, rank);
 
     return !graph->ranks[rank].is_root && on >= 0 && graph->ranks[on].is_root;

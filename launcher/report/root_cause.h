@@ -39,6 +39,7 @@ struct root_graph {
     int world, deaths;
     struct root_rank *ranks; /* [world]; NULL: out of memory, and there is no graph */
     unsigned walk;           /* the number of the last walk */
+    unsigned edges;          /* how often edges were added: walks before that are not valid */
 };
 
 void root_graph_begin(struct root_graph *graph, int world); /* of a round; forgets the last one */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/util/text.h"
+#include "runtime/util/ranges.h"
 
 static int is_word(char c, int first)
 {
@@ -81,42 +82,16 @@ char *prefix_expand(const char *template, const struct prefix_words *words)
     return out.data;
 }
 
-static int has(const unsigned char *set, int size, int i)
+static int is_in(const void *set, int i)
 {
-    return i < size && (set[i / 8] >> i % 8 & 1);
-}
-
-/* "0-2,5", and how many they are; more than fit end in "...". */
-static int list_ranks(const unsigned char *set, int size, int base, char *text, size_t bytes)
-{
-    size_t used = 0;
-    int count = 0;
-
-    *text = '\0';
-    for (int i = 0; i < size; i++) {
-        const int first = i;
-
-        if (!has(set, size, i))
-            continue;
-        while (has(set, size, i + 1))
-            i++;
-        count += i + 1 - first;
-        if (used + 32 > bytes) {
-            snprintf(text + used, bytes - used, ",...");
-            break;
-        }
-        used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? "," : "", base + first);
-        if (i > first)
-            used += (size_t)snprintf(text + used, bytes - used, "-%d", base + i);
-    }
-    return count;
+    return ((const unsigned char *)set)[i / 8] >> i % 8 & 1;
 }
 
 void prefix_ranks(const unsigned char *set, int size, int base, int coloured, char *text,
                   size_t bytes)
 {
     char ranks[96];
-    const int count = list_ranks(set, size, base, ranks, sizeof ranks);
+    const int count = ranges_print(base, size, is_in, set, ranks, sizeof ranks);
 
     if (!coloured)
         snprintf(text, bytes, "[%s] ", ranks);

@@ -153,7 +153,8 @@ ct_status calls_compare_unexpected(struct mesh *mesh, struct channel *channel)
         if (!recall(&channel->calls, theirs->seq, &mine) || signature_equal(&mine, theirs))
             continue;
         signature_differ(&mine, theirs, u->from, words, sizeof words);
-        status = ct_fail(CT_ERR_MISMATCH, "%s", words);
+        status = ct_fail_because((struct blame){ u->from, BLAME_MISMATCH }, CT_ERR_MISMATCH, "%s",
+                                 words);
     }
     atomic_store(&channel->unexpected, count);
     pthread_mutex_unlock(&mesh->transport->lock);

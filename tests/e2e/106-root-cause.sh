@@ -43,7 +43,7 @@ says() {
     stop) echo "$victims $by was stopped while" ;;
     late) echo "$victims $by did not come in time while" ;;
     # Both sides, if no third rank had made the call yet.
-    mismatch) echo "(3|$victims) ($by makes another call than|ranks ($rank and [0-9]+|[0-9]+ and $rank) disagree)" ;;
+    mismatch) echo "(3|$victims) ($by makes another call than|ranks ($rank and [0-9]+|[0-9]+ and $rank|$((rank - 1))-$rank|$rank-$((rank + 1))) disagree)" ;;
     esac
 }
 

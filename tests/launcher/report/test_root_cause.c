@@ -101,7 +101,7 @@ static void a_rank_that_left_with_0_is_the_root_and_the_code_is_1(void **state)
     is_ended(1, on(2, BLAME_DIED));
     is_ended(3, on(2, BLAME_DIED));
     expect_root(ROOT_LEFT, 2, 1,
-                "rank 2 (pid 102) left with exit code 0 while ranks 0, 1 and 3 were in barrier #4; "
+                "rank 2 (pid 102) left with exit code 0 while ranks 0-1 and 3 were in barrier #4; "
                 "rank 0 then exited with code 7");
 }
 
@@ -130,7 +130,7 @@ static void a_stopped_rank_is_named_as_stopped(void **state)
     exits(1, 7, on(2, BLAME_LATE));
     is_ended(2, none);
     expect_root(ROOT_STOPPED, 2, 7,
-                "rank 2 (pid 102) was stopped while ranks 0 and 1 were in barrier #4; rank 0 then "
+                "rank 2 (pid 102) was stopped while ranks 0-1 were in barrier #4; rank 0 then "
                 "exited with code 7");
 }
 
@@ -144,6 +144,19 @@ static void ranks_that_wait_for_each_other_are_one_root(void **state)
     expect_root(ROOT_DEADLOCK, 4, 7,
                 "ranks 4-6 wait for each other in barrier #4 (a deadlock); rank 1 then exited with "
                 "code 9");
+}
+
+/* A quadratic walk would take minutes here. */
+static void a_ring_of_many_ranks_is_one_root(void **state)
+{
+    enum { MANY = 200000 };
+
+    (void)state;
+    root_graph_begin(&graph, MANY);
+    for (int rank = 0; rank < MANY; rank++)
+        exits(rank, 7, on((rank + 1) % MANY, BLAME_LATE));
+    expect_root(ROOT_DEADLOCK, 0, 7,
+                "ranks 0-199999 wait for each other in barrier #4 (a deadlock)");
 }
 
 /* Ranks 0 to 3; rank `odd` makes another call.  Ranks blame the one that they met. */
@@ -180,7 +193,7 @@ static void in_a_mismatch_of_two_both_are_named(void **state)
     (void)state;
     makes_calls(2, 1);
     expect_root(ROOT_MISMATCH, 0, 10,
-                "ranks 0 and 1 disagree: they make different calls in barrier #4");
+                "ranks 0-1 disagree: they make different calls in barrier #4");
 }
 
 static void of_two_roots_the_one_that_was_killed_counts(void **state)
@@ -261,6 +274,7 @@ int main(void)
         WITH_GRAPH(a_late_rank_that_found_the_others_dead_is_the_root),
         WITH_GRAPH(a_stopped_rank_is_named_as_stopped),
         WITH_GRAPH(ranks_that_wait_for_each_other_are_one_root),
+        WITH_GRAPH(a_ring_of_many_ranks_is_one_root),
         WITH_GRAPH(in_a_mismatch_the_minority_is_the_root),
         WITH_GRAPH(in_a_mismatch_of_two_both_are_named),
         WITH_GRAPH(of_two_roots_the_one_that_was_killed_counts),
