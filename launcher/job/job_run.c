@@ -152,7 +152,8 @@ static int setup(struct job *job)
     return code;
 }
 
-/* ctrun's caller may have asked for the error file that torchrun writes. */
+/* ctrun's caller may have asked for the error file that torchrun writes.  A root cause that did not
+ * fail by itself has no error: the caller gets the sentence about it. */
 static void pass_on(struct job *job)
 {
     const struct failed_round round = job_failed_round(job, job->reported);
@@ -164,7 +165,7 @@ static void pass_on(struct job *job)
         snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
     else if (job->code != 0 && job->code == 128 + job->signal)
         snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
-    if (job->reported)
+    if (job->reported && worker_failed(job->reported) && !job->reported->asked)
         report_upward(&round);
     else if (job->code != 0)
         report_own_fault(fault);

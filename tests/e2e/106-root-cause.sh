@@ -76,5 +76,8 @@ echo "$runs runs: wrong root $wrong, wrong exit code $codes_wrong, last words mi
 expect "the root cause is named each time" is $wrong 0
 expect "and its exit code is ctrun's" is $codes_wrong 0
 expect "its last words are printed" is $silent 0
+TORCHELASTIC_ERROR_FILE=$PWD/upward.json one_host 2 "" leave 1
+expect "ctrun's caller learns what a root cause did that has no error of its own" \
+    grep -q 'rank 1 (pid [0-9]*) left with exit code 0 while rank 0' upward.json
 expect "TMPDIR is empty" is "$(ls "$TMPDIR")" ""
 finish
