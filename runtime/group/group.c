@@ -22,6 +22,9 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/task_queue.h"
 
+#define ENDED 0 /* instead of the process that made it */
+#define ENDED_HANDLES 64
+
 /* ---- Rank, size, timeout ---------------------------------------------------- */
 
 const char *group_here(const ct_group *group, char *text, size_t size)
@@ -42,7 +45,7 @@ ct_status group_refuse_child(const ct_group *group)
 {
     char what[80];
 
-    if (!forks_made(group->maker))
+    if (group->maker == ENDED)
         return ct_fail(CT_ERR_INVALID,
                        "this handle's group was destroyed: ct_destroy_process_group() frees the "
                        "handle, and that of CT_WORLD also those of all groups made from it");
@@ -268,6 +271,17 @@ static ct_status group_order(ct_group *g)
 
 /* ---- Making -------------------------------------------------------------- */
 
+/* A program that uses the handle of a group that has ended shall get a sentence.  So the memory of
+ * the last ones is kept for a while, without what they had. */
+static void end_handle(ct_group *group)
+{
+    static ct_group *_Atomic ended[ENDED_HANDLES];
+    static _Atomic unsigned count;
+
+    group->maker = ENDED;
+    free(atomic_exchange(&ended[atomic_fetch_add(&count, 1) % ENDED_HANDLES], group));
+}
+
 static void group_free(ct_group *group)
 {
     if (group->children) {
@@ -292,8 +306,7 @@ static void group_free(ct_group *group)
     free(group->fold_at);
     free(group->node_end);
     free(group->ranks);
-    *(volatile pid_t *)&group->maker = 0; /* what uses the handle later is refused */
-    free(group);
+    end_handle(group);
 }
 
 static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *extension,

@@ -10,15 +10,10 @@
 /* A kernel's usual fs.nr_open: no descriptor has a higher number. */
 #define MOST_DESCRIPTORS (1 << 20)
 
-/* Of which the child of a child still knows that they were its ancestors. */
-#define MOST_ANCESTORS 16
-
 pid_t this_process;
 
 static struct {
     pthread_once_t once;
-    pid_t ancestors[MOST_ANCESTORS];
-    int forks;       /* how many ancestors there were */
     _Atomic int end; /* one more than the highest word that had a bit */
     _Atomic uint64_t owned[MOST_DESCRIPTORS / 64];
 } forks = { .once = PTHREAD_ONCE_INIT };
@@ -28,7 +23,6 @@ static void begin_child(void)
 {
     const int end = atomic_load(&forks.end);
 
-    forks.ancestors[forks.forks++ % MOST_ANCESTORS] = this_process;
     this_process = getpid();
     for (int i = 0; i < end; i++)
         for (uint64_t left = atomic_exchange(&forks.owned[i], 0); left; left &= left - 1)
@@ -46,14 +40,6 @@ pid_t forks_maker(void)
 {
     pthread_once(&forks.once, begin);
     return this_process;
-}
-
-int forks_made(pid_t maker)
-{
-    for (int i = 0; i < MOST_ANCESTORS; i++)
-        if (maker > 0 && forks.ancestors[i] == maker)
-            return 1;
-    return 0;
 }
 
 ct_status forks_refuse(const char *what, pid_t maker)
