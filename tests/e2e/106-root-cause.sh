@@ -33,7 +33,7 @@ $all"
 
 # What ctrun has to say of `how` with `ranks`, and its exit code.
 says() {
-    local by="rank $rank \(pid [0-9]+(, local rank [0-9]+)?\)" victims=7
+    local by="rank ($rank|$second) \(pid [0-9]+(, local rank [0-9]+)?\)" victims=7
     [ "$after" = abort ] && victims=134
     case $how in
     raise | cleanup | slow-cleanup) echo "3 $by exited with code 3" ;;
@@ -57,19 +57,22 @@ for ((n = 0; n < ${CT_RUNS:-40}; n++)); do
     [ $place = hosts ] && ranks=$((ranks + ranks % 2))
     rank=$((RANDOM % ranks)) after=$([ $((RANDOM % 4)) = 0 ] && echo abort || echo exit)
     before=$([ $((RANDOM % 4)) = 0 ] && echo caught || echo plain)
+    second=$rank # two at once: either may be named
+    [ $ranks -gt 2 ] && [ $how != mismatch ] && [ $((RANDOM % 4)) = 0 ] && second=$(((rank + 1) % ranks))
     case $place in
-    shm) one_host $ranks "" $how $rank $after $before ;;
-    tcp) one_host $ranks tcp $how $rank $after $before ;;
-    hosts) two_hosts $ranks $how $rank $after $before ;;
+    shm) one_host $ranks "" $how $rank $after $before $second ;;
+    tcp) one_host $ranks tcp $how $rank $after $before $second ;;
+    hosts) two_hosts $ranks $how $rank $after $before $second ;;
     esac
     read -r its_code its_words <<<"$(says)"
     runs=$((runs + 1))
-    what="run $n: $how of rank $rank of $ranks, $place, $after, $before: code $code: $(grep -aE '^ctrun: (node|rank)' <<<"$err" | head -n 2)"
+    what="run $n: $how of ranks $rank, $second of $ranks, $place, $after, $before: code $code: $(grep -aE '^ctrun: (node|rank)' <<<"$err" | head -n 2)"
     [[ $err =~ $its_words ]] || { wrong=$((wrong + 1)); echo "wrong root: $what"; }
+    named=${BASH_REMATCH[1]:-$rank}
     [[ $code =~ ^$its_code$ ]] || { codes_wrong=$((codes_wrong + 1)); echo "wrong code: $what"; }
     case $how in
     *cleanup | destroy-leave)
-        [[ $err == *"rank $rank: the last words"* ]] || { silent=$((silent + 1)); echo "no last words: $what"; } ;;
+        [[ $err == *"rank $named: the last words"* ]] || { silent=$((silent + 1)); echo "no last words: $what"; } ;;
     esac
 done
 echo "$runs runs: wrong root $wrong, wrong exit code $codes_wrong, last words missing $silent"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* culprit.c - one rank fails in a way that the user names; the others fail because of it.
  *
- *   culprit HOW RANK [after] [caught]
+ *   culprit HOW RANK [AFTER [BEFORE [SECOND]]]
  *
- * After some all-reduces RANK fails.  The other ranks exit with 7, or call abort() with
- * "after=abort". "caught": each rank has a timeout of another group before, which it survives. */
+ * After some all-reduces RANK fails, and SECOND in the same way.  The other ranks exit with 7, or
+ * call abort() if AFTER is "abort".  If BEFORE is "caught", each even rank has survived a timeout
+ * of another group by then. */
 #include <ct.h>
 #include <signal.h>
 #include <stdio.h>
@@ -95,7 +96,7 @@ static void catch_a_timeout(void)
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "raise", *after = argc > 3 ? argv[3] : "";
-    const int culprit = argc > 2 ? atoi(argv[2]) : 1;
+    const int culprit = argc > 2 ? atoi(argv[2]) : 1, second = argc > 5 ? atoi(argv[5]) : -1;
     float x[100] = { 1 };
 
     check(ct_init_process_group(NULL), after);
@@ -106,7 +107,7 @@ int main(int argc, char **argv)
         ct_set_timeout(CT_WORLD, 2000);
     for (int i = 0; i < 20; i++) {
         check(ct_all_reduce(CT_WORLD, x, x, 100, CT_F32, CT_MAX, NULL), after);
-        if (i == 10 && rank == culprit)
+        if (i == 10 && (rank == culprit || rank == second))
             fail_as(how);
     }
     check(ct_destroy_process_group(CT_WORLD), after);
