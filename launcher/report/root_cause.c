@@ -500,18 +500,31 @@ static int waits_for_named(const void *of, int rank)
     return !graph->ranks[rank].is_root && on >= 0 && graph->ranks[on].is_root;
 }
 
-/* "all_reduce #4", of the victim's call. */
-static void name_call(const struct root_graph *graph, const struct root_cause *root, char *text,
-                      size_t size)
+/* With the call in which the victim was. */
+static const struct control_blame *victim_blame(const struct root_graph *graph,
+                                                const struct root_cause *root)
 {
     const int from = root->victim >= 0 ? root->victim : root->rank;
-    const struct control_call *call = &graph->ranks[from].death.blame.call;
+    const struct control_blame *blame = &graph->ranks[from].death.blame;
 
     /* The latest: a call that failed before it began has the one before in its blame. */
     for (int i = 0; i < graph->world; i++)
-        if (waits_for_named(graph, i) && graph->ranks[i].death.blame.call.seq > call->seq)
-            call = &graph->ranks[i].death.blame.call;
+        if (waits_for_named(graph, i) && graph->ranks[i].death.blame.call.seq > blame->call.seq)
+            blame = &graph->ranks[i].death.blame;
+    return blame;
+}
 
+/* Has a rank begun the call of this blame, and not failed in it?  A rank that came too late fails
+ * because of those that gave up. */
+static int stands_still(const struct root_graph *graph, int rank, const struct control_blame *blame)
+{
+    return blame->call.seq && reason_of(graph, rank) == BLAME_NONE
+           && call_of(&graph->ranks[rank].death, blame->group, blame->call.seq) != 0;
+}
+
+/* "all_reduce #4" */
+static void name_call(const struct control_call *call, char *text, size_t size)
+{
     if (call->begun_ns == 0)
         snprintf(text, size, "ct_init_process_group(), or at the store");
     else if (call->seq)
@@ -540,12 +553,13 @@ void root_graph_words(struct root_graph *graph, const struct root_cause *root, c
         [ROOT_DESTROYED] = "destroyed its group", [ROOT_STOPPED] = "was stopped",
         [ROOT_LATE] = "did not come in time",
     };
+    const struct control_blame *const blame = victim_blame(graph, root);
     char roots[200], waiting[200], call[64], end[64];
     const int many = name_ranks(graph, is_named, roots, sizeof roots) > 1;
     const int waits = name_ranks(graph, waits_for_named, waiting, sizeof waiting);
     int used;
 
-    name_call(graph, root, call, sizeof call);
+    name_call(&blame->call, call, sizeof call);
     name_end(graph, root->rank, end, sizeof end);
     if (root->kind == ROOT_KILLED || root->kind == ROOT_EXITED)
         used = snprintf(text, size, "%s %s", roots, end);
@@ -557,7 +571,10 @@ void root_graph_words(struct root_graph *graph, const struct root_cause *root, c
         used = snprintf(text, size, "%s makes another call than %s, which %s in %s", roots, waiting,
                         waits == 1 ? "is" : "are", call);
     else
-        used = snprintf(text, size, "%s %s while %s %s in %s", roots, did[root->kind],
+        used = snprintf(text, size, "%s %s while %s %s in %s", roots,
+                        root->kind == ROOT_LATE && stands_still(graph, root->rank, blame)
+                            ? "got no further in the same call"
+                            : did[root->kind],
                         waits ? waiting : "others", waits == 1 ? "was" : "were", call);
     if (root->victim < 0 || root->kind == ROOT_KILLED || root->kind == ROOT_EXITED || used < 0
         || (size_t)used >= size)

@@ -17,10 +17,19 @@ CT_LOG=loud run --nproc-per-node=2 "$CT_BUILD/bin/hello"
 expect "a word that CT_LOG does not have ends ctrun" is "$code $out$err" \
     "2 ctrun: CT_LOG=loud: it may be none, waits, error, warn, info or debug"
 
-# Rank 1 stops behind the first of two steps.
-CT_LINK=tcp CT_ALL_REDUCE=ring CT_FAULT=rank:1,op:all_reduce,phase:1,stop \
-    run --nproc-per-node=2 --shutdown-timeout=1 "$CT_BUILD/tests/e2e_forks" 1500
-expect "a rank that is stopped within the call is named as stopped" matches "$err$out" \
-    "rank 1 \(pid [0-9]+ on [^)]*\) is stopped"
+# Rank 1 stands still behind the first of two steps: for longer than rank 0 waits, or stopped.
+behind=rank:1,op:all_reduce,phase:1
+for how in "tcp ring" "shm two_shot"; do
+    CT_LINK=${how% *} CT_ALL_REDUCE=${how#* } CT_FAULT=$behind,delay:4s \
+        run --nproc-per-node=2 --shutdown-timeout=1 "$CT_BUILD/tests/e2e_forks" 1500
+    expect "a rank that stands still in the call is not said to have not come ($how)" matches "$err$out" \
+        "rank 1 \(pid [0-9]+ on [^)]*\) is in this call too, and got no further"
+    expect "nor does ctrun say that" matches "$err" \
+        "^ctrun: rank 1 \(pid [0-9]+\) got no further in the same call while rank 0 \(pid [0-9]+\) was in all_reduce #2;"
+    CT_LINK=${how% *} CT_ALL_REDUCE=${how#* } CT_FAULT=$behind,stop \
+        run --nproc-per-node=2 --shutdown-timeout=1 "$CT_BUILD/tests/e2e_forks" 1500
+    expect "one that is stopped within the call is named as stopped ($how)" matches "$err$out" \
+        "rank 1 \(pid [0-9]+ on [^)]*\) is stopped"
+done
 
 finish

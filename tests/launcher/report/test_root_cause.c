@@ -115,6 +115,24 @@ static void the_code_of_a_late_root_is_the_first_victims(void **state)
                 "rank 0 then exited with code 7");
 }
 
+static void a_rank_that_stands_still_in_the_call_is_not_said_to_have_not_come(void **state)
+{
+    struct control_death death = { .rank = 2,
+                                   .how = CLD_KILLED,
+                                   .code = SIGTERM,
+                                   .asked = SIGTERM,
+                                   .pid = 102,
+                                   .tombs = 1,
+                                   .tomb = { { 5, 4, 3, 99 } } };
+
+    (void)state;
+    exits(0, 7, on(2, BLAME_LATE));
+    root_graph_died(&graph, &death, 1);
+    expect_root(ROOT_LATE, 2, 7,
+                "rank 2 (pid 102) got no further in the same call while rank 0 (pid 100) was in "
+                "barrier #4; rank 0 then exited with code 7");
+}
+
 static void a_late_rank_that_found_the_others_dead_is_the_root(void **state)
 {
     (void)state;
@@ -271,6 +289,7 @@ int main(void)
         WITH_GRAPH(a_victim_that_aborts_or_crashes_is_not_the_root),
         WITH_GRAPH(a_rank_that_left_with_0_is_the_root_and_the_code_is_1),
         WITH_GRAPH(the_code_of_a_late_root_is_the_first_victims),
+        WITH_GRAPH(a_rank_that_stands_still_in_the_call_is_not_said_to_have_not_come),
         WITH_GRAPH(a_late_rank_that_found_the_others_dead_is_the_root),
         WITH_GRAPH(a_stopped_rank_is_named_as_stopped),
         WITH_GRAPH(ranks_that_wait_for_each_other_are_one_root),

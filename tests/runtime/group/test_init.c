@@ -193,9 +193,6 @@ static void a_world_is_made_three_times_at_the_same_address(void **state)
     use_link(NULL);
 }
 
-/* ---- Ways to fail ------------------------------------------------------------- */
-
-/* Ranks 1 and 3 of four never come. */
 /* Many starts, of which in some two ranks are on one processor when init ends. */
 static void keeps_its_processors(ct_group *unused, void *arg)
 {
@@ -218,6 +215,9 @@ static void init_leaves_the_affinity_mask_as_it_was(void **state)
     run_programs(2, keeps_its_processors, NULL);
 }
 
+/* ---- Ways to fail ------------------------------------------------------------- */
+
+/* Ranks 1 and 3 of four never come. */
 static void missing(ct_group *unused, void *arg)
 {
     ct_init_options options = CT_INIT_OPTIONS_INIT;

@@ -4,6 +4,7 @@
 #include "tests/harness.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ static void fill(unsigned char *mask, int first, int count)
 
 static unsigned char of_group[KERNEL_BITS / 8]; /* a cpuset */
 static unsigned char chosen[KERNEL_BITS / 8];   /* what was asked for last, group or not */
-static int running_on;
+static _Atomic int running_on;
+static _Atomic int choices; /* times that a mask was chosen */
 
 /* Where the process runs it stays if it may. */
 int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask)
@@ -54,6 +56,7 @@ int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask)
     int first = -1;
 
     (void)pid;
+    atomic_fetch_add(&choices, 1);
     assert_true(size >= sizeof chosen);
     memcpy(chosen, mask, sizeof chosen);
     for (int cpu = KERNEL_BITS - 1; cpu >= 0; cpu--)
@@ -68,6 +71,12 @@ int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask)
     if (!has(allowed, running_on))
         running_on = first;
     return 0;
+}
+
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *mask)
+{
+    (void)thread;
+    return sched_setaffinity(0, size, mask) == 0 ? 0 : errno;
 }
 
 int sched_getcpu(void)
@@ -317,6 +326,40 @@ static void a_rank_that_need_not_or_cannot_move_stays(void **state)
     assert_int_equal(running_on, FIRST + 1);
 }
 
+/* Before each call the kernel puts all ranks on one processor.  At init all but one would move. */
+static void stays_where_it_is_put(ct_group *unused, void *arg)
+{
+    int32_t one = 1, sum = 0;
+    ct_work *work = NULL;
+    int before;
+
+    (void)unused;
+    (void)arg;
+    allow(FIRST, RANKS);
+    if (!EXPECT_OK(ct_init_process_group(NULL)))
+        return;
+    before = choices;
+    for (int i = 0; i < 4 * RANKS; i++) {
+        running_on = FIRST;
+        nap(program_rank() == i % RANKS ? 3 : 0); /* the others wait for it */
+        EXPECT_OK(ct_all_reduce(CT_WORLD, &one, &sum, 1, CT_I32, CT_SUM, i % 2 ? &work : NULL));
+        if (i % 2)
+            EXPECT_OK(ct_wait(work));
+        EXPECT(sum == RANKS && running_on == FIRST);
+    }
+    EXPECT_OK(ct_destroy_process_group(CT_WORLD));
+    EXPECT(choices == before);
+}
+
+static void after_init_no_rank_is_moved(void **state)
+{
+    (void)state;
+    run_programs(RANKS, stays_where_it_is_put, NULL);
+    use_link("tcp");
+    run_programs(RANKS, stays_where_it_is_put, NULL);
+    use_link(NULL);
+}
+
 /* ---- Sums ------------------------------------------------------------------------ */
 
 /* Masks add up, time does not. */
@@ -356,6 +399,7 @@ int main(void)
         cmocka_unit_test(of_two_ranks_on_a_processor_one_moves),
         cmocka_unit_test(a_mask_that_was_chosen_stays),
         cmocka_unit_test(a_rank_that_need_not_or_cannot_move_stays),
+        cmocka_unit_test(after_init_no_rank_is_moved),
         cmocka_unit_test(ranks_bound_to_a_processor_each_spin),
         cmocka_unit_test(ranks_bound_to_one_processor_do_not_spin),
         IN_ROOT(a_part_of_a_processor_is_none_but_for_the_first),
