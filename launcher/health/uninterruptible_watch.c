@@ -3,32 +3,12 @@
 #include "launcher/health/uninterruptible_watch.h"
 
 #include <event2/event.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/util/clock.h"
-
-/* The letter behind the name, which may hold anything; 0: it is gone. */
-static char state_of(pid_t pid)
-{
-    char path[64], stat[512];
-    const char *behind_name;
-    ssize_t got;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-        return 0;
-    got = read(fd, stat, sizeof stat - 1);
-    close(fd);
-    stat[got > 0 ? got : 0] = '\0';
-    behind_name = strrchr(stat, ')');
-    return behind_name && behind_name[1] == ' ' ? behind_name[2] : 0;
-}
+#include "runtime/util/process_state.h"
 
 static void check_again(struct uninterruptible_watch *watch)
 {
@@ -46,7 +26,7 @@ static void check(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     for (int i = 0; i < watch->size; i++) {
-        if (!watch->workers[i].running || state_of(watch->workers[i].pid) != 'D')
+        if (!watch->workers[i].running || process_state(watch->workers[i].pid) != 'D')
             watch->since[i] = 0;
         else if (watch->since[i] == 0)
             watch->since[i] = now;

@@ -23,7 +23,7 @@ static size_t read_file(const char *path, char *text, size_t size)
 }
 
 /* The state follows the name, which may hold anything. */
-static char state_of(pid_t pid)
+char process_state(pid_t pid)
 {
     char path[64], text[1024];
     const char *name_end;
@@ -36,7 +36,7 @@ static char state_of(pid_t pid)
 
 int process_is_traced(pid_t pid)
 {
-    return pid > 0 && state_of(pid) == 't';
+    return process_state(pid) == 't';
 }
 
 /* A line of /proc/<pid>/cgroup: "number:controllers:path".  Version 2 has number 0 and no
@@ -71,5 +71,7 @@ static int is_frozen(pid_t pid)
 
 int process_is_stopped(pid_t pid)
 {
-    return pid > 0 && (state_of(pid) == 'T' || process_is_traced(pid) || is_frozen(pid));
+    const char state = process_state(pid);
+
+    return state == 'T' || state == 't' || (state && is_frozen(pid));
 }

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+char process_state(pid_t pid); /* the letter that ps shows; 0: there is no such process */
+
 /* By SIGSTOP or another stop signal, by a debugger, or by the freezer of its control group.  0 also
  * if there is no such process. */
 int process_is_stopped(pid_t pid);
