@@ -144,12 +144,17 @@ static ct_status accept_failed(const struct node *node, ct_status status)
                          node->size, descriptor_limit(limit, sizeof limit));
 }
 
+static void say_late(const struct node *node, int local)
+{
+    log_line(LOG_WAITS, "waiting %d s for rank %d (pid %d) of this host; is it stopped?",
+             LONG_WAIT_MS / 1000, node->ranks[local], (int)node->pids[local]);
+}
+
 static void say_who_is_missing(const struct host_leader *leader, const struct node *node)
 {
     for (int i = 0; i < node->size; i++)
         if (i != node->rank && leader->sockets[i] < 0) {
-            log_line(LOG_WAITS, "waiting %d s for rank %d (pid %d) of this host; is it stopped?",
-                     LONG_WAIT_MS / 1000, node->ranks[i], (int)node->pids[i]);
+            say_late(node, i);
             return;
         }
 }
@@ -300,6 +305,16 @@ ct_status host_take(struct host_leader *leader, ct_store *store, void *data, siz
                : or_ended(socket_read_all(leader->socket, data, bytes, deadline), leader->rank);
 }
 
+static ct_status read_from(int socket, const struct node *node, int local, void *to, size_t bytes,
+                           int64_t deadline)
+{
+    struct pollfd ready = { .fd = socket, .events = POLLIN };
+
+    if (poll(&ready, 1, time_left_ms(deadline, LONG_WAIT_MS)) == 0 && clock_ms() < deadline)
+        say_late(node, local);
+    return or_ended(socket_read_all(socket, to, bytes, deadline), node->ranks[local]);
+}
+
 ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void *own, size_t bytes,
                       void *all, int64_t deadline)
 {
@@ -315,8 +330,7 @@ ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void 
         if (leader->sockets[i] < 0)
             memcpy(to, own, bytes);
         else
-            status = or_ended(socket_read_all(leader->sockets[i], to, bytes, deadline),
-                              mesh->node.ranks[i]);
+            status = read_from(leader->sockets[i], &mesh->node, i, to, bytes, deadline);
     }
     return status;
 }

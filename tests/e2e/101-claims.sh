@@ -68,6 +68,35 @@ expect "with both ranks" alive "${first[1]}"
 kill "${first[@]}"
 wait "${first[@]}" 2>/dev/null
 
+# What waits for a rank that is stopped says so after 5 s.  A stopped rank 0 does not even serve its store.
+stop() { kill -STOP "$(pgrep -P "${pid[$1]}")"; }
+go_on() { kill -CONT "$(pgrep -P "${pid[$1]}")"; }
+serves() { ss -Htn state established "dport = :$MASTER_PORT" | grep -q .; }
+for secret in "" 0123456789abcdef0123456789abcdef; do
+    export CT_STORE_SECRET=$secret
+    rank a 0 2 env
+    within 20 serves
+    stop a
+    rank b 1 2 env
+    expect "rank 0 is stopped${secret:+, with a secret}" within 30 grep -qsE "^rank 1: waiting 5 s for the store at 127.0.0.1:$MASTER_PORT to answer; " b.err
+    go_on a
+    ended b
+    expect "and goes on" is "$code" 0
+    ended a
+done
+unset CT_STORE_SECRET
+rm -f ./*.err
+rank a 0 3 env
+rank b 1 3 env
+within 30 missing 2
+stop b
+rank c 2 3 env
+expect "another rank is stopped" within 30 grep -qsE "^rank 0: waiting 5 s for rank 1 \(pid [0-9]+\) of this host; is it stopped\?" a.err
+go_on b
+ended a
+expect "and goes on" is "$code" 0
+wait "${pid[b]}" "${pid[c]}"
+
 # A store that outlives the ranks: that of a launcher, which knows nothing of these.
 cat >at_the_store.sh <<'S'
 unset CT_GENERATION CT_CONTROL RANK WORLD_SIZE
@@ -86,7 +115,6 @@ wait
 S
 (unset MASTER_ADDR MASTER_PORT; timeout 100 "$CTRUN" --standalone sh at_the_store.sh "$hello" >at.out 2>at.err)
 expect "at a launcher's store, too: both sizes" is "$(grep -cE "$sizes" at.err)" 2
-cp at.err /tmp/w/nodes-at.err
 expect "and both processes of a number" is "$(grep -cE "$twice" at.err)" 3
 expect "which is free for the next world then" is "$(sort at.out)" "rank 0 of 2: the sum is 3
 rank 1 of 2: the sum is 3"
