@@ -40,6 +40,24 @@ if hosts 2; then # there the newcomer has a secret to prove first
     export CT_STORE_SECRET=0123456789abcdef0123456789abcdef
     at=10.77.0.1
     for try in 1 2 3; do moment "from another host, $try"; done
+
+    # A cable that is out is no end, even if node 0 had answered before.
+    options="--nnodes=2:2 --nproc-per-node=1 --rdzv-backend=c10d --rdzv-id=x --rdzv-endpoint=$at:29532"
+    ${on[0]} timeout -k 5 60 "$CTRUN" $options $conf,is_host=1 true >first.out 2>first.err &
+    first=$!
+    listens() { ${on[0]} ss -Hltn 'sport = :29532' | grep -q .; }
+    within 20 listens
+    kill -STOP "$(pgrep -P $first)"
+    ${on[1]} timeout -k 5 60 "$CTRUN" $options $conf,is_host=0 true >second.out 2>second.err &
+    second=$!
+    sleep 1
+    unplug 1
+    sleep 6
+    plug 1
+    kill -CONT "$(pgrep -P $first)"
+    wait $second; code=$? err=$(cat second.err)
+    expect "a node whose cable was out for 6 s takes part" is "$code" 0
+    wait $first
 fi
 first= second=
 finish
