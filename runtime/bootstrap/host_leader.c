@@ -19,6 +19,7 @@
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 /* How long a rank waits before it checks whether the awaited rank died, or gave up because it saw
  * another rank's death while it waited at the store. */
@@ -285,11 +286,33 @@ static ct_status read_failure(const struct host_leader *leader, const struct hea
     return ct_fail((ct_status)head->status, "%s", words);
 }
 
+/* It may wait for other ranks, and then says so itself. */
+static ct_status wait_for_leader(const struct host_leader *leader, ct_store *store,
+                                 int64_t deadline)
+{
+    pid_t pid = 0;
+    int said = 0;
+    ct_status status;
+
+    while ((status = store_wait_beside(store, leader->socket,
+                                       clock_ms() + time_left_ms(deadline, LONG_WAIT_MS)))
+               == CT_ERR_TIMEOUT
+           && clock_ms() < deadline)
+        if (!said && socket_peer(leader->socket, &pid, NULL) == CT_OK && process_is_stopped(pid)) {
+            said = 1;
+            log_line(LOG_WAITS,
+                     "waiting for rank %d, which leads this host and is stopped: kill -CONT %d "
+                     "lets it go on",
+                     leader->rank, (int)pid);
+        }
+    return status;
+}
+
 ct_status host_take(struct host_leader *leader, ct_store *store, void *data, size_t bytes,
                     int64_t deadline)
 {
     struct head head;
-    ct_status status = store ? store_wait_beside(store, leader->socket, deadline) : CT_OK;
+    ct_status status = store ? wait_for_leader(leader, store, deadline) : CT_OK;
 
     if (status != CT_OK)
         return status;
