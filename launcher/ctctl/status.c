@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status.c - the verdicts on each job, and with -v where each rank is. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/json_writer.h"
 
 static const char *const states[] = { [CONTROL_STARTED] = "started",
@@ -119,7 +121,7 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);
     if (!uses_libct(job)) /* all that tells a rank that waits from one that computes */
-        sleep(1);
+        poll(NULL, 0, time_left_ms((int64_t)(job->now_ns / 1000000) + 1000, 1000));
     if (options->verbose || !uses_libct(job))
         for (int i = 0; i < job->ranks; i++)
             print_rank(job, &job->rank[i], !uses_libct(job));

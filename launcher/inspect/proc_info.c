@@ -110,18 +110,18 @@ struct process_snapshot process_read(pid_t pid)
     struct process_snapshot process = { .pid = pid };
     unsigned long user = 0, kernel = 0;
     char stat[1024], *name, *behind;
-    int parent = 0, session = 0;
+    int parent = 0, group = 0;
 
     if (pid <= 0 || process_file(pid, "stat", stat, sizeof stat) == 0 || !(name = strchr(stat, '('))
         || !(behind = strrchr(stat, ')')) || behind < name) /* the name may hold any bytes */
         return process;
-    if (sscanf(behind + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &process.state,
-               &parent, &session, &user, &kernel)
+    if (sscanf(behind + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &process.state,
+               &parent, &group, &user, &kernel)
         < 1)
         return process;
     page_text(process.name, sizeof process.name, name + 1, (size_t)(behind - name - 1));
     process.parent = parent;
-    process.session = session;
+    process.group = group;
     process.cpu_s = (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
     set_waits_in(&process);
     if (process.state == 't')
@@ -196,7 +196,7 @@ static pid_t writer_of(const struct rank_snapshot *rank)
 
     if (rank->pid == rank->worker || rank->worker == 0)
         return process.state ? rank->pid : 0;
-    if (process.state && (process.session == rank->worker || is_below(rank->pid, rank->worker)))
+    if (process.state && (process.group == rank->worker || is_below(rank->pid, rank->worker)))
         return rank->pid;
     process_each(has_that_pid, &nested);
     return nested.found;

@@ -48,7 +48,7 @@ struct group_snapshot {
 struct process_snapshot {
     pid_t pid;
     char state; /* as ps shows it; 0: there is no such process */
-    pid_t parent, session, tracer;
+    pid_t parent, group, tracer;
     char name[16];
     char waits_in[32]; /* "futex", "read" ..., or the kernel's wchan; "": not known, or it runs */
     double cpu_s;

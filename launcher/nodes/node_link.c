@@ -21,15 +21,15 @@
 
 #define READ_BYTES 16384
 
-/* May wait until the deadline. */
+/* May wait until the deadline.  *error: why there is no connection; 0: there was one. */
 static ct_status connect_and_prove(const struct store_policy *policy, const char *host, int port,
                                    int64_t deadline, int *fd, struct secure_channel **channel,
-                                   int *connected)
+                                   int *error)
 {
     char where[300];
     ct_status status = socket_connect_once(host, port, deadline, fd);
 
-    *connected = status == CT_OK;
+    *error = status == CT_OK ? 0 : errno;
     if (status != CT_OK)
         return status;
     snprintf(where, sizeof where, "%.250s port %d", host, port);
@@ -261,12 +261,12 @@ void node_link_close(struct node_link *link)
 
 /* Node 0 has answered, and refuses connections since.  It tells the nodes that it knows of its end,
  * but one that connects in the last moment can't be told. */
-static int has_ended(struct connect_retry *retry, int connected)
+static int has_ended(struct connect_retry *retry, int error)
 {
-    if (connected)
+    if (error == 0)
         retry->met = clock_ms();
-    return retry->meet->is_elastic && !connected && retry->met > 0
-           && clock_ms() - retry->met >= GONE_MS;
+    return retry->meet->is_elastic && error != 0 && !socket_error_is_silence(error)
+           && retry->met > 0 && clock_ms() - retry->met >= GONE_MS;
 }
 
 static const char *remedy(const struct job_rendezvous *meet)
@@ -285,19 +285,19 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     const int64_t waited = clock_ms() - retry->since;
     struct secure_channel *channel = NULL;
     struct timeval pause;
-    int fd, connected = 0;
+    int fd, error = ENOENT;
     ct_status status = job_rendezvous_look_up(retry->meet);
 
     (void)ignored;
     (void)what;
     if (status == CT_OK)
         status = connect_and_prove(&retry->meet->policy, retry->meet->address, retry->meet->port,
-                                   deadline_after(ATTEMPT_MS), &fd, &channel, &connected);
+                                   deadline_after(ATTEMPT_MS), &fd, &channel, &error);
     if (status == CT_OK) {
         retry->hooks->connected(retry->arg, fd, channel);
         return;
     }
-    if (has_ended(retry, connected)) {
+    if (has_ended(retry, error)) {
         log_line(LOG_ERROR, "the job at %s port %d ended before this node could take part",
                  retry->meet->address, retry->meet->port);
         retry->hooks->gave_up(retry->arg);

@@ -19,6 +19,7 @@
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 /* How long a rank waits before it checks whether the awaited rank died, or gave up because it saw
  * another rank's death while it waited at the store. */
@@ -144,12 +145,17 @@ static ct_status accept_failed(const struct node *node, ct_status status)
                          node->size, descriptor_limit(limit, sizeof limit));
 }
 
+static void say_late(const struct node *node, int local)
+{
+    log_line(LOG_WAITS, "waiting %d s for rank %d (pid %d) of this host; is it stopped?",
+             LONG_WAIT_MS / 1000, node->ranks[local], (int)node->pids[local]);
+}
+
 static void say_who_is_missing(const struct host_leader *leader, const struct node *node)
 {
     for (int i = 0; i < node->size; i++)
         if (i != node->rank && leader->sockets[i] < 0) {
-            log_line(LOG_WAITS, "waiting %d s for rank %d (pid %d) of this host; is it stopped?",
-                     LONG_WAIT_MS / 1000, node->ranks[i], (int)node->pids[i]);
+            say_late(node, i);
             return;
         }
 }
@@ -280,11 +286,33 @@ static ct_status read_failure(const struct host_leader *leader, const struct hea
     return ct_fail((ct_status)head->status, "%s", words);
 }
 
+/* It may wait for other ranks, and then says so itself. */
+static ct_status wait_for_leader(const struct host_leader *leader, ct_store *store,
+                                 int64_t deadline)
+{
+    pid_t pid = 0;
+    int said = 0;
+    ct_status status;
+
+    while ((status = store_wait_beside(store, leader->socket,
+                                       clock_ms() + time_left_ms(deadline, LONG_WAIT_MS)))
+               == CT_ERR_TIMEOUT
+           && clock_ms() < deadline)
+        if (!said && socket_peer(leader->socket, &pid, NULL) == CT_OK && process_is_stopped(pid)) {
+            said = 1;
+            log_line(LOG_WAITS,
+                     "waiting for rank %d, which leads this host and is stopped: kill -CONT %d "
+                     "lets it go on",
+                     leader->rank, (int)pid);
+        }
+    return status;
+}
+
 ct_status host_take(struct host_leader *leader, ct_store *store, void *data, size_t bytes,
                     int64_t deadline)
 {
     struct head head;
-    ct_status status = store ? store_wait_beside(store, leader->socket, deadline) : CT_OK;
+    ct_status status = store ? wait_for_leader(leader, store, deadline) : CT_OK;
 
     if (status != CT_OK)
         return status;
@@ -298,6 +326,16 @@ ct_status host_take(struct host_leader *leader, ct_store *store, void *data, siz
     return bytes == 0
                ? CT_OK
                : or_ended(socket_read_all(leader->socket, data, bytes, deadline), leader->rank);
+}
+
+static ct_status read_from(int socket, const struct node *node, int local, void *to, size_t bytes,
+                           int64_t deadline)
+{
+    struct pollfd ready = { .fd = socket, .events = POLLIN };
+
+    if (poll(&ready, 1, time_left_ms(deadline, LONG_WAIT_MS)) == 0 && clock_ms() < deadline)
+        say_late(node, local);
+    return or_ended(socket_read_all(socket, to, bytes, deadline), node->ranks[local]);
 }
 
 ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void *own, size_t bytes,
@@ -315,8 +353,7 @@ ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void 
         if (leader->sockets[i] < 0)
             memcpy(to, own, bytes);
         else
-            status = or_ended(socket_read_all(leader->sockets[i], to, bytes, deadline),
-                              mesh->node.ranks[i]);
+            status = read_from(leader->sockets[i], &mesh->node, i, to, bytes, deadline);
     }
     return status;
 }

@@ -84,7 +84,6 @@ void peer_info_fill(struct peer_info *info, const struct mesh *mesh, int leader)
     memset(info, 0, sizeof *info);
     info->version = PEER_INFO_VERSION;
     info->leader = leader;
-    info->size = mesh->size;
     info->pid = getpid();
     info->worker = mesh->control.worker;
     info->pid_space = peer_info_pid_space();

@@ -12,7 +12,6 @@
 struct peer_info {
     uint32_t version;
     int32_t leader; /* the rank that leads its host; host_leader.h */
-    int32_t size;   /* of the world, as this rank has it */
     int32_t pid;
     int32_t worker;      /* number in ctrun's job; -1: there is no ctrun */
     uint64_t pid_space;  /* its pid means the same to ranks of this name space only */

@@ -22,6 +22,7 @@
 #include "runtime/store/tcp_wire.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
+#include "runtime/util/log.h"
 
 #define WORKERS_POLL_MS 10
 #define SHORTEST_PAUSE_NS 200000
@@ -434,6 +435,26 @@ int store_client_fd(ct_store *store)
 
 /* ---- Connecting -------------------------------------------------------------- */
 
+static void say_silence(const char *where)
+{
+    log_line(LOG_WAITS,
+             "waiting %d s for the store at %s to answer; is the process that serves it (rank 0's) "
+             "stopped, or does another program listen there?",
+             LONG_WAIT_MS / 1000, where);
+}
+
+/* 0: the deadline passed. */
+static int answers(const struct wire *w, int64_t deadline)
+{
+    struct long_wait wait = long_wait_begin();
+
+    if (wire_ready(w, clock_ms() + time_left_ms(deadline, LONG_WAIT_MS)))
+        return 1;
+    if (long_wait_is_due(&wait))
+        say_silence(w->where);
+    return wire_ready(w, deadline);
+}
+
 /* The magic goes in one send, as PyTorch's server needs it; then a PING, whose echo proves that the
  * other end is a store. */
 static ct_status handshake(struct wire *w, int64_t deadline)
@@ -453,7 +474,7 @@ static ct_status handshake(struct wire *w, int64_t deadline)
     status = wire_send(w);
     if (status != CT_OK)
         return status;
-    if (!wire_ready(w, deadline))
+    if (!answers(w, deadline))
         return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms", w->where,
                        (long long)(clock_ms() - start));
     status = wire_get(w, &echo, sizeof echo);
@@ -478,7 +499,8 @@ static void pause_for(int64_t ns)
  * passed: workers that ask again and again would keep it from the processors. */
 static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *ours)
 {
-    const int64_t start = clock_ms(), start_ns = clock_ns(CLOCK_MONOTONIC);
+    const int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
+    struct long_wait wait = long_wait_begin();
     const int netlink = peer_uid_open();
     struct sockaddr_storage server = { 0 }, self = { 0 };
     socklen_t server_size = sizeof server, self_size = sizeof self;
@@ -488,15 +510,18 @@ static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *
     if (getpeername(fd, (struct sockaddr *)&server, &server_size) == 0
         && getsockname(fd, (struct sockaddr *)&self, &self_size) == 0)
         while ((place = peer_uid(netlink, &server, &self, &uid)) == PEER_PENDING
-               && time_left_ms(deadline, 1) > 0)
+               && time_left_ms(deadline, 1) > 0) {
+            if (long_wait_is_due(&wait))
+                say_silence(where);
             pause_for(SHORTEST_PAUSE_NS + (clock_ns(CLOCK_MONOTONIC) - start_ns) / 4);
+        }
     if (netlink >= 0)
         close(netlink);
     *ours = place == PEER_HERE && uid == geteuid();
     if (place != PEER_PENDING)
         return CT_OK;
     return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms", where,
-                   (long long)(clock_ms() - start));
+                   (long long)(clock_ms() - wait.since));
 }
 
 /* If there is a secret, the server must prove that it knows it, unless it runs on this host as our

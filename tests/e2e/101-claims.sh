@@ -71,6 +71,38 @@ expect "with both ranks" alive "${first[1]}"
 kill "${first[@]}"
 wait "${first[@]}" 2>/dev/null
 
+# What waits for a rank that is stopped says so after 5 s.  A stopped rank 0 does not even serve its store.
+stop() { kill -STOP "$(pgrep -P "${pid[$1]}")"; }
+go_on() { kill -CONT "$(pgrep -P "${pid[$1]}")"; }
+serves() { ss -Htn state established "dport = :$MASTER_PORT" | grep -q .; }
+for secret in "" 0123456789abcdef0123456789abcdef; do
+    export CT_STORE_SECRET=$secret
+    rank a 0 2 env
+    within 20 serves
+    stop a
+    rank b 1 2 env
+    expect "rank 0 is stopped${secret:+, with a secret}" within 30 grep -qsE "^rank 1: waiting 5 s for the store at 127.0.0.1:$MASTER_PORT to answer; " b.err
+    go_on a
+    ended b
+    expect "and goes on" is "$code" 0
+    ended a
+done
+unset CT_STORE_SECRET
+stopped='waiting (5 s for rank [01] \(pid [0-9]+\) of this host; is it stopped|for rank [01], which leads this host and is stopped: kill -CONT [0-9]+ lets it go on)'
+for which in a b; do # one of them leads the host
+    rm -f ./*.err
+    rank a 0 3 env
+    rank b 1 3 env
+    within 30 missing 2
+    stop $which
+    rank c 2 3 env
+    expect "rank $which is stopped when it has come" within 30 grep -qsE "$stopped" ./*.err
+    go_on $which
+    ended $which
+    expect "and goes on" is "$code" 0
+    wait "${pid[a]}" "${pid[b]}" "${pid[c]}"
+done
+
 # A store that outlives the ranks: that of a launcher, which knows nothing of these.
 cat >at_the_store.sh <<'S'
 unset CT_GENERATION CT_CONTROL RANK WORLD_SIZE

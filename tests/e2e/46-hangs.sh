@@ -126,6 +126,10 @@ for who in '*' 1; do
     no_job
 done
 
+job sh -c '("$@" &); exec sleep 600' - "$hangs" sleeps
+expect "a rank whose parent has ended is found" said "$(idle sleeping)"
+no_job
+
 # ---- ctrun says it by itself.
 job --stall=1s --events=events "$hangs" sleeps
 in_err() { grep -qE "$1" job.err; }

@@ -158,7 +158,7 @@ void store_server_on_agents(struct store_server *server, const struct store_agen
 int store_server_newcomers(const struct store_server *server)
 {
     struct pollfd listener = { .fd = server->listener, .events = POLLIN };
-    int count = poll(&listener, 1, 0) > 0;
+    int count = server->unverified_count + (poll(&listener, 1, 0) > 0);
 
     for (const struct list_node *node = server->pending.next; node != &server->pending;
          node = node->next)
