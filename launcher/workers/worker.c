@@ -141,7 +141,7 @@ void worker_signal(struct worker *worker, int number)
     if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
         return;
     worker->asked = number;
-    kill(-worker->group, SIGCONT); /* one that is stopped takes the signal only then */
+    kill(-worker->group, SIGCONT); /* a stopped process takes the signal only after this */
 }
 
 int worker_check(struct worker *worker)

@@ -44,7 +44,7 @@ ct_status group_refuse_child(const ct_group *group)
     if (!forks_made(group->maker))
         return ct_fail(CT_ERR_INVALID,
                        "this handle's group was destroyed: ct_destroy_process_group() frees the "
-                       "handle, and that of CT_WORLD also those of all groups made from it");
+                       "handle, and with CT_WORLD also the handles of all groups made from it");
     snprintf(what, sizeof what, "group %s", group->name);
     return forks_refuse(what, group->maker);
 }
@@ -291,7 +291,7 @@ static void group_free(ct_group *group)
     free(group->fold_at);
     free(group->node_end);
     free(group->ranks);
-    *(volatile pid_t *)&group->maker = 0; /* what uses the handle later is refused */
+    *(volatile pid_t *)&group->maker = 0; /* later calls with this handle are refused */
     free(group);
 }
 
@@ -534,6 +534,6 @@ void group_destroy(ct_group *group)
         mesh_destroy(mesh);
         ct_store_close(group->store);
     }
-    free_works(group); /* nothing moves their messages any more */
+    free_works(group); /* their messages no longer move */
     group_free(group);
 }

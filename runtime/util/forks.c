@@ -10,7 +10,7 @@
 /* A kernel's usual fs.nr_open: no descriptor has a higher number. */
 #define MOST_DESCRIPTORS (1 << 20)
 
-/* Of which the child of a child still knows that they were its ancestors. */
+/* How many ancestors a child of children remembers. */
 #define MOST_ANCESTORS 16
 
 pid_t this_process;

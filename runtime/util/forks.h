@@ -22,8 +22,8 @@ extern pid_t this_process;
 /* For an object that is being created; each call compares it with this_process. */
 pid_t forks_maker(void);
 
-/* The maker is a process of which this one is a child by fork().  Else it was read from memory that
- * was freed: the object was destroyed. */
+/* Is the maker a process of which this one is a child by fork()?  If not, it was read from freed
+ * memory: the object was destroyed. */
 int forks_made(pid_t maker);
 /* what: "group world".  CT_ERR_INVALID with a sentence. */
 ct_status forks_refuse(const char *what, pid_t maker);

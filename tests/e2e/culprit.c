@@ -4,7 +4,7 @@
  *   culprit HOW RANK [after] [caught]
  *
  * After some all-reduces RANK fails.  The other ranks exit with 7, or call abort() with
- * "after=abort". "caught": each rank has a timeout of another group before, which it survives. */
+ * "after=abort". "caught": before that each rank survives a timeout on another group. */
 #include <ct.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void nap(int ms)
     nanosleep(&time, NULL);
 }
 
-/* As a program does that cleans up before it ends: a destructor, a "finally:". */
+/* Cleans up before it ends, as a destructor or a "finally:" does. */
 static void clean_up_and_exit(int ms, int code)
 {
     fprintf(stderr, "rank %d: the batch is bad\n", rank);
@@ -74,7 +74,7 @@ static void check(ct_status status, const char *after)
     exit(7);
 }
 
-/* Odd ranks come late to a barrier of a group of its own.  The even ones survive that. */
+/* Odd ranks come late to a barrier of a separate group.  The even ranks survive the timeout. */
 static void catch_a_timeout(void)
 {
     const int size = ct_size(CT_WORLD);
