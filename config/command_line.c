@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_line.c - argv, read exactly as Python's argparse reads it for torchrun.
  *
- * Users rely on this: any prefix that begins the spellings of one option alone is accepted
- * (argparse takes the two spellings of an option for two), the last of several options wins, a
+ * Users rely on this: a prefix is accepted if it begins the spellings of only one option
+ * (argparse counts the two spellings of an option as two), the last of several options wins, a
  * value may look like a negative number, short options combine, and all words after the program
  * belong to it (except for one "--" before or after the program).  Unknown options are reported at
  * the end, since a later --help still works. */
@@ -58,8 +58,8 @@ static int begins(const char *name, size_t length, const char *dashed, char betw
     return dashed[length] ? 1 : 2;
 }
 
-/* 0: name begins no spelling of the row; 1: it begins one, which is added to the list of
- * candidates; 2: it is one. */
+/* 0: name begins no spelling of the row.  1: name begins a spelling, which is added to the list of
+ * candidates.  2: name is a spelling. */
 static int matches(struct cmdline *line, const struct option_row *row, const char *name,
                    size_t length)
 {
@@ -214,7 +214,7 @@ static enum outcome take_short(struct cmdline *line, const char *word)
     return outcome;
 }
 
-/* As ctrun would run it. */
+/* Could ctrun run this file? */
 static int may_be_program(const char *word)
 {
     const size_t length = strlen(word);
@@ -224,7 +224,7 @@ static int may_be_program(const char *word)
            && (access(word, X_OK) == 0 || (length > 3 && !strcmp(word + length - 3, ".py")));
 }
 
-/* Nothing follows the last option.  What it took for its value may have been the program. */
+/* No word follows the last option.  The word that it took as its value may be the program. */
 static enum outcome refuse_without_program(struct cmdline *line)
 {
     const char *value = line->taken ? option_row(line->taker)->value : "";

@@ -138,7 +138,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_STALL] = {
         "stall", NULL, 0, "TIME", NULL, "60s", { "CT_STALL" }, 0,
         parse_duration, FIELD(stall),
-        "report which ranks wait for which when a rank has waited that long, and a straggler, a rank that makes the others wait all that time (10s, 5m; 0: never); ctctl status shows it at any time", NULL, 0 },
+        "report which ranks wait for which when a rank has waited that long, and stragglers, ranks that keep the others waiting all that time (10s, 5m; 0: never); ctctl status shows the waits at any time", NULL, 0 },
     [OPTION_STATUS] = {
         "status", NULL, 0, "[HOST:]PORT|unix:PATH", NULL, NULL, { "CT_STATUS" }, 0,
         parse_status, FIELD(status),

@@ -59,7 +59,7 @@ struct row {
     const char *tasks,
         *all_nodes;        /* variables: so many ctruns on so many nodes; NULL: one a node */
     const char *once;      /* how it starts one ctrun a node, where it started several; %d: nodes */
-    const char *more_cpus; /* how it gives a ctrun so many processors (%d) */
+    const char *more_cpus; /* its option that gives a ctrun %d processors */
     int is_srun;           /* of the second kind: srun starts the nodes */
     int shows_all;         /* its output is that of all nodes */
     int exchanges;         /* by PMIx or PMI the nodes find node 0 */
@@ -247,7 +247,7 @@ static int is_batch_script(void)
     return !variable("SLURM_STEP_ID") || in_a_shell();
 }
 
-/* salloc names no component's numbers without the component. */
+/* In a heterogeneous job salloc sets these variables for each component only. */
 static int is_heterogeneous_script(void)
 {
     return is_batch_script() && variable("SLURM_JOB_NUM_NODES_HET_GROUP_0");
@@ -659,7 +659,9 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
     options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
     if (variable(HOSTS_NODE_VARIABLE))
         return started_by_hosts(options, variable(HOSTS_NODE_VARIABLE), error, size);
-    if (row && !variable("TORCHELASTIC_RUN_ID")) /* our own srun gives all that the job has here */
+    if (row
+        && !variable(
+            "TORCHELASTIC_RUN_ID")) /* our own srun gives ctrun all processors of the job */
         options->surroundings.more_cpus =
             options->surroundings.behind_srun ? "sbatch --cpus-per-task=%d" : row->more_cpus;
     if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID")

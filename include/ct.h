@@ -23,9 +23,11 @@
  *  - Rank-major: the block of rank 0 first, then that of rank 1, and so on.
  *  - Threads: different groups may be used in parallel, one group by one call at a time.
  *    The library does not notice two calls at once on one group: their results are wrong.
- *  - The library prints nothing but a line when ct_init_process_group(), or the end of a
- *    group, has waited for 5 s (CT_LOG=none: not even that; CT_LOG=warn: more).  It never
- *    calls exit() or abort(), and starts a thread only when it needs one: at init one that makes
+ *  - The library prints one line on stderr when ct_init_process_group() or
+ *    ct_destroy_process_group() has waited for 5 s, and one when a program with exit code 0 has
+ *    left calls or CT_WORLD unfinished.  CT_LOG=none switches both off; CT_LOG=warn prints more.
+ *    The library never calls exit() or abort().
+ *    It starts a thread only when it needs one: at init one that makes
  *    connections, if ranks meet over sockets, and one that serves the store, if this rank
  *    does; later one for asynchronous calls.  They block all signals.
  *
@@ -177,11 +179,11 @@ CT_API ct_status ct_convert(const void *from, ct_dtype from_dtype, void *to, ct_
                             size_t count);
 
 /* Makes an op that multiplies this rank's input by *scalar, then sums.  scalar is one
- * element of dtype in host memory and is copied.  Ranks may use different scalars.  The
- * product is rounded to dtype, as each input is that a rank sends; the sum is rounded once.  The op
- * is valid for this dtype, in this process, until ct_op_free(); calls that have begun keep
- * it.  CT_ERR_INVALID: dtype is neither floating nor complex.  CT_ERR_NOMEM: 256 such ops
- * are in use.  [ncclRedOpCreatePreMulSum] */
+ * element of dtype in host memory and is copied.  Ranks may use different scalars.
+ * Each rank rounds its product to dtype before it sends it; the sum of the products is rounded
+ * once.  The op is valid for this dtype, in this process, until ct_op_free(); calls that have begun
+ * keep it.  CT_ERR_INVALID: dtype is neither floating nor complex.  CT_ERR_NOMEM: 256 such ops are
+ * in use.  [ncclRedOpCreatePreMulSum] */
 CT_API ct_status ct_op_premul(const void *scalar, ct_dtype dtype, ct_op *op);
 CT_API ct_status ct_op_free(ct_op op);
 
@@ -208,23 +210,23 @@ typedef struct ct_init_options {
  * mpiexec or srun set; else this process is alone, a world of one.
  * CT_ERR_INVALID names the variable or option at fault, or says that there is a default
  * group already.  CT_ERR_TIMEOUT names the missing ranks.  CT_ERR_PEER: the store is gone,
- * or a rank died.  CT_ERR_MISMATCH: ranks have different sizes of the world, or two
- * processes are one rank.  After a failure there is no default group.
+ * or a rank died.  CT_ERR_MISMATCH: ranks have different world sizes, or two
+ * processes have the same rank.  After a failure there is no default group.
  * [torch.distributed.init_process_group] */
 CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
 /* Leaves a group and frees its handle.  Asynchronous collectives are completed first;
- * messages of ct_isend() and ct_irecv() without a ct_wait() are given up.  Works of the group
- * that are left are freed and must not be used any more.
+ * messages of ct_isend() and ct_irecv() without a ct_wait() are given up.  It frees
+ * works that ct_wait() has not freed; they must not be used any more.
  * With CT_WORLD all groups that were made from the default one end too: their handles are
  * freed and must not be used or destroyed.  A rank that serves the store goes on serving
  * until all ranks have said goodbye or the group's timeout has passed.
  * Safe on a broken group and on a non-member's handle.
- * A program that ends with exit code 0 and did not destroy CT_WORLD, or did not wait for a work,
- * gets a line on stderr that says so (CT_LOG=error: none).
- * CT_ERR_MISMATCH: the ranks made different calls, and no call of this rank has returned that,
- * since it was done with its part (each took itself for the root of the last broadcast).  The
- * group is destroyed all the same.
+ * A program that ends with exit code 0 and has not destroyed CT_WORLD, or has not waited for a
+ * work, gets a line on stderr (CT_LOG=none, waits or error: no line).
+ * CT_ERR_MISMATCH: the ranks made different calls, but this rank had finished its part, so no call
+ * has returned the error.  For example, each rank took itself for the root of the last broadcast.
+ * The group is destroyed in this case too.
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 
@@ -324,7 +326,8 @@ CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **sur
  *
  * The job shall stop after SIGTERM to ctrun or to any rank, at ctrun --deadline, or shortly
  * before Slurm ends it.  Without ctrun the deadline is $CT_DEADLINE (seconds since
- * the epoch), or 60 s before $SLURM_JOB_END_TIME, but not before half of the time until then.
+ * the epoch), or 60 s before $SLURM_JOB_END_TIME.  If less than 120 s are left at the first call,
+ * it is half of that time before the end.
  *
  * It is a collective of the group: all ranks call it, equally often.  After the death of a
  * member it is CT_ERR_PEER; then call it on the survivors' group.
@@ -400,8 +403,9 @@ CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_
 /* The v forms: a count and a displacement for each rank, both in elements.  The arrays have
  * ct_size() values and are copied during the call.  They matter only where their buffer does (at
  * root, or on all ranks).  displs NULL: the blocks lie one behind the other.  Sender and receiver
- * must give the same count for a block, else CT_ERR_MISMATCH.  For its own block a rank gives two
- * counts itself: if they differ, its call is CT_ERR_INVALID, and the others wait for it.
+ * must give the same count for a block, else CT_ERR_MISMATCH.  If the two counts that a rank gives
+ * for its own block differ, its call returns CT_ERR_INVALID and does nothing; the group is not
+ * broken, and the other ranks wait until this rank makes the call correctly.
  * [MPI_Gatherv, MPI_Allgatherv, MPI_Scatterv, MPI_Alltoallv] */
 CT_API ct_status ct_gather_v(ct_group *group, const void *send, size_t send_count, void *recv,
                              const size_t *recv_counts, const size_t *recv_displs, ct_dtype dtype,

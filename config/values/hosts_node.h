@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 #define HOSTS_NODE_VARIABLE "CT_HOSTS_NODE"
-#define HOSTS_NAMES_VARIABLE "CT_HOSTS_NAMES" /* of all nodes, with commas between them */
-#define HOSTS_NAMES_MOST 65536                /* bytes; else the variable is not set */
-/* The value of the SIGTERM (sigqueue()) by which a relay says that the connection to the ctrun of
- * --hosts is lost. */
+#define HOSTS_NAMES_VARIABLE "CT_HOSTS_NAMES" /* of all nodes, separated by commas */
+#define HOSTS_NAMES_MOST 65536                /* bytes; a longer list is not passed on */
+/* A relay that loses the connection to the ctrun of --hosts sends SIGTERM with this value
+ * (sigqueue()). */
 #define HOSTS_CONNECTION_LOST 1
 
 struct hosts_node {

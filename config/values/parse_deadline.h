@@ -8,9 +8,9 @@
 /* Slurm gives the time at which it kills a job; the job should stop earlier. */
 #define DEADLINE_MARGIN 60 /* seconds */
 
-/* When a job that is killed at `end` should stop: DEADLINE_MARGIN before that, but not before half
- * of the time that is left.  A short job would stop at its first step, and one that goes back into
- * the queue then would do so for ever. */
+/* When a job that is killed at `end` should stop: DEADLINE_MARGIN before `end`, but not before half
+ * of the time that is left.  Otherwise a short job would stop at its first step, and a job that
+ * requeues itself would do so for ever. */
 int64_t deadline_before(int64_t end, int64_t now);
 
 /* "@1763740800" or "1763740800", seconds since the epoch.  0, or -1: it is not that.

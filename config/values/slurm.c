@@ -31,7 +31,7 @@ static int resolves(const char *host)
     return error == 0;
 }
 
-/* The value of " NodeAddr=..." in what scontrol prints; it stands on one line. */
+/* Reads the value of " NodeAddr=...".  scontrol -o prints a node on one line. */
 static int read_address(FILE *from, char *address, size_t size)
 {
     static const char field[] = " NodeAddr=";
@@ -61,7 +61,7 @@ int slurm_node_address(char *host, size_t size)
     if (resolves(host))
         return 0;
     if (host[strspn(host, letters)] || strlen(host) > 255)
-        return -1; /* it would be more than a word of the shell's */
+        return -1; /* the shell would not take it as one word */
     snprintf(command, sizeof command, "timeout 5 scontrol -o show node %s 2>/dev/null", host);
     scontrol = popen(command, "re");
     if (!scontrol)

@@ -12,8 +12,8 @@
  * is in no step.  Linux gives connections other ports by itself. */
 int slurm_step_port(void);
 
-/* A node's name may resolve on no node, and Slurm still knows an address: NodeAddr.  If `host` does
- * not resolve here, it becomes that.  -1: it does not resolve, and scontrol knows no address. */
+/* Slurm knows an address of each node (NodeAddr), even if the node's name does not resolve.  If
+ * `host` does not resolve here, NodeAddr replaces it.  -1: scontrol knows no address either. */
 int slurm_node_address(char *host, size_t size);
 
 /* SLURM_TASKS_PER_NODE, "2(x3),1": the number of this node; 0: not said. */

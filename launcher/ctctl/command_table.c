@@ -30,7 +30,7 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
                                  .help = "print a script by which the shell completes all this" },
     [CTCTL_HELP] = { .name = "help",
                      .letter = 'h',
-                     .help = "print this; behind a command, its help" },
+                     .help = "print this help; after a command, the help of that command" },
     [CTCTL_VERSION] = { .name = "version", .letter = 'V', .help = "print the version" },
 };
 
@@ -145,8 +145,8 @@ static void print_usage(FILE *out, const struct command_row *command, const char
 }
 
 static const char job_words[] =
-    "\nJOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs,\n"
-    "top and stack the only one.  RANK is a rank of the job.\n";
+    "\nJOB is a run id (--rdzv-id) or the pid of a ctrun.  Without JOB, status shows all jobs,\n"
+    "and top and stack show the only one.  RANK is a rank of the job.\n";
 
 static void print_options(FILE *out, const struct command_row *command)
 {
@@ -190,7 +190,7 @@ static void print_help(FILE *out)
         out);
 }
 
-/* Of one command, as "trace merge", or "trace" alone. */
+/* Prints the help of one command: "trace merge", or "trace" alone. */
 static void print_command_help(FILE *out, const struct command_row *command)
 {
     print_usage(out, command, "usage:");
@@ -360,7 +360,7 @@ static int name_a_command(void)
     return ctctl_wrong("name a command: ", names);
 }
 
-/* used: how many words its name has.  NULL: they begin with no command. */
+/* used: how many words the command's name has.  NULL: the words begin with no command. */
 static const struct ctctl_command *find_command(char **words, int count, int *used)
 {
     for (int i = 0; i < COMMANDS; i++)

@@ -24,7 +24,8 @@ enum ctctl_option {
 
 extern const struct program_words ctctl_words;
 
-/* Of the command that the words begin with; of all without words.  Returns the exit code. */
+/* Prints the help of the command with which the words begin; without words, of all commands.
+ * Returns the exit code. */
 int ctctl_help(FILE *out, char **words, int count);
 
 /* Reads the options of argv and moves the other words to its end, from optind on.  taken: those

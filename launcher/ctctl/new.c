@@ -53,7 +53,7 @@ static int is_name(const char *name)
                   == length;
 }
 
-/* Cuts the last part of a path off. */
+/* Cuts off the last part of a path. */
 static void cut_name(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -61,8 +61,8 @@ static void cut_name(char *path)
     *(slash ? slash : path) = '\0';
 }
 
-/* What to type next.  If this ctctl lies on PATH, the shell finds ctrun there, and CMake looks for
- * libct in the folders beside it. */
+/* What to type next.  If this ctctl lies on PATH, the shell finds ctrun there too, and CMake finds
+ * libct in the folders next to it. */
 static void print_next(const char *name)
 {
     char prefix[PATH_MAX], ctrun[PATH_MAX + 8], found[PATH_MAX];
@@ -106,7 +106,7 @@ int command_new(struct ctctl_options *options, char **words, int count)
         || write_file(name, "CMakeLists.txt", template_cmake) != 0
         || write_file(name, "README.md", template_readme) != 0)
         return CANNOT_MAKE;
-    printf("made %s/: main.c, CMakeLists.txt, README.md; now\n", name);
+    printf("created %s/ with main.c, CMakeLists.txt and README.md; next:\n", name);
     print_next(name);
     return 0;
 }

@@ -89,8 +89,7 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     if (python && tool_is_there("py-spy"))
         shown |= by_py_spy(pid);
     else if (python)
-        printf("the lines of Python need py-spy: pip install py-spy; what follows is of its "
-               "interpreter\n");
+        printf("Python lines need py-spy (pip install py-spy); this is the interpreter's stack:\n");
     fflush(stdout);
     shown |= by_c_tool(pid);
     if (!shown)

@@ -33,7 +33,7 @@ static void print_call(const struct job_snapshot *job, const struct group_snapsh
         printf(" at %s", group->where);
 }
 
-/* It ran on no processor since it was looked at. */
+/* Has it used no processor time since its snapshot was taken? */
 static int is_idle(const struct process_snapshot *process)
 {
     return process_read(process->pid).cpu_s <= process->cpu_s;
@@ -120,7 +120,7 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
         printf("  it does not use libct, or not yet; its processes:\n");
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);
-    if (!uses_libct(job)) /* all that tells a rank that waits from one that computes */
+    if (!uses_libct(job)) /* only this tells a rank that waits from a rank that computes */
         poll(NULL, 0, time_left_ms((int64_t)(job->now_ns / 1000000) + 1000, 1000));
     if (options->verbose || !uses_libct(job))
         for (int i = 0; i < job->ranks; i++)

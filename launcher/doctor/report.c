@@ -161,7 +161,7 @@ static void print_table(const struct report *report, const char *title,
     }
 }
 
-/* NULL: no pair could be measured. */
+/* NULL: doctor could not measure any pair. */
 static const struct host_pair *extreme(const struct report *report, int slowest)
 {
     const struct host_pair *best = NULL;

@@ -7,13 +7,13 @@
 
 enum activity_kind {
     RANK_IN_CALL,   /* it waits in the call itself, so it blocks no rank */
-    RANK_IN_CIRCLE, /* the same, and the rank that it waits for waits for it */
+    RANK_IN_CIRCLE, /* it waits in a circle of ranks that wait for each other */
     RANK_RETURNED,  /* it made another call under this number, and returned from it */
     RANK_ENDED,     /* ctrun reaped it, or lost its host */
-    RANK_DIED,    /* its process is gone; the one that ctrun started lives, or there is no ctrun */
-    RANK_STOPPED, /* by a signal */
-    RANK_TRACED,  /* by a debugger */
-    RANK_LEFT,    /* it left the group */
+    RANK_DIED,      /* its process is gone; ctrun has not reaped the worker, or there is no ctrun */
+    RANK_STOPPED,   /* by a signal */
+    RANK_TRACED,    /* by a debugger */
+    RANK_LEFT,      /* it left the group */
     RANK_IN_OTHER_CALL, /* of this group or of another one */
     RANK_AT_STORE,      /* or in another wait that it noted by control_waiting() */
     RANK_FAILED,        /* its last call in the group failed */
@@ -31,7 +31,7 @@ enum activity_kind {
     ACTIVITIES
 };
 
-#define PEER_UNSAID (-2) /* the verdict names it by other words */
+#define PEER_UNSAID (-2) /* the circle of the verdict already names the peer */
 
 struct activity {
     enum activity_kind kind;

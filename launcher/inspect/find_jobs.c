@@ -22,7 +22,7 @@
 #include "launcher/inspect/proc_info.h"
 
 #define MEMFD "/memfd:" CONTROL_NAME
-#define NO_MEMFD "/" CONTROL_NAME "." /* of an unlinked file, where there is no memfd */
+#define NO_MEMFD "/" CONTROL_NAME "." /* an unlinked file, used where there is no memfd */
 #define PAGES_OF_ONE 64               /* pages of one process: its threads may be ranks */
 
 struct search {

@@ -162,7 +162,7 @@ static void find_deadlocks(struct groups *groups)
     }
 }
 
-/* From each member in a deadlock ->needed leads into one circle. */
+/* The chain of ->needed from any member in a deadlock leads into one circle. */
 static void number_deadlocks(struct groups *groups)
 {
     struct group_member *members = groups->members, *at;

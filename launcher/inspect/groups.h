@@ -12,9 +12,9 @@ struct group_member {
     const struct group_snapshot *line; /* its entry */
     int left;                          /* it left the group; the entry has not been used again */
     int waits;                         /* in line->now, for least_ns or longer */
-    int deadlock;                      /* the number of its deadlock, from 1; 0: it is in none */
-    const struct group_member *needed; /* then: one that it needs and that is in it, too */
-    int in_circle;                     /* they lead back to it; others only wait for the circle */
+    int deadlock;                      /* number of its deadlock, from 1; 0: not in a deadlock */
+    const struct group_member *needed; /* the member of the same deadlock that it waits for */
+    int in_circle;                     /* ->needed leads back to it; 0: it waits for the circle */
 };
 
 struct group_view {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verdict.c - which verdicts a job gets.  Reads nothing but the snapshot.
  *
- * Each deadlock has one: which ranks wait in a circle, and which wait for those.  Each group in
- * which other members wait has one: about its newest collective call and the messages that members
- * are in.  Then come verdicts without a group: on ranks that wait in ct_init_process_group(), on
- * ranks that wait for the store, and on processes that are stopped or gone though no rank waits for
- * them yet.  The last is all there is for programs without libct. */
+ * Each deadlock gets a verdict: which ranks wait in a circle, and which ranks wait for the circle.
+ * Each group in which other members wait gets a verdict about its newest collective call and the
+ * messages that members are in.  Then come verdicts without a group: on ranks that wait in
+ * ct_init_process_group(), on ranks that wait for the store, and on processes that are stopped or
+ * gone although no rank waits for them yet.  A program without libct gets only the last kind. */
 #include "launcher/inspect/verdict.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static const char *difference(const struct call_snapshot *a, const struct call_s
                                                   : NULL;
 }
 
-/* A clause of a deadlock says neither the group nor the peer of a message. */
+/* A clause of a deadlock names neither the group nor the peer of a message. */
 static int is_unsaid_message(const struct activity *does)
 {
     return does->peer == PEER_UNSAID && does->call->seq == 0;
@@ -337,7 +337,7 @@ static void add_deadlocked(struct work *w, struct verdict *v, const struct group
     add(w, v, member_name(&w->groups, member), member->at, does);
 }
 
-/* From its lowest rank on. */
+/* Lists the circle, from its lowest rank on. */
 static void take_circle(struct work *w, struct verdict *v, const struct group_member *member)
 {
     const struct group_member *lowest = member, *at = member;
@@ -356,7 +356,8 @@ static void take_circle(struct work *w, struct verdict *v, const struct group_me
         v->circle[v->circled++] = member_name(&w->groups, at);
 }
 
-/* Adds the ranks of the circle, then those that wait for them.  Several groups: it has no name. */
+/* Adds the ranks of the circle, then the ranks that wait for them.  A deadlock across groups names
+ * no group. */
 static void judge_deadlock(struct work *w, int number)
 {
     struct verdict *v = begin(w, VERDICT_DEADLOCK);
@@ -489,7 +490,7 @@ int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job,
     *list = (struct verdict_list){ .job = job };
     w.failed = groups_open(&w.groups, job, least_ns) < 0
                || !(w.mentioned = calloc((size_t)job->ranks + 1, 1))
-               /* one for each deadlock, each group, init, the store, and two for processes */
+               /* a verdict for each deadlock, each group, init and the store; two for processes */
                || !(list->verdict = calloc((size_t)w.groups.deadlocks + (size_t)w.groups.count + 4,
                                            sizeof(struct verdict)));
     if (!w.failed) {

@@ -31,7 +31,7 @@ struct rank_set {
 
 struct verdict {
     enum verdict_kind kind;
-    char group[28];     /* its name; "": it is of no group */
+    char group[28];     /* its name; "": the verdict is not about one group */
     const char *differ; /* MISMATCH: "sizes", "roots" ...; else NULL */
     int *circle;        /* [circled] DEADLOCK: ranks, each of which waits for the next; else NULL */
     int circled;

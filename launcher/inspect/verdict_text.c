@@ -2,8 +2,8 @@
 /* verdict_text.c - a table of formats: how the sentence of a verdict begins, and a clause for each
  * set of ranks in it.
  *
- * A name in {} is a field; what stands in [] is left out when the first field in it is empty.  A
- * verdict without a beginning names those that are waited for first, then those that wait. */
+ * A name in {} is a field.  A part in [] is left out when its first field is empty.  A verdict
+ * without a beginning names first the ranks that the others wait for, then the ranks that wait. */
 #include "launcher/inspect/verdict_text.h"
 
 #include <ctype.h>
@@ -32,7 +32,7 @@ static const struct format kinds[VERDICT_KINDS] = {
     [VERDICT_TOGETHER] = { "together", "group {group} has taken {time}, no rank is missing: " },
 };
 
-/* In a deadlock. */
+/* A clause of a deadlock. */
 #define RANKS_IN_CALL "{ranks}[ in {call}][ of group {own_group}][ at {where}]"
 
 static const struct format activities[ACTIVITIES] = {
@@ -69,7 +69,7 @@ static const struct format activities[ACTIVITIES] = {
                                          "go on" },
 };
 
-/* Of those that wait, behind those that they wait for. */
+/* Clauses of the ranks that wait.  They follow the ranks that these wait for. */
 static const char waits_in_call[] =
     "{ranks} {has} waited {time}[ in {new call}[ of group {other group}]][ at {where}]";
 static const char waits_in_init[] =
@@ -258,7 +258,7 @@ static const char *perhaps(const struct rank_set *ranks, const struct job_snapsh
                             : ", which may have left the group";
 }
 
-/* "0 -> 1 -> 2 -> 0"; of a long one the middle is left out. */
+/* "0 -> 1 -> 2 -> 0".  A long circle is shown without its middle. */
 static void describe_circle(const struct verdict *verdict, char *text, size_t size)
 {
     const int count = verdict->circled, shown = 8;
@@ -276,7 +276,7 @@ static void describe_circle(const struct verdict *verdict, char *text, size_t si
         snprintf(text + used, size - used, "%d", verdict->circle[0]);
 }
 
-/* The collective call that the ranks which are waited for have not made; NULL: there is none. */
+/* The collective call that the missing ranks have not made; NULL: no such call. */
 static const struct call_snapshot *missed_call(const struct verdict *verdict)
 {
     for (int i = 0; i < verdict->sets; i++)
@@ -286,7 +286,7 @@ static const struct call_snapshot *missed_call(const struct verdict *verdict)
     return NULL;
 }
 
-/* A clause in front has named the call. */
+/* Has an earlier clause named the call? */
 static int is_named(const struct verdict *verdict, const struct call_snapshot *call)
 {
     const struct call_snapshot *missed = missed_call(verdict);
@@ -297,7 +297,7 @@ static int is_named(const struct verdict *verdict, const struct call_snapshot *c
     return 0;
 }
 
-/* For sentences about one rank and about several, and about the call that others wait in. */
+/* Singular or plural, and the call that others wait in. */
 static void describe_grammar(struct fields *f, const struct verdict *verdict,
                              const struct rank_set *ranks)
 {
@@ -426,7 +426,8 @@ static void expand(struct sentence *s, const char *format, const struct fields *
     }
 }
 
-/* The clauses of the sets from number `first` on.  Sets that wait come first in a verdict. */
+/* Puts the clauses of the sets from number `first` on.  In a verdict the waiting sets come first.
+ */
 static void put_sets(struct sentence *s, const struct verdict *verdict,
                      const struct job_snapshot *job, int first)
 {

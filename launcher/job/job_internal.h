@@ -86,13 +86,13 @@ struct job {
     struct worker *first_failed; /* of this round, here: the first that failed */
     struct worker *reported;     /* the first failure that the job ended for */
     struct worker *failed;       /* the one that just has */
-    int culprit;                 /* the rank that may end by itself first; -1: none may */
+    int culprit;                 /* the rank that may end by itself, on any node; -1: none */
     struct root_graph graph;     /* of this round */
     int lost;                    /* in this round, here: with --on-failure=continue */
     char elsewhere[NODE_TEXT];   /* the failure on another node; "": none */
     int signal;                  /* the one that stopped the job; 0: none */
-    int passed_on;               /* the one that another node's ctrun got in this round; 0: none */
-    int connection_lost;         /* to the ctrun of --hosts; `signal` is our own */
+    int passed_on;               /* the signal that another node's ctrun got this round; 0: none */
+    int connection_lost;         /* to the ctrun of --hosts; then our relay sent `signal` */
     int impatience;              /* signals since the workers were asked to stop */
     int code;                    /* ctrun's */
     int asked_to_stop;           /* in this round: 1, 2 for good */

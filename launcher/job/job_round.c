@@ -57,7 +57,7 @@ static void say_what_failed(struct job *job, int restarts)
         const uint64_t stopped_at = job_stopped_at(job, job->first_failed);
 
         if (root.kind > ROOT_EXITED && root.rank == job->first_failed->rank
-            && !job->options->on_failure.go_on) { /* else its end says it all */
+            && !job->options->on_failure.go_on) { /* else the root's end is the sentence */
             root_graph_words(&job->graph, &root, words, sizeof words);
             round.root_cause = words;
         }

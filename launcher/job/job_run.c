@@ -69,7 +69,8 @@ static int watch_workers(struct job *job)
     return events_open(&job->events, job->options) < 0;
 }
 
-/* torchrun's line.  A rank in C without OpenMP does not read the variable. */
+/* Prints torchrun's line, except for a rank in C without OpenMP, which does not read the variable.
+ */
 static void say_threads(const struct job *job)
 {
     const struct program *program = &job->program;

@@ -175,10 +175,11 @@ void job_deadline_open(struct job *job)
     else if (slurm && deadline_of_epoch(slurm, &end) == 0 && end > now)
         job->stop_by = is_given ? end - job->options->deadline_margin : deadline_before(end, now);
     else if (slurm && *slurm)
-        log_line(LOG_WARN,
-                 "SLURM_JOB_END_TIME=%.60s is no time to come, so the job has no deadline: `unset "
-                 "SLURM_JOB_END_TIME` if this shell has it from a job that is over",
-                 slurm);
+        log_line(
+            LOG_WARN,
+            "SLURM_JOB_END_TIME=%.60s is not in the future, so the job has no deadline: `unset "
+            "SLURM_JOB_END_TIME` if this shell has it from a job that is over",
+            slurm);
     if (job->stop_by)
         wait_until(job, job->stop_by);
 }

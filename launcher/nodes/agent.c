@@ -178,10 +178,12 @@ static void on_message(void *arg, int type, const char *text)
         a->nodes.hooks->fenced(a->nodes.job);
     } else if (type == NODE_STOP && a->world > 0
                && node_code_read(text, &code, &rank, &words) == 0) {
-        a->nodes.hooks->stop(a->nodes.job, code, rank, words); /* also as a round's last word */
+        a->nodes.hooks->stop(a->nodes.job, code, rank,
+                             words); /* also as the last message of a round */
     } else if (type == NODE_OVER) {
         if (node_code_read(text, &code, &rank, &words) < 0)
-            end_job(a, 1, -1, "the job is over, but it was not said how; is it another version?");
+            end_job(a, 1, -1,
+                    "the job is over, but node 0 sent no exit code; does it run another version?");
         else
             end_job(a, code, rank, words);
     }

@@ -25,7 +25,7 @@
 #include "runtime/util/text.h"
 
 #define GOODBYE_SECONDS 5
-#define NEWCOMERS_MS 500 /* in which a node that comes at the end is told that it was the end */
+#define NEWCOMERS_MS 500 /* for which FINISHED still answers nodes that come */
 
 struct member {
     struct store_agent *agent; /* NULL: this ctrun, or a node whose connection is gone */
@@ -76,15 +76,15 @@ struct coordinator {
     int rounds, restarts;
     int code;                         /* of the first failure */
     const struct member *failed_node; /* the node it was on; NULL: none */
-    int failed_rank;                  /* its rank; -1: it is no worker's */
-    int root_rank;                    /* the same, if it is known to be the root cause; else -1 */
-    int is_cause, changed; /* it is no exit; it took the place of an exit that was sent to all */
+    int failed_rank;                  /* its rank; -1: not the failure of a worker */
+    int root_rank;                    /* the rank that is the root cause; -1: not known */
+    int is_cause, changed; /* not an exit; it replaced an exit that was sent to all nodes */
     char why[NODE_TEXT];
     struct event tick;
     struct heartbeat heartbeat;
     int stop_asked;                  /* of all members, in this round: 1, 2 for good */
-    int signalled;                   /* by which a ctrun was told to stop; 0: none was */
-    int64_t newcomers_until;         /* of FINISHED */
+    int signalled;                   /* the signal that a ctrun got; 0: none */
+    int64_t newcomers_until;         /* when FINISHED ends */
     int64_t since, speak, last_call; /* of WAITING; last_call 0: too few nodes are there */
 };
 

@@ -158,14 +158,15 @@ static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct opti
                  socket_port(meet->listener));
     else if (options->surroundings.is_host_of_job)
         log_line(LOG_WARN,
-                 "%s is no address of this host: the store listens on all interfaces, port %d; "
+                 "%s is not an address of this host: the store listens on all interfaces, port %d; "
                  "--master-addr=ADDRESS names one by which all hosts reach it",
                  meet->address, socket_port(meet->listener));
     else
-        log_line(LOG_WARN,
-                 "%s is no address of this host: the store listens on all interfaces, port %d; is "
-                 "--node-rank=0 right? If it is, --local-addr=ADDRESS names the interface",
-                 meet->address, socket_port(meet->listener));
+        log_line(
+            LOG_WARN,
+            "%s is not an address of this host: the store listens on all interfaces, port %d; is "
+            "--node-rank=0 right? If it is, --local-addr=ADDRESS names the interface",
+            meet->address, socket_port(meet->listener));
     return CT_OK;
 }
 
@@ -328,8 +329,8 @@ static ct_status meet_by_launcher(struct job_rendezvous *meet, const struct opti
     return CT_OK;
 }
 
-/* The hosts of --hosts are up: a name that one of them does not know now, such as an alias in
- * ~/.ssh/config of the host where the user is, will not come later. */
+/* All hosts of --hosts are up.  So a name that does not resolve on one of them now will not resolve
+ * later: it may be an alias in ~/.ssh/config of the user's host. */
 static ct_status check_first_host(const struct job_rendezvous *meet, const struct options *options)
 {
     struct addrinfo *found = NULL;
@@ -349,7 +350,7 @@ static ct_status check_first_host(const struct job_rendezvous *meet, const struc
                : CT_OK;
 }
 
-/* Slurm named node 0's host.  A name that can't be resolved now may resolve later. */
+/* Slurm named node 0's host.  If its name does not resolve now, it may resolve later. */
 static void find_slurm_node(struct job_rendezvous *meet, const struct options *options)
 {
     const enum option option = meet->is_elastic ? OPTION_RDZV_ENDPOINT : OPTION_MASTER_ADDR;

@@ -116,7 +116,7 @@ static int belongs(const struct coordinator *c, struct store_agent *agent,
     return 0;
 }
 
-/* As those get it that waited for the next round. */
+/* Sends NODE_OVER, as nodes get it that wait for the next round. */
 static void tell_the_end(const struct coordinator *c, struct store_agent *agent)
 {
     char text[NODE_TEXT];
@@ -192,7 +192,7 @@ void join_agent(struct coordinator *c, struct store_agent *agent, const char *te
 
 /* ---- What is missing? --------------------------------------------------------- */
 
-/* "--node-rank 1, 3"; of --hosts "hostb (node 1), hostd (node 3)" */
+/* "--node-rank 1, 3"; with --hosts "hostb (node 1), hostd (node 3)" */
 static void list_missing(const struct coordinator *c, char *text, size_t size)
 {
     const char *name = c->options->surroundings.host_names;
@@ -219,8 +219,9 @@ static void describe_missing(const struct coordinator *c, char text[NODE_TEXT])
     if (*c->meet->elsewhere)
         snprintf(text, NODE_TEXT, "%d/%d nodes are here, at %s port %d; missing %s; %s %s",
                  c->count, c->max, c->meet->elsewhere, c->meet->port, missing, c->meet->address,
-                 c->meet->has_no_address ? "did not resolve here: is it node 0's host?"
-                                         : "is no address of this host: is --node-rank=0 right?");
+                 c->meet->has_no_address
+                     ? "did not resolve here: is it node 0's host?"
+                     : "is not an address of this host: is --node-rank=0 right?");
     else
         snprintf(text, NODE_TEXT, "%d/%d nodes are at %s port %d; missing %s", c->count, c->max,
                  c->meet->address, c->meet->port, missing);

@@ -256,11 +256,11 @@ void node_link_close(struct node_link *link)
  * before the nodes have met.  The pauses grow from 10 ms to a second. */
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
-#define REFUSALS 3      /* after so many of our proof it was wrong, and node 0 is not just ending */
-#define GONE_MS 2000    /* after which a node 0 that was there, and is not any more, has ended */
+#define REFUSALS 3      /* after which our proof was wrong; before, node 0 may just be ending */
+#define GONE_MS 2000    /* after which a node 0 that no longer answers has ended */
 
-/* Node 0 has answered, and refuses connections since.  It tells the nodes that it knows of its end,
- * but one that connects in the last moment can't be told. */
+/* Node 0 answered once and has refused connections since.  It sends its end to all nodes that have
+ * joined, but it cannot send it to a node that connects in the last moment. */
 static int has_ended(struct connect_retry *retry, int error)
 {
     if (error == 0)

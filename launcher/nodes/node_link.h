@@ -62,7 +62,7 @@ struct connect_retry {
     int timeout; /* seconds */
     const char *limit;
     int64_t since, speak;
-    int64_t met;  /* clock_ms() of the last connection that was refused later; 0: none was made */
+    int64_t met;  /* clock_ms() of the last connection; 0: none */
     int refusals; /* of our proof */
     int pause_ms;
     const struct connect_retry_hooks *hooks;

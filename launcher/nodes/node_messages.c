@@ -264,7 +264,7 @@ static int read_tombs(const char **at, struct control_death *death)
     return 1;
 }
 
-/* The call as its sentences need it. */
+/* Reads of the call what its sentences need. */
 static int read_blame(const char **at, struct control_death *death)
 {
     struct control_blame *blame = &death->blame;
@@ -343,7 +343,7 @@ int node_number_read(const char *text, int least, int most, int *value)
     return number(&text, least, most, value) && !*text ? 0 : -1;
 }
 
-/* A space may follow the last number although no words do. */
+/* A space may follow the last number even without words. */
 int node_code_read(const char *text, int *code, int *rank, const char **why)
 {
     if (!number(&text, 0, 255, code) || !number(&text, -1, WORLD_MOST, rank))

@@ -39,7 +39,7 @@ int node_round_read(const char *text, int size, struct plan *plan, char generati
                     char mapping[NODE_MAPPING]);
 void node_round_print(const struct plan *plan, char text[NODE_TEXT]);
 
-/* NODE_FAILED, NODE_LOST: "rank culprit code flags what"; what points into text. */
+/* NODE_FAILED, NODE_LOST: "rank culprit code flags what".  ->what points into text. */
 int node_failure(const char *text, struct failure *failure);
 void node_failure_print(const struct failure *failure, char text[NODE_TEXT]);
 
@@ -62,8 +62,8 @@ void node_death_print(const struct node_death *dead, char text[NODE_TEXT]);
 /* NODE_CANNOT: "code"; NODE_SIGNALLED: "number". */
 int node_number_read(const char *text, int least, int most, int *number);
 
-/* NODE_OVER: "code rank why", NODE_STOP: "number rank why"; *why points into text, at "" if there
- * is none. */
+/* NODE_OVER: "code rank why".  NODE_STOP: "number rank why".  *why points into text; it may be "".
+ */
 int node_code_read(const char *text, int *code, int *rank, const char **why);
 
 /* NODE_ASK_STOP: "generation for-good": the ranks shall stop at the same step, and not begin again

@@ -31,26 +31,26 @@ struct plan {
 
 /* A worker that failed by itself. */
 struct failure {
-    int rank;        /* -1: it is no worker's */
-    int culprit;     /* a rank that lives, and because of which it failed; -1: none */
+    int rank;        /* -1: not the failure of a worker */
+    int culprit;     /* the living rank because of which it failed; -1: none */
     int code;        /* as an exit code of ctrun: 128 + signal */
     int may_restart; /* says --restart */
     const char *what;
-    int is_cause; /* a death by signal, or a lost node: it can't be the answer to another failure,
-                     as an exit can */
+    int is_cause; /* a death by signal, or a lost node.  Unlike an exit it cannot be the answer to
+                     another failure. */
 };
 
 #define NODE_TEXT 1024 /* of a message, but for NODE_PUTS and NODE_ROWS */
 
-/* Calls into the job.  why: what failed on another node; "" if it failed here, or nothing failed.
- * rank: the worker that is the root cause, as far as it is known; -1: none is. */
+/* Calls into the job.  why: what failed on another node; "" if the failure is here or there is no
+ * failure.  rank: the worker that is the root cause, as far as it is known; -1: not known. */
 struct nodes_hooks {
     void (*round)(void *job, const struct plan *plan);
-    /* number: the signal that a ctrun of the job got, which all workers get; 0: SIGTERM. */
+    /* number: the signal that a ctrun of the job got; all workers get it.  0: SIGTERM. */
     void (*stop)(void *job, int number, int rank, const char *why);
     void (*over)(void *job, int code, int rank, const char *why);
-    /* Of the coordinator, when all workers of the round have ended: the root cause, if ranks say
-     * because of which others they failed; ->rank -1: they say nothing.  what has the words. */
+    /* The coordinator calls it when all workers of the round have ended.  *root: the root cause;
+     * ->rank stays -1 if no rank blames another.  what: the sentence. */
     void (*root_cause)(void *job, struct failure *root, char what[NODE_TEXT]);
     void (*member)(void *job, int node, int there); /* of a fixed job: it joined, or was lost */
     /* `count` workers of another node ended in this round: ranks death->rank and the next ones. */
@@ -95,7 +95,7 @@ struct nodes_ops {
     /* With --on-failure=continue, instead: stop() follows if too few are left. */
     void (*lost)(struct nodes *nodes, const struct failure *failure);
     void (*refused)(struct nodes *nodes, int code); /* it can't even start workers: no restart */
-    /* ctrun was told to stop by that signal; CONNECTION_LOST: its host lost the `ctrun --hosts`. */
+    /* ctrun got that signal.  CONNECTION_LOST: its host lost the connection to `ctrun --hosts`. */
     void (*signalled)(struct nodes *nodes, int number);
     /* All ranks of the round shall stop at the same step; for_good: the job does not begin
      * again.  More than once is fine. */

@@ -307,8 +307,8 @@ void rounds_end_job(struct coordinator *c)
 
 /* ---- A round stops ------------------------------------------------------------ */
 
-/* `from` has begun to stop already.  culprit: the rank that may end by itself.  The tick gives up a
- * node that has not stopped when even SIGKILL must have worked. */
+/* `from` is already stopping.  culprit: the rank that may end by itself.  The tick gives up a node
+ * that has not stopped by the time at which SIGKILL must have worked. */
 static void stop_all(struct coordinator *c, const struct member *from, int culprit)
 {
     /* Workers that stop by themselves have the timeout twice: before SIGTERM, and behind it. */
@@ -546,8 +546,8 @@ static struct member *member_of_rank(const struct coordinator *c, int rank)
     return NULL;
 }
 
-/* The failure that stopped the round may be another rank's doing.  That is known when all workers
- * have ended, on all nodes.  What no rank can have caused stays: a lost node, say. */
+/* Another rank may have caused the failure that stopped the round.  This is known when all workers
+ * have ended, on all nodes.  A failure that no rank can have caused stays, such as a lost node. */
 static void settle_root_cause(struct coordinator *c)
 {
     struct failure root = { .rank = -1 };

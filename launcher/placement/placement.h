@@ -66,8 +66,8 @@ int place_empty(const char *device, int node);
  * --explain.  0: there is none of what was asked for; why is the sentence. */
 int nproc_count(const struct options *options, char *why, size_t size);
 
-/* What started ctrun gave it fewer of the host's processors than it has workers: a line says so,
- * and how it gives more. */
+/* Warns if the launcher that started ctrun gave it fewer processors than it has workers, and names
+ * the option that gives more. */
 void nproc_warn(const struct options *options, int size);
 
 #endif

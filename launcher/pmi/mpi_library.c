@@ -135,7 +135,7 @@ enum mpi_library mpi_library_of(const char *path)
 /* ---- And anything else? -------------------------------------------------------- */
 
 struct others {
-    int ranks; /* libraries by which ranks talk */
+    int ranks; /* libct or an MPI */
     int unknown;
 };
 

@@ -11,8 +11,8 @@ enum mpi_library {
 
 enum mpi_library mpi_library_of(const char *path);
 
-/* It is linked with libct or an MPI, and else with the C and C++ libraries alone: a rank without
- * OpenMP, and no interpreter or wrapper. */
+/* Is the program linked with libct or an MPI, and otherwise only with the C and C++ libraries?
+ * Such a program uses no OpenMP, and it is neither an interpreter nor a wrapper. */
 int is_plain_rank(const char *path);
 
 #endif

@@ -567,7 +567,7 @@ static char **words_for_hosts(const struct options *options)
     return words;
 }
 
-/* For lines about nodes that are missing. */
+/* The hosts' names for lines about missing nodes.  NULL: the list is too long. */
 static char *names_of(const struct host_list *hosts)
 {
     struct text names = { 0 };
@@ -586,7 +586,7 @@ static char *names_of(const struct host_list *hosts)
     return NULL;
 }
 
-/* The environment, what job.ini's [env] and [collectives] add to it, the hosts' names and the
+/* The environment, the additions of job.ini's [env] and [collectives], the hosts' names and the
  * secret. */
 static char **variables_for_hosts(const struct options *options, const struct host_list *hosts,
                                   const char *secret)

@@ -5,8 +5,8 @@
  * Its standard input and output carry frames.  What its own ctrun writes goes up, input and signals
  * go down.  When the connection ends or is silent for a minute, be it that the user's ctrun was
  * killed, that its host is down or that a cable was cut, it stops its ctrun by SIGTERM, so that no
- * worker outlives the job; and ctrun dies with it.  That SIGTERM has a value, by which ctrun knows
- * that no user stopped the job: it ends with 1.
+ * worker outlives the job; and ctrun dies with it.  The value of that SIGTERM shows ctrun that no
+ * user stopped the job: it ends with 1.
  */
 #include "launcher/remote/remote.h"
 

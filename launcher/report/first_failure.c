@@ -109,9 +109,8 @@ int first_failure_collect(struct first_failure *failures)
 
 /* ---- Which worker failed first? --------------------------------------------- */
 
-/* No program dies of one of these in answer to a death; of the others it may.  PyTorch's watchdog
- * aborts, a write to a dead peer may be SIGPIPE, and a stopped process has the stop signal as its
- * status. */
+/* A program may die of the signals below because another one died: PyTorch's watchdog aborts, and a
+ * write to a dead peer may be SIGPIPE.  A stopped process has the stop signal as its status. */
 int signal_is_unprovoked(int number)
 {
     switch (number) {

@@ -28,7 +28,7 @@ void first_failure_watch(struct first_failure *failures, const struct worker *wo
 /* Fills ->ended with the workers that have ended since the last call.  Returns how many. */
 int first_failure_collect(struct first_failure *failures);
 
-/* No program dies of that signal in answer to another worker's death. */
+/* 1: a program does not die of that signal because another worker died. */
 int signal_is_unprovoked(int number);
 
 /* When it noted its error in error.json, since 1970; 0: it did not. */

@@ -347,7 +347,7 @@ static void sentence(const struct failed_round *round, const char *what_follows)
     char cause[64], others[900] = "";
 
     report_cause(first_failed, cause, sizeof cause);
-    if (!round->root_cause) /* which names them */
+    if (!round->root_cause) /* it names these ranks itself */
         add_ranks(others, sizeof others, round->workers, round->size, failed_too,
                   "failed after it");
     add_ranks(others, sizeof others, round->workers, round->size, was_stopped, "stopped by ctrun");

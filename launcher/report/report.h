@@ -16,7 +16,7 @@ struct failed_round {
     const struct run_folder *files;
     const struct oom_watch *oom;
     int is_short;           /* --failure-report=short */
-    const char *root_cause; /* root_graph_words(); NULL: that the first one failed says it all */
+    const char *root_cause; /* root_graph_words(); NULL: the report names the first failure */
 };
 
 /* One sentence: the first failure, then the workers that were stopped because of it, then

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* root_cause.h - from which rank a failure comes: a graph of the ranks of a round.
+/* root_cause.h - which rank caused a failure: a graph of the ranks of a round.
  *
- * libct writes into the control page because of which rank a call failed (struct control_blame).
- * That is an edge from the rank to the one that it blames.  A rank without an edge is where a chain
- * of failures starts.  Each ctrun of a job has the same graph, since the ends of all workers are
- * sent to all nodes. */
+ * When a call fails because of another rank, libct writes that rank into the control page (struct
+ * control_blame).  This is an edge from the failed rank to the rank that it blames.  A chain of
+ * failures starts at a rank without an edge.  Each ctrun of a job has the same graph, because the
+ * ends of all workers are sent to all nodes. */
 #ifndef LAUNCHER_REPORT_ROOT_CAUSE_H
 #define LAUNCHER_REPORT_ROOT_CAUSE_H
 
@@ -13,11 +13,11 @@
 /* What a root did, the strongest first. */
 enum root_kind {
     ROOT_NONE,      /* no rank blames another: the first failure is the root cause */
-    ROOT_KILLED,    /* died of a signal that is no answer to another failure */
+    ROOT_KILLED,    /* died of a signal that cannot be the answer to another failure */
     ROOT_EXITED,    /* exited with a code, or aborted */
-    ROOT_MISMATCH,  /* makes another call than most ranks */
+    ROOT_MISMATCH,  /* made a different call than most ranks */
     ROOT_LEFT,      /* ended with exit code 0 while others were in a call */
-    ROOT_FAILED,    /* a call of it failed, and ctrun ended it */
+    ROOT_FAILED,    /* one of its calls failed, and ctrun ended it */
     ROOT_DESTROYED, /* destroyed the group while others were in a call */
     ROOT_STOPPED,   /* by a signal, a debugger or the freezer */
     ROOT_DEADLOCK,  /* several ranks wait for each other */
@@ -49,7 +49,7 @@ void root_graph_free(struct root_graph *graph);
 void root_graph_died(struct root_graph *graph, const struct control_death *death, int count);
 /* A rank that lives blames another. */
 void root_graph_blames(struct root_graph *graph, int rank, const struct control_blame *blame);
-/* Does it blame another rank? */
+/* Does the rank blame another one? */
 int root_graph_has_edge(const struct root_graph *graph, int rank);
 
 /* The rank at the end of the chain that starts at this one: itself, if it blames none; of a circle

@@ -66,7 +66,7 @@ static void create_for_errors(struct run_folder *folder)
     *folder->path = '\0';
 }
 
-/* The option that wants files is the user's; the place need not be. */
+/* Names the user's option that needs files, since the user may not have chosen the place. */
 static int no_folder(const struct options *options, const char *path, const char *why)
 {
     static const enum option wants[] = { OPTION_REDIRECTS, OPTION_TEE,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.c - see http_server.h.
  *
- * evhttp takes every connection, and says neither how many it has nor when one is closed.  So
- * whenever it has taken one, the descriptors of this process are looked through for those of the
- * server.  One that has asked for nothing in time is shut down, and evhttp closes it as if the
- * client had.  With as many as there may be, so are those that have been silent for longest, or a
- * stranger's crowd would keep the owner out; and the listener rests for a moment.  What waits in
- * the kernel's queue is taken then. */
+ * evhttp takes every connection, and reports neither how many it has nor when one is closed.  So
+ * after each new connection this file searches the process's descriptors for connections of the
+ * server.  It shuts down a connection that has not sent a request in time, and evhttp closes it as
+ * if the client had.  When all connections are in use, it also shuts down those that have been
+ * silent for longest, since otherwise silent clients would keep the owner out.  Then the listener
+ * rests for a moment, and connections wait in the kernel's queue. */
 #include "launcher/util/http_server.h"
 
 #include <dirent.h>
@@ -80,7 +80,7 @@ static void take_stock_of(struct http_server *server, int fd)
         shut(connection);
 }
 
-/* They stand in the order in which they came. */
+/* The connections are in the order in which they came. */
 static void make_room(struct http_server *server)
 {
     int left = HTTP_SHUT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.h - libevent's HTTP server on one socket, with limits, so that strangers take neither
  * the descriptors that workers need nor the turns of others: GET and HEAD, a head of 8 KiB, 10
- * seconds until it is there, and 128 connections, of which those that have not asked make room. */
+ * seconds until it is there, and 128 connections; those without a request make room for others. */
 #ifndef LAUNCHER_UTIL_HTTP_SERVER_H
 #define LAUNCHER_UTIL_HTTP_SERVER_H
 
@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #define HTTP_CONNECTIONS 128
-#define HTTP_SHUT 32 /* connections that make room, where there are so many */
+#define HTTP_SHUT 32 /* connections that are shut down at a time to make room */
 
 struct http_hooks {
     /* Owes each GET and HEAD an answer, at once or later. */
@@ -28,7 +28,7 @@ struct http_server {
     struct http_connection {
         ino_t socket;
         int64_t since_ms;
-        int fd; /* when the descriptors were looked through */
+        int fd; /* at the last search of the descriptors */
         int has_asked, is_there, is_shut;
     } connection[2 * HTTP_CONNECTIONS];
     int connections;

@@ -4,8 +4,8 @@
  * vfork, since a fork copies page tables only to throw them away: it halves the
  * time per worker.  The child runs in ctrun's memory and on its stack until its exec; it makes
  * system calls on memory that does not change and leaves by exec or _exit.  All signals are
- * blocked, so no handler runs in it.  Where a round has several workers, a process between ctrun
- * and them gives them a session in common. */
+ * blocked, so no handler runs in it.  If a round has several workers, a process between ctrun and
+ * the workers (the starter) gives them a common session. */
 #include "launcher/workers/spawn.h"
 
 #include <errno.h>
@@ -153,12 +153,12 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatil
 
 /* ---- One session for a round ----------------------------------------------------- */
 
-/* With kernel.sched_autogroup_enabled a session is a group of the scheduler, and sched_yield() does
- * not hand a processor to a task of another group.  Hence the workers of a round share a session,
- * and a terminal belongs to none of them.  Only a process of that session can start them, and ctrun
- * stays in the session of its terminal.  So the starter does it: a process that has ctrun's memory
- * and descriptors, as a thread has.  CLONE_PARENT makes ctrun the parent of each worker, which
- * reaps it and whose death kills it.
+/* With kernel.sched_autogroup_enabled the scheduler treats each session as a group, and
+ * sched_yield() does not hand a processor to a task of another group.  So the workers of a round
+ * share a session, which has no terminal.  Only a process of that session can start them, and ctrun
+ * stays in the session of its terminal.  So the starter starts them: a process that shares ctrun's
+ * memory and descriptors, as a thread does.  CLONE_PARENT makes ctrun the parent of each worker:
+ * ctrun reaps the worker, and the worker dies when ctrun dies.
  *
  * ctrun and the starter take turns.  While one runs the other waits, since they also share errno.
  * When the starter ends, the kernel writes 0 to ->turn and wakes ctrun (CLONE_CHILD_CLEARTID). */
@@ -167,7 +167,7 @@ enum { ENDED, OF_CTRUN, OF_STARTER };
 #define STACK_BYTES (64 << 10)
 #define UNSUPPORTED (-2)
 
-/* A starter that has ended gets none. */
+/* Does nothing if the starter has ended. */
 static void give_turn(struct starter *starter, uint32_t from, uint32_t to)
 {
     atomic_compare_exchange_strong(&starter->turn, &from, to);
@@ -238,7 +238,7 @@ void starter_end(struct starter *starter)
     starter_reap(starter);
 }
 
-/* As vfork(), for the parent.  UNSUPPORTED: there is no starter any more. */
+/* Returns as vfork() does in the parent.  UNSUPPORTED: the starter is gone. */
 static pid_t clone_into_session(const struct spawn_args *args)
 {
     struct starter *starter = args->starter;

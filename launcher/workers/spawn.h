@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.h - one process: a session of its own, or that of its round, or our terminal; dies with
- * ctrun. */
+/* spawn.h - starts one process, in its own session, in the session of its round, or on our
+ * terminal.  The process dies with ctrun. */
 #ifndef LAUNCHER_WORKERS_SPAWN_H
 #define LAUNCHER_WORKERS_SPAWN_H
 
@@ -12,16 +12,16 @@
 
 #include "runtime/util/cpu_set.h"
 
-/* The process that starts the workers of a round, so that they share a session (spawn.c).  It must
- * stay where it is until starter_end(). */
+/* The process that starts the workers of a round, so that they share a session (spawn.c).  The
+ * struct must not move before starter_end(). */
 struct starter {
-    pid_t pid;    /* 0: there is none, and each worker gets a session of its own */
+    pid_t pid;    /* 0: no starter, and each worker gets its own session */
     pid_t parent; /* ctrun */
     _Atomic uint32_t turn;
-    const struct spawn_args *args; /* of the worker that it is to start; NULL: it is to end */
-    pid_t worker;                  /* that it has started; -1: the clone failed with ->error */
+    const struct spawn_args *args; /* of the worker to start next; NULL: the starter ends */
+    pid_t worker;                  /* the worker that it started; -1: clone() failed with ->error */
     int error;
-    volatile int cause; /* why its exec failed; negative: what came before that */
+    volatile int cause; /* errno of the worker's exec; negative: of a call before its exec */
 };
 
 struct spawn_args {
@@ -32,7 +32,7 @@ struct spawn_args {
     _Atomic pid_t *announce; /* where the child announces its group; NULL: nowhere */
     const sigset_t *ignored; /* signals to set back to their defaults */
     int foreground;          /* stays in our session: a group of its own, which gets the terminal */
-    struct starter *starter; /* NULL: it leads a session of its own */
+    struct starter *starter; /* NULL: it leads its own session */
     int outlives;            /* no SIGKILL for it when ctrun dies: it notices that itself */
     const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
     const struct cpus *cpus;          /* that it is bound to; NULL: ours */
@@ -40,8 +40,8 @@ struct spawn_args {
     int keep[4]; /* what it inherits beside 0, 1 and 2, under the same numbers; below 3: nothing */
 };
 
-/* Where no process can have ctrun's memory (some emulators), and where there can be no more
- * processes, there is no starter.  All signals are blocked, as for spawn(). */
+/* ->pid stays 0 if no process can share ctrun's memory (some emulators), or if no more processes
+ * can be made.  All signals are blocked, as for spawn(). */
 void starter_begin(struct starter *starter);
 void starter_end(struct starter *starter);
 

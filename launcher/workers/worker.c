@@ -142,8 +142,9 @@ void worker_signal(struct worker *worker, int number)
     if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
         return;
     worker->asked = number;
-    /* A stopped one takes the signal only then.  Any other gets no SIGCONT: that would undo the
-     * SIGSTOP by which a debugger or LeakSanitizer attaches, which then waits for ever. */
+    /* A stopped process takes the signal only after a SIGCONT.  No other process gets one: it would
+     * undo the SIGSTOP with which a debugger or LeakSanitizer attaches, which then waits for ever.
+     */
     if (process_state(worker->pid) == 'T')
         kill(-worker->group, SIGCONT);
 }

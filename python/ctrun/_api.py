@@ -245,7 +245,7 @@ class Group:
             self._root._made.discard(self)
 
     def _reap(self):
-        """Waits for the works that are done: the program may have dropped them."""
+        """Calls ct_wait() for each work that is done, since the program may have dropped it."""
         for work in list(self._pending):
             if work._handle is not None and work.done():
                 with contextlib.suppress(Error):

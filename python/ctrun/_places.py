@@ -68,7 +68,7 @@ def _call_of(frame):
 
 
 def _place_of(frame):
-    """The innermost line of the program: "train.py:88 (step)"; empty: it has none there."""
+    """The innermost line of the program, "train.py:88 (step)"; empty if the stack has no line of the program."""
     while frame is not None and any(part in frame.f_code.co_filename for part in _NOT_THE_PROGRAM):
         frame = frame.f_back
     if frame is None or frame.f_code.co_filename == threading.__file__:
@@ -79,7 +79,7 @@ def _place_of(frame):
 
 
 def of_thread(thread):
-    """Where a thread of Python is in the program."""
+    """The line of the program at which a Python thread is."""
     return _place_of(sys._current_frames().get(thread.ident))
 
 

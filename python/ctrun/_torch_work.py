@@ -160,9 +160,9 @@ class Work(Held):
                     self._finish()
                     if (
                         self._device is not None
-                    ):  # copies in this thread's stream, and the program may wait in another
+                    ):  # it copies in this thread's stream, and the program may wait in another stream
                         torch.cuda.current_stream(self._device).synchronize()
-                except Exception as error:  # no memory for a copy: for all who ask, in whichever thread
+                except Exception as error:  # such as no memory for a copy: every thread that waits gets it
                     self._failure = error
             self._end()
 
@@ -198,7 +198,7 @@ class Work(Held):
         return self._result
 
     def settle(self):
-        """Completes the future, on a thread of the settler: callbacks of the program run here."""
+        """Completes the future on a thread of the settler, which also runs the program's callbacks."""
         self.complete()
         self._begun.set_result(None)
 
@@ -233,14 +233,15 @@ def _is_done(handle):
 class Settler:
     """The threads that complete the futures of a group's works.
 
-    One of them waits for the collectives, in their order.  Callbacks of the program run in it, and may wait for other
-    futures of the group.  So before it runs callbacks it lets another thread wait for the next collective, and starts
-    one if all threads run callbacks.  Each message has a thread of its own: it may be done long after later ones."""
+    One thread waits for the collectives in their order.  It also runs the program's callbacks, which may wait for
+    other futures of the group.  So before it runs callbacks, it lets another thread wait for the next collective, and
+    starts a thread if all of them run callbacks.  Each message has its own thread, since it may be done long after
+    later messages."""
 
     def __init__(self):
         self._works, self._turn, self._lock = queue.SimpleQueue(), threading.Lock(), threading.Condition()
-        self._threads, self._waiting = [], 0  # those for collectives; how many of them run no callback
-        self._callbacks = set()  # threads that run some
+        self._threads, self._waiting = [], 0  # threads for collectives; how many of them do not run a callback
+        self._callbacks = set()  # threads that run callbacks
         self._unsettled = 0
         self._is_over = False
 
@@ -298,8 +299,8 @@ class Settler:
             self._lock.notify_all()
 
     def end(self, limit_s):
-        """Waits until the works are done and their callbacks have returned, unless a callback asks (it destroys the
-        group).  Returns the threads whose callbacks are not over limit_s after that."""
+        """Waits until the works are done, and then up to limit_s until their callbacks have returned.  Returns the
+        threads whose callbacks have not.  Does not wait when a callback calls it to destroy the group."""
         late = []
         with self._lock:
             if not self._is_over and threading.current_thread() not in self._callbacks:

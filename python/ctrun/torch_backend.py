@@ -636,7 +636,8 @@ class ProcessGroupCt(_Base):
         return _sizes([n * row for n in splits])
 
     def _check_list(self, tensors, like, what, may_be_uneven=False):
-        """Tensors of one call have one shape, as for gloo; in a list that may be uneven those of as many elements."""
+        """Each tensor must have the shape of `like`, as with gloo.  In a list that may be uneven this holds for tensors
+        with as many elements as `like`."""
         self._check_length(tensors, what)
         self._check_dtype(tensors, like.dtype, what)
         for i, tensor in enumerate(tensors):
@@ -774,7 +775,7 @@ class ProcessGroupCt(_Base):
         self._last_error = ErrorType.COMM_ERROR
 
     def shutdown(self):
-        with contextlib.ExitStack() as ends:  # all are ended, and what one of them raises is raised then
+        with contextlib.ExitStack() as ends:  # ends all groups, then raises what one of them raised
             ends.callback(self._end)
             for child in [g for g in _living if g._parent is self]:
                 ends.callback(child.shutdown)
@@ -800,7 +801,7 @@ class ProcessGroupCt(_Base):
                 f"destroy_process_group of group {self._options.group_name or 'world'}: Timed out after "
                 f"{self._limit} ms: a callback of a Future has not returned, at {', '.join(places)}",
             )
-        if error is not None:  # the ranks made different calls, and this one was done with its part
+        if error is not None:  # the ranks made different calls, and this rank had finished its part
             raise error
 
 
@@ -886,8 +887,9 @@ def _mend_torch():
     of_torch = DDP._register_builtin_comm_hook
 
     def _register_builtin_comm_hook(self, comm_hook_type):
-        """The built-in hooks are C++ code, of which FP16's takes only a Future with a list of tensors of C++; a Future
-        that Python completes has a Python object.  So groups of ours get torch's Python hooks of the same numbers."""
+        """torch's built-in hooks are C++ code.  The FP16 hook accepts only a Future with a C++ list of tensors, but a
+        Future that Python completes has a Python object.  So ct's groups get torch's Python hooks, which compute the
+        same numbers."""
         if not isinstance(self.process_group._get_backend(self.device), ProcessGroupCt):
             return of_torch(self, comm_hook_type)
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks

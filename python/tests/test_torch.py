@@ -230,7 +230,7 @@ class Works(TorchRanks):
         )
 
     def test_a_callback_may_wait_for_other_futures_of_its_group(self):
-        """Of calls that it makes itself, callbacks within callbacks, and of another thread's."""
+        """The futures of its own calls, of callbacks within callbacks, and of another thread's calls."""
         self.succeeds(
             2,
             program("""
@@ -269,7 +269,7 @@ class Works(TorchRanks):
         )
 
     def test_a_group_ends_with_callbacks_that_are_not_over(self):
-        """Its destruction lets them make their calls, or says which one does not return."""
+        """destroy_process_group() lets callbacks make their calls, or names a callback that does not return."""
         out = self.succeeds(
             2,
             program(

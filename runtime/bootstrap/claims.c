@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* claims.c - the size of the world is compared with the leader's on a host, and among leaders at
- * the key "size".  A rank's card is its claim to its number.
+/* claims.c - a follower compares its size of the world with its leader's, and leaders compare
+ * theirs at the key "size".  A rank's card is its claim to its number.
  *
- * Whether the process lives that has set the card can be seen on its host.  Another host asks: its
- * notice "?..." wakes the leaders.  The one that can see the process answers, if it lives. */
+ * Only ranks of the same host can check whether the process that set a card still lives.  A rank of
+ * another host sends the notice "?...", which wakes the leaders.  The leader on the process's host
+ * answers if the process lives. */
 #include "runtime/bootstrap/claims.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ static void own_host(char name[64])
     name[63] = 0;
 }
 
-/* For all ranks that wait, and for this one.  A group that is complete goes on. */
+/* Makes the init of this rank and of all waiting ranks fail.  A complete group goes on. */
 static ct_status fail_all(ct_store *store, const char *sentence)
 {
     char notice[WORDS + 2];
@@ -44,7 +45,7 @@ static ct_status fail_all(ct_store *store, const char *sentence)
     return status == CT_OK ? ct_fail(CT_ERR_MISMATCH, "%s", sentence) : status;
 }
 
-/* A key that is there; malloc'ed.  NULL: it is not. */
+/* The key's value, malloc'ed; NULL: the key is not set. */
 static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
 {
     void *value = NULL;
@@ -58,7 +59,7 @@ static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
 
 /* ---- The size ---------------------------------------------------------------------- */
 
-/* What another rank has said. */
+/* Reads what another rank has set. */
 struct claimed_size {
     int size, rank, pid;
     char host[64];
@@ -110,7 +111,7 @@ ct_status claim_size(ct_store *store, int rank, int size, const struct host_lead
 
 /* ---- The number ---------------------------------------------------------------------- */
 
-/* The host of a rank's leader, as its card has it. */
+/* The name of a leader's host, from the leader's card. */
 static void host_of(ct_store *store, int leader, char name[64])
 {
     char key[32];
@@ -129,7 +130,7 @@ static void host_of(ct_store *store, int leader, char name[64])
     free(value);
 }
 
-/* Asks the other hosts' leaders.  *complete: they do not wait any more. */
+/* Asks the leaders of other hosts whether the process lives.  *complete: they no longer wait. */
 static ct_status ask_for_life(ct_store *store, const struct peer_info *own, int rank,
                               const struct peer_info *other, int *lives, int *complete)
 {
@@ -148,8 +149,8 @@ static ct_status ask_for_life(ct_store *store, const struct peer_info *own, int 
     return status == CT_ERR_TIMEOUT ? CT_OK : status;
 }
 
-/* The group of this store is complete.  Where its ranks end, a new one may follow at another store
- * at the same address. */
+/* The group of this store is complete.  When its ranks have ended, a new group may meet at a new
+ * store at the same address. */
 static ct_status joined_before(ct_store *store, int lives, const char *who)
 {
     int64_t goodbyes = 0;
@@ -157,17 +158,16 @@ static ct_status joined_before(ct_store *store, int lives, const char *who)
 
     if (status == CT_OK && lives && goodbyes == 0)
         return ct_fail(CT_ERR_MISMATCH,
-                       "%s; the first one is in a group already: give each process a RANK of its "
-                       "own",
+                       "%s; the first one is in a group already: give each process its own RANK",
                        who);
     poll(NULL, 0, PAUSE_MS);
     return ct_fail(CT_ERR_PEER,
                    "%s; the first one has joined a group, which others can't join: end all its "
-                   "ranks before they begin again",
+                   "ranks before you start them again",
                    who);
 }
 
-/* other: of the process that has set this rank's card before. */
+/* other: the card that an earlier process of this rank has set. */
 static ct_status settle(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
                         const struct peer_info *own, const struct peer_info *other)
 {
@@ -190,12 +190,12 @@ static ct_status settle(ct_store *store, const struct mesh *mesh, const struct h
     if (complete)
         return joined_before(store, lives, who);
     if (lives) {
-        snprintf(sentence, sizeof sentence, "%s; give each process a RANK of its own", who);
+        snprintf(sentence, sizeof sentence, "%s; give each process its own RANK", who);
         return fail_all(store, sentence);
     }
     log_line(LOG_WAITS,
-             "rank %d began again before all ranks had come: pid %d on %s, which has ended, is "
-             "followed by pid %d on %s",
+             "rank %d was started again before all ranks had come: pid %d on %s has ended, and "
+             "pid %d on %s takes its place",
              mesh->rank, (int)other->pid, there, (int)own->pid, here);
     return CT_OK;
 }
@@ -220,10 +220,12 @@ ct_status claim_rank(ct_store *store, const struct mesh *mesh, const struct host
     }
     memcpy(&other, before, sizeof other);
     free(before);
-    if (other.number != own->peer.number) /* else this process has set it, in a try before */
+    if (other.number
+        != own->peer.number) /* else this process has set the card, in an earlier try */
         status = settle(store, mesh, leader, &own->peer, &other);
     snprintf(key, sizeof key, "card/%d", mesh->rank);
-    return status == CT_OK ? ct_store_set(store, key, own, bytes) : status; /* it is counted */
+    return status == CT_OK ? ct_store_set(store, key, own, bytes)
+                           : status; /* it is counted already */
 }
 
 ct_status claim_reason(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,

@@ -49,7 +49,7 @@ static ct_status read_leader(struct host_leader *leader, const char *text, size_
     return CT_OK;
 }
 
-/* This rank led the host before it was restarted. */
+/* An earlier process of this rank led the host and has ended. */
 static ct_status elect_again(ct_store *store, const char *key, const void *before, size_t bytes,
                              const char *own)
 {
@@ -188,7 +188,7 @@ static int local_of(const struct mesh *mesh, int rank)
     return rank >= 0 && rank < mesh->size ? mesh->peers[rank].local : -1;
 }
 
-/* A rank that ended after it had connected may have begun again, and connects once more. */
+/* A rank may connect, end, be started again and connect once more. */
 static int has_hung_up(int socket)
 {
     char byte;

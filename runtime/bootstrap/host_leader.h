@@ -12,7 +12,7 @@
 
 struct host_leader {
     int rank;      /* of the leader */
-    int pid, size; /* its process, and the world's size as it has it */
+    int pid, size; /* its process, and its size of the world */
     int is_self;   /* this rank is the leader */
     char name[64]; /* of its unix socket */
     int listener;  /* that socket; -1 on a follower */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_segment_join.c - how the ranks of a host come to share memory, and whether they
- * have a processor each.
+/* host_segment_join.c - the ranks of a host share memory, and find out whether the host has a
+ * processor for each.
  *
  * The leader makes the memory and sends its descriptor to each follower, which maps it.  Then each
- * follower tells the leader whether it could, and which processors it may use.  The leader adds
- * these up and sends the sum to all.  If one rank could not map the memory, all ranks of the host
- * use sockets. */
+ * follower sends the leader whether it could, and which processors it may use.  The leader adds
+ * these up and sends the sum to all followers.  If one rank could not map the memory, all ranks of
+ * the host use sockets. */
 #include "runtime/bootstrap/host_segment_join.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static ct_status receive_memory(struct host_leader *leader, struct mesh *mesh, i
     return CT_OK;
 }
 
-/* Of one rank; of all. */
+/* The means of one rank, or the sum over all ranks. */
 struct means {
     int32_t can_share;
     struct processors processors;

@@ -17,7 +17,7 @@ struct identity {
     char socket[108];  /* if there is no address and all ranks are on this node: an abstract unix
                           socket */
     int is_slurm_node; /* address is Slurm's name of a node, which may not resolve */
-    int by_launcher;   /* there is neither: the launcher's own exchange says where rank 0 is */
+    int by_launcher;   /* neither is set: the launcher's exchange says where rank 0 is */
     struct launcher_meeting
         *meeting;        /* what it said; else NULL.  init_process_group.c fills it in */
     int agent_store;     /* the launcher serves the store (TORCHELASTIC_USE_AGENT_STORE and MASTER_*

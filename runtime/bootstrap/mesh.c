@@ -37,12 +37,12 @@ static ct_status read_roster(struct mesh *mesh, ct_store *store, struct roster *
                              int64_t deadline)
 {
     struct gathered all;
-    int heard = 0, is_notice;
+    int notices = 0, is_notice;
     ct_status status;
 
     do {
         status =
-            store_all_gather_next(store, "card", mesh->rank, mesh->size, heard++, deadline, &all);
+            store_all_gather_next(store, "card", mesh->rank, mesh->size, notices++, deadline, &all);
         is_notice = all.notice != NULL;
         if (is_notice) {
             status = claim_heed(store, mesh, all.notice);

@@ -80,8 +80,8 @@ static ct_status answer_hellos(ct_store *store, int rank, const char *generation
     return status;
 }
 
-/* Rank 0: until all other ranks have joined this generation, or their claims do not fit.  prefix:
- * of its keys. */
+/* Rank 0 serves until all other ranks have joined this generation, or claims conflict.  prefix: of
+ * the generation's keys. */
 static ct_status serve_generation(ct_store *store, int size, const char *generation,
                                   const char *prefix, int64_t deadline)
 {
@@ -118,7 +118,7 @@ static ct_status serve_generation(ct_store *store, int size, const char *generat
     return status;
 }
 
-/* Until rank 0 has answered. */
+/* Waits until rank 0 has answered. */
 static ct_status wait_for_answer(ct_store *store, const char *key, int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
@@ -163,7 +163,7 @@ static void print_prefix(char prefix[PREFIX_CHARS], const char *generation, int 
     snprintf(prefix, PREFIX_CHARS, "ct/%s/%d", generation, number);
 }
 
-/* Rank 0 says its size before it waits: ranks that have another one might be too few to go on. */
+/* Rank 0 sets its size before it waits.  If ranks have another size, too few of them may come. */
 static ct_status make_generation(ct_store *store, const struct identity *who, char *generation,
                                  int number, int64_t deadline)
 {
@@ -335,7 +335,8 @@ static int all_said_goodbye(struct rendezvous *r)
         return 1; /* no other client is connected */
     if (!r->store)
         return 0;
-    return ct_store_add(r->store, "goodbye", 0, &goodbyes) != CT_OK /* nobody reaches it any more */
+    return ct_store_add(r->store, "goodbye", 0, &goodbyes)
+               != CT_OK /* no rank can reach it any more */
            || goodbyes >= r->size - 1;
 }
 

@@ -5,8 +5,8 @@
  * wait for that key alone.  If each of them waited for and read the keys of all ranks, the store
  * would look up and note each pair of ranks.
  *
- * A notice takes the place of that key, and ends the waits for it; then the next key has that
- * place: "<what>/all", "<what>/all/1", "<what>/all/2". */
+ * A notice is set under that key instead of the values, and ends the waits for it.  The values then
+ * get the next key: "<what>/all", "<what>/all/1", "<what>/all/2". */
 #include "runtime/bootstrap/store_all_gather.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define KEY_BYTES 32
 #define LEAST_TIME_MS 1000
 
-/* Of a notice.  No value has as many bytes as the first four say. */
+/* The start of a notice.  No value is as large as the first four bytes would say. */
 static const unsigned char notice_start[8] = { 0xff, 0xff, 0xff, 0xff, 's', 'a', 'y', 's' };
 
 /* ---- The keys of all ranks ---------------------------------------------------- */
@@ -107,7 +107,7 @@ static ct_status read_and_join(ct_store *store, const char *what, int size, int6
     return status;
 }
 
-/* Of the key of all, when there were so many notices. */
+/* The name of the key of all after so many notices. */
 static void name_of_all(char key[KEY_BYTES], const char *what, int notices)
 {
     if (notices == 0)
@@ -121,8 +121,8 @@ static int is_notice(const void *value, size_t bytes)
     return bytes > sizeof notice_start && !memcmp(value, notice_start, sizeof notice_start);
 }
 
-/* *there: 1, the values of all were there already.  PyTorch's store without libuv wakes no client
- * that waits when a key is set by compare_set: so it is set once more. */
+/* *there: 1, the values of all were set before.  When compare_set sets a key, PyTorch's store
+ * without libuv does not wake the clients that wait for it, so the key is set once more. */
 static ct_status put_behind_notices(ct_store *store, const char *what, const void *own,
                                     size_t bytes, int *there)
 {
@@ -261,7 +261,7 @@ ct_status store_all_gather_late(ct_store *store, const char *what, int size, int
     if (status != CT_OK || !missing[0])
         return status;
     return ct_fail_because((struct blame){ atoi(missing), BLAME_LATE }, CT_ERR_TIMEOUT,
-                           "after %lld ms, of %d ranks these did not come: rank %s "
+                           "after %lld ms these of %d ranks had not come: rank %s "
                            "(were they started, with the same MASTER_ADDR and MASTER_PORT?)",
                            (long long)(clock_ms() - start), size, missing);
 }
@@ -283,7 +283,7 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
     free(first);
     if (status == CT_OK && missing[0])
         log_line(LOG_WAITS,
-                 "waiting %d s: of %d ranks these have not come: rank %s (were they started, with "
+                 "waiting %d s: these of %d ranks have not come: rank %s (were they started, with "
                  "the same MASTER_ADDR and MASTER_PORT?)",
                  (int)((clock_ms() - start) / 1000), size, missing);
     return status;
@@ -355,7 +355,7 @@ ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int
     return store_all_gather_next(store, what, rank, size, 0, deadline, all);
 }
 
-ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int size, int heard,
+ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int size, int notices,
                                 int64_t deadline, struct gathered *all)
 {
     char key[KEY_BYTES];
@@ -365,7 +365,7 @@ ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int
     ct_status status;
 
     *all = (struct gathered){ 0 };
-    name_of_all(key, what, heard);
+    name_of_all(key, what, notices);
     status = wait_for_all(store, what, key, rank, size, deadline, &is_joined);
     if (status == CT_OK && is_joined) {
         status = ct_store_get(store, key, time_for_get(deadline), &all->memory, &bytes);

@@ -16,8 +16,8 @@
 ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
                                 int64_t deadline, const void *own, size_t bytes);
 
-/* The two halves of that.  *before: NULL, or the value that the key has had already, malloc'ed;
- * then nothing was set. */
+/* The two halves of store_all_gather_give().  *before: NULL, or the value that the key had already,
+ * malloc'ed; in that case nothing was set. */
 ct_status store_all_gather_claim(ct_store *store, const char *what, int rank, const void *own,
                                  size_t bytes, void **before, size_t *before_bytes);
 ct_status store_all_gather_count(ct_store *store, const char *what, int size, int64_t deadline);
@@ -27,7 +27,7 @@ struct gathered {
     unsigned char *data;
     size_t *at; /* [size + 1] */
     void *memory;
-    char *notice; /* of the store_all_gather_notify() that came instead, in memory; NULL: none */
+    char *notice; /* the text of store_all_gather_notify() that came instead, in ->memory; NULL */
 };
 
 /* Waits until all `size` ranks have given, and gets their values; gathered_free() is owed also
@@ -35,13 +35,13 @@ struct gathered {
  * deadline CT_ERR_TIMEOUT names them. */
 ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int size,
                                 int64_t deadline, struct gathered *all);
-/* The same, or the notice that came behind the first `heard` ones. */
-ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int size, int heard,
+/* The same.  Notice number `notices` (the first is 0) also ends the wait. */
+ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int size, int notices,
                                 int64_t deadline, struct gathered *all);
 void gathered_free(struct gathered *all);
 
-/* Ends the waits of all ranks that take: each gets the text and may take on.  *complete: 1, the
- * values of all are there, and no rank gets the text. */
+/* Ends the waits of all ranks that take.  Each rank gets the text and may take again.  *complete:
+ * 1, the values of all are set, and no rank gets the text. */
 ct_status store_all_gather_notify(ct_store *store, const char *what, const char *text,
                                   int *complete);
 

@@ -18,11 +18,9 @@
 
 static const struct variable_row rows[] = {
     { "CT_TIMEOUT_MS", "limit of init and of each call in milliseconds; 1800000 (30 minutes)" },
-    { "CT_LOG", "what libct says on standard error: none, waits (the default: what an init has "
-                "awaited for 5 s, "
-                "which ctrun says for its workers, and what a program that ends has left undone), "
-                "error, warn, "
-                "info or debug" },
+    { "CT_LOG", "what libct prints on standard error: none, waits (what an init waits for, after "
+                "5 s), error, warn, info or debug; unset: waits, and what a program has left "
+                "undone when it ends; ctrun prints the waits of its workers itself" },
     { "CT_BACKEND", "cpu (the default) or mpi, for programs that name no backend" },
     { "CT_LIBMPI", "the plug-in of backend mpi; unset: libct-mpi.so beside libct.so" },
     { "CT_LINK", "shm or tcp: only this link between ranks; all ranks the same" },

@@ -38,7 +38,7 @@ static ct_status write_line(int fd, const char *line, int64_t deadline)
                         "it before; set MASTER_ADDR and MASTER_PORT instead)");
 }
 
-/* The answer to a barrier comes when all ranks are in it. */
+/* PMI answers a barrier when all ranks are in it. */
 static ct_status read_byte(int fd, char *byte, struct long_wait *wait, int64_t deadline)
 {
     const int64_t word = wait->since + LONG_WAIT_MS;

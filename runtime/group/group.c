@@ -48,7 +48,7 @@ ct_status group_refuse_child(const ct_group *group)
     if (group->maker == ENDED)
         return ct_fail(CT_ERR_INVALID,
                        "this handle's group was destroyed: ct_destroy_process_group() frees the "
-                       "handle, and that of CT_WORLD also those of all groups made from it");
+                       "handle, and with CT_WORLD also the handles of all groups made from it");
     snprintf(what, sizeof what, "group %s", group->name);
     return forks_refuse(what, group->maker);
 }
@@ -549,6 +549,6 @@ void group_destroy(ct_group *group)
         mesh_destroy(mesh);
         ct_store_close(group->store);
     }
-    free_works(group); /* nothing moves their messages any more */
+    free_works(group); /* their messages no longer move */
     group_free(group);
 }

@@ -125,7 +125,7 @@ struct ct_group {
     struct channel channel;     /* of its messages; calls group_fail_told() for failures */
 };
 
-/* A work as its group sees it: what the program has not waited for ends with the group. */
+/* A work as its group sees it.  The group frees the works that the program has not waited for. */
 struct group_work {
     struct group_work *next, **link;
     void (*free)(struct group_work *work);
@@ -214,8 +214,8 @@ static inline void group_end(ct_group *group)
 {
     atomic_store_explicit(&group->running, 0, memory_order_relaxed);
 }
-/* A mismatch that was found after this rank had finished its part, so that no call has returned it:
- * what destroying the group returns. */
+/* Returns a mismatch that was found after this rank had finished its part, so that no call has
+ * returned it.  Destroying the group returns it. */
 ct_status group_unreturned_mismatch(ct_group *group);
 /* 1: group_begin() of the next call will fail. */
 int group_fails_next_call(ct_group *group);
@@ -224,8 +224,8 @@ int group_fails_next_call(ct_group *group);
  */
 ct_status group_cause(ct_group *group, ct_status status, uint64_t seq);
 
-/* A message of this rank failed because of ct_last_blame(), and the group is not broken: ctrun is
- * to know. */
+/* Writes ct_last_blame() into the control page, for ctrun, after a message has failed and the group
+ * is not broken. */
 void group_note_blame(ct_group *group);
 
 /* ---- group_status.c --------------------------------------------------------- */
@@ -235,17 +235,17 @@ void group_note_blame(ct_group *group);
  * here. */
 const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size);
 
-/* Call `seq` waited in vain, for the rank in `awaited`.  Gives the rank that the call failed
- * because of, as far as this host knows: one that is stopped, else one that has not begun the call,
- * else the awaited one; and says it in words. */
+/* Call `seq` timed out while it waited for the rank in `awaited`.  Returns the rank because of
+ * which it failed, as far as this host knows: a stopped rank, else a rank that has not begun the
+ * call, else the awaited rank.  text: the same in words. */
 struct blame late_rank(const ct_group *group, uint64_t seq, struct blame awaited, char *text,
                        size_t size);
 
-/* Does this host know that? */
+/* Does this host know that the rank is stopped or late? */
 int is_known_late(const ct_group *group, uint64_t seq, struct blame late);
 
-/* The same of a message that waited in vain for a member; the words say in which call that is or
- * was last. */
+/* The same for a message that timed out while it waited for a member.  text: the call in which the
+ * member is, or was last. */
 struct blame late_peer(const ct_group *group, int member, char *text, size_t size);
 
 #endif

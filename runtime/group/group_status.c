@@ -81,7 +81,7 @@ static const struct control_rank *page_of(const ct_group *group, int member)
                : NULL;
 }
 
-/* Has a member begun call `seq`, by its control page?  0 where that can't be read. */
+/* Does a member's control page show that it has begun call `seq`?  0: no readable page. */
 static int has_begun(const ct_group *group, int member, uint64_t seq)
 {
     const struct control_rank *page = page_of(group, member);
@@ -91,7 +91,7 @@ static int has_begun(const ct_group *group, int member, uint64_t seq)
            && !is_missing(page, atomic_load(&group->record.line->id), seq, where, sizeof where);
 }
 
-/* Does a member not make the call, by its control page?  0 where that can't be read. */
+/* Does a member's control page show that it does not make the call?  0: no readable page. */
 static int has_not_begun(const ct_group *group, int member, uint64_t seq)
 {
     const struct control_rank *page = member == group->rank ? NULL : page_of(group, member);
@@ -100,7 +100,7 @@ static int has_not_begun(const ct_group *group, int member, uint64_t seq)
     return page && is_missing(page, atomic_load(&group->record.line->id), seq, where, sizeof where);
 }
 
-/* By a signal, a debugger, or the freezer of its control group.  0 of a member on another host. */
+/* Has a signal, a debugger or its control group's freezer stopped it?  0: it is on another host. */
 static int member_is_stopped(const ct_group *group, int member)
 {
     const struct mesh *mesh = group->mesh;

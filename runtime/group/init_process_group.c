@@ -173,7 +173,7 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
     return status;
 }
 
-/* Slurm names rank 0's host.  A name that can't be resolved now may resolve later. */
+/* Slurm named rank 0's host.  If its name does not resolve now, it may resolve later. */
 static void find_slurm_node(struct identity *who)
 {
     if (slurm_node_address(who->address, sizeof who->address) < 0)
@@ -233,8 +233,7 @@ static ct_status start_backend(const struct group_extension *extension,
                    !strcmp(who->launcher, "env") ? "RANK, WORLD_SIZE" : who->launcher);
 }
 
-/* ctrun is to know because of which rank init failed.  The ranks of an init of all are the job's.
- */
+/* Writes for ctrun because of which rank init failed.  All ranks of the job are in this init. */
 static void note_blame(const struct identity *who)
 {
     const struct control_blame blame = { .on = ct_last_blame() };
@@ -264,7 +263,7 @@ static ct_status init_locked(const ct_init_options *options,
     if (status != CT_OK)
         return status;
     snprintf(log_name, sizeof log_name, "rank %d", who.rank);
-    /* ctrun says for what its ranks wait. */
+    /* ctrun prints the waits of its ranks */
     log_setup(log_name, who.generation[0] ? LOG_NONE : LOG_WAITS);
     control_take(&world.control);
     if (who.rank == 0 && !world.control.head) /* ctrun has warned already otherwise */

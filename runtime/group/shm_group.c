@@ -9,7 +9,7 @@
  * Round n may overwrite the line of round n-2 when all ranks are in round n-1: no rank reads n-2
  * any more.  The same holds for the slots.  Each wait compares signatures.  So a rank that makes
  * another call is found by the first rank that waits for it, at the latest in its next call.  Ranks
- * that wait for none compare as well, as far as others have arrived: shm_group_send_alone(),
+ * that wait for no rank compare with the ranks that have arrived: shm_group_send_alone(),
  * shm_group_glance().
  *
  * A slot has one writer in a round, mostly its owner.  In a scatter the root writes to all slots,
@@ -107,7 +107,7 @@ struct head {
     _Alignas(CACHE_PAIR) _Atomic uint64_t all_in;
     /* the last one with a gate in which all ranks are. */
     _Alignas(CACHE_PAIR) _Atomic uint64_t at_gate;
-    /* The last round in which a rank waited for no other one, and that rank. */
+    /* The last round in which a rank sent without a wait, and that rank. */
     _Alignas(CACHE_PAIR) _Atomic uint64_t sole_sender;
 };
 
@@ -496,8 +496,8 @@ static ct_status compare_with(const struct shm_group *f, int rank)
     return signature_equal(theirs, own) ? CT_OK : mismatch(f->ranks[rank], own, theirs);
 }
 
-/* An exchange, not a look at all lines: those are in the caches of ranks that are about to write
- * them. */
+/* An exchange is cheaper than reading all lines, which are in the caches of ranks that are about to
+ * write them. */
 ct_status shm_group_send_alone(struct shm_group *f)
 {
     const uint64_t here = f->round * SHM_GROUP_MOST + (uint64_t)f->rank;

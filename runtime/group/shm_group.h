@@ -133,10 +133,10 @@ ct_status shm_group_publish(struct shm_group *shm);
 ct_status shm_group_wait(struct shm_group *shm, int rank);
 ct_status shm_group_wait_all(struct shm_group *shm);
 
-/* Instead of a wait, for ranks that need nothing of the others in a round.  They find out whether
- * the ranks agree about the root, if it can be seen yet.  So of ranks that do not agree at least
- * one finds out in that round: the last of those that each send alone, or of those that each send
- * to one that sends to another. */
+/* Ranks that need nothing from the others in a round call these instead of a wait.  They compare
+ * the root with the ranks that have arrived.  If the ranks disagree, at least one finds it in that
+ * round: the last rank that sends alone, or the last of ranks that each send to a rank that sends
+ * elsewhere. */
 ct_status shm_group_send_alone(struct shm_group *shm);
 ct_status shm_group_glance(struct shm_group *shm, int rank);
 

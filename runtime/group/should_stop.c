@@ -74,7 +74,8 @@ static void report_signal(const struct control *control)
         atomic_store(&control->own->stop_wanted, 0); /* the next vote tries again */
 }
 
-/* Of this process, in seconds since the epoch: the half of its time counts from there. */
+/* The time of this process's first vote, in seconds since the epoch.  Half of the time counts from
+ * there. */
 static int64_t first_vote(void)
 {
     static _Atomic int64_t moment;

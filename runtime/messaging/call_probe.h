@@ -7,8 +7,9 @@
  * for, once.  The receiver compares it with the last calls of that group, which it keeps for this.
  * A probe of a call that the receiver has yet to make is kept until then, one for each peer.
  *
- * If no rank waits (each takes itself for the root of a small broadcast), each has a message that
- * it does not receive.  A rank looks for such messages at the end of a call with a root. */
+ * If each rank takes itself for the root of a small broadcast, no rank waits, and each gets a
+ * message that it does not receive.  At the end of a call with a root a rank checks for such
+ * messages. */
 #ifndef RUNTIME_MESSAGING_CALL_PROBE_H
 #define RUNTIME_MESSAGING_CALL_PROBE_H
 
@@ -56,8 +57,8 @@ void channel_call(struct mesh *mesh, struct channel *channel, const struct signa
 /* For a wait that is not on a request of messaging: probes whether the peer makes this call. */
 void call_probe(struct mesh *mesh, struct channel *channel, int peer, const struct signature *call);
 
-/* Compares calls with a root with the messages of them that no receive has met.  Their senders do
- * not wait, so they send no probe; if each rank believes that it is the root, no rank receives. */
+/* Compares this rank's calls with a root with unexpected messages of such calls.  The senders of
+ * these do not wait, so they send no probe. */
 ct_status calls_compare_unexpected(struct mesh *mesh, struct channel *channel);
 
 /* Under the lock. */

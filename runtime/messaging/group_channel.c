@@ -29,8 +29,8 @@ ct_status failure_status(const struct mesh *mesh, const struct group_failure *fa
     return CT_ERR_PEER;
 }
 
-/* Ranks that make different calls blame each other.  Any other failure that is blamed on this rank
- * is this rank's own. */
+/* Ranks that make different calls blame each other.  Any other failure blamed on this rank started
+ * here. */
 struct blame failure_blame(const struct mesh *mesh, const struct group_failure *failure)
 {
     const struct blame blame = failure->blame;
@@ -251,7 +251,8 @@ void channel_open(struct mesh *mesh, struct channel *channel)
         if (parent->has_failed)
             fail_if_unmade(mesh, channel, parent);
     goodbyes_came_early(m, channel);
-    atomic_store(&channel->unexpected, 1); /* one may have come before: the first call looks */
+    atomic_store(&channel->unexpected,
+                 1); /* a message may have come before: the first call checks */
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 

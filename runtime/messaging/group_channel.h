@@ -25,7 +25,7 @@ struct group_failure {
     uint64_t from_call; /* this call and all later ones fail; earlier ones can still succeed */
     int32_t status;     /* on the rank that failed first */
     int32_t rank;       /* which rank that is, in the mesh */
-    struct blame blame; /* why it failed there; it travels unchanged.  BLAME_NONE: by itself */
+    struct blame blame; /* because of which rank; passed on unchanged.  BLAME_NONE: by itself */
     char words[FAILURE_WORDS];
 };
 
@@ -35,7 +35,7 @@ struct group_failure failure_here(const struct mesh *mesh, ct_status status, uin
 /* The status that calls of this rank return; failure_quote() also sets ct_last_error(). */
 ct_status failure_status(const struct mesh *mesh, const struct group_failure *failure);
 ct_status failure_quote(const struct mesh *mesh, const struct group_failure *failure);
-/* Because of which rank it fails this one. */
+/* The blame with which this rank's calls fail. */
 struct blame failure_blame(const struct mesh *mesh, const struct group_failure *failure);
 
 struct channel {
@@ -55,7 +55,7 @@ struct channel {
     struct recent_calls calls;
     _Atomic uint64_t last_call; /* its number */
     struct probe *probes;       /* of calls that this rank has yet to make */
-    /* At least the unexpected messages of its calls that have a root. */
+    /* Not 0 if there may be unexpected messages of calls with a root. */
     _Atomic int unexpected;
     unsigned char *left; /* [size] 1: the member sent a goodbye; NULL: none did */
 };

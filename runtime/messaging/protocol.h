@@ -68,7 +68,7 @@ struct request {
     ct_status status;
     _Atomic int done;   /* set last */
     uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
-    struct blame blame; /* of a failure that is another rank's */
+    struct blame blame; /* the rank because of which it failed */
     /* To fill these with zeros takes longer than to send a message does. */
     struct outgoing out; /* of a send */
     char reason[232];    /* "" while there is none */

@@ -77,16 +77,16 @@ enum { CONTROL_SILENT, CONTROL_CLOSED };
 /* How far a worker had come in one group when it ended. */
 struct control_tomb {
     uint64_t group, begun, done; /* numbers of its collective calls */
-    uint32_t call;               /* control_call_hash() of the one that it began last */
+    uint32_t call;               /* control_call_hash() of the last call that it began */
 };
 
 /* The call of a worker that failed because of another rank. */
 struct control_blame {
-    struct blame on; /* the rank is that of ctrun's job; BLAME_NONE: none has failed so */
-    uint64_t group;  /* id of the group that broke with it; 0: no group did */
+    struct blame on; /* a rank of ctrun's job; BLAME_NONE: no call has failed so */
+    uint64_t group;  /* id of the group that it broke; 0: it broke no group */
     uint64_t at_ns;  /* when, CLOCK_MONOTONIC_COARSE; control_blame() sets it */
     struct control_call call;
-    uint32_t call_hash; /* control_call_hash() of it, likewise */
+    uint32_t call_hash; /* control_call_hash() of ->call; control_blame() sets it too */
 };
 
 struct control_death {
@@ -96,7 +96,7 @@ struct control_death {
     int32_t asked; /* the signal by which ctrun had asked it to stop; 0: it ended by itself */
     int32_t tombs;
     int32_t stopped;  /* ctrun found it stopped when it ended the workers */
-    int64_t noted_ns; /* when it noted its error, since 1970 by its host's clock; 0: it did not */
+    int64_t noted_ns; /* when it noted its error, since 1970 by its host's clock; 0: no note */
     struct control_blame blame;
     char host[64];
     struct control_tomb tomb[CONTROL_TOMBS];
@@ -156,9 +156,7 @@ struct control_rank {
     /* how often programs of this worker initialised; it is in the names of their store keys */
     _Atomic uint32_t inits;
     _Atomic uint64_t calls; /* how many calls were ever written to the ring */
-    /* What ->blame is on: enum blame_reason.  It stands beside ->calls, since each call looks at
-     * it.
-     */
+    /* The reason of ->blame, enum blame_reason.  It is next to ->calls since each call reads it. */
     _Atomic uint32_t blamed;
     /* of calls on groups that the worker has left; those of the others have theirs in their line */
     _Atomic uint64_t bytes_before;
@@ -284,7 +282,7 @@ static inline void control_written(_Atomic uint32_t *version, uint32_t even)
     atomic_store_explicit(version, even + 2, memory_order_release);
 }
 
-/* Of a reader, between the fields and its second look at the version. */
+/* A reader calls it after the fields, before it reads the version again. */
 static inline void control_read_fence(void)
 {
 #ifndef CT_THREAD_SANITIZER
@@ -340,12 +338,12 @@ void control_sleep(const struct control *control, uint32_t seen, int ms);
  * descriptor left. */
 int control_alarm(const struct control *control);
 
-/* A call of this worker fails because of that rank of ctrun's job.  Before its sentence is
- * returned: ctrun reads it when the worker has ended.  What broke a group stays; a failure that
- * broke none gives way to the next one. */
+/* Notes that a call of this worker fails because of a rank of ctrun's job.  The caller does so
+ * before it returns, and ctrun reads it when the worker has ended.  A blame that broke a group
+ * stays; the next blame replaces any other. */
 void control_blame(struct control *control, const struct control_blame *blame);
-/* A call on that group that began then succeeded, so the worker has survived an earlier failure on
- * another one; group 0: it has survived all. */
+/* A call on the group, begun at begun_ns, succeeded.  So the worker has survived an earlier failure
+ * on another group.  group 0: it has survived all failures. */
 void control_forgive(struct control_rank *own, uint64_t group, uint64_t begun_ns);
 /* 0: the worker blames no rank of the job, which has `world` ranks. */
 int control_blame_read(struct control_rank *page, int world, struct control_blame *blame);

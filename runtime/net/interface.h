@@ -33,8 +33,7 @@ ct_status interface_addresses(char *list, size_t size);
  * is set. */
 const char *interface_variable(void);
 
-/* Why bind() and connect() to 127.0.0.1 fail, or succeed and nothing passes, with what to do; NULL:
- * nothing is wrong. */
+/* Why the loopback does not work, and what to do; NULL: nothing is wrong. */
 const char *interface_loopback_fault(int is_ipv6_fine); /* ::1 alone will do */
 
 #endif

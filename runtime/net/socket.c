@@ -566,7 +566,7 @@ static void say_what_is_awaited(const char *host, int port, const struct refusal
                  LONG_WAIT_MS / 1000, port, host, refusal_words(*why));
 }
 
-/* An address that drops packets keeps a try busy until its deadline. */
+/* An address that drops packets blocks a try until its deadline. */
 static int64_t end_of_try(const struct long_wait *wait, int64_t deadline)
 {
     const int64_t word = wait->since + LONG_WAIT_MS;
@@ -592,7 +592,7 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
                            "(ip link set lo up)",
                            port, host);
         if (why.name && waited > NAME_PATIENCE_MS)
-            return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve, for %lld s: %s", host,
+            return ct_fail(CT_ERR_SYSTEM, "the name %s has not resolved for %lld s: %s", host,
                            (long long)waited / 1000, refusal_words(why));
         if (long_wait_is_due(&wait))
             say_what_is_awaited(host, port, &why);

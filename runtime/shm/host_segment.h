@@ -58,7 +58,7 @@ struct arena_block; /* a block of the own arena */
 
 struct node {
     int rank, size;               /* among the ranks of this host */
-    int has_processors;           /* the host has one for each of its ranks; on all of them alike */
+    int has_processors;           /* the host has one for each of its ranks; equal on all */
     int *ranks;                   /* [size] their ranks in the mesh, ascending */
     int *pidfds;                  /* [size] descriptors in the epoll set of the waiter; -1: none */
     _Atomic unsigned char *ended; /* [size] flags that the waiter sets when a process has ended */
@@ -119,7 +119,7 @@ void node_ring_bell(const struct node *node, int local_rank);
 /* 1: that rank's process has ended.  If ctrun writes a notice of how it ended, only the second
  * check returns 1: by then the notice has come. */
 int node_peer_gone(struct node *node, int local_rank);
-int process_has_ended(pid_t pid); /* of our pid name space; a zombie has */
+int process_has_ended(pid_t pid); /* in our pid name space; 1 for a zombie too */
 
 /* Adds a pidfd of each process to epoll_fd; an event's pointer is the address of the flag in
  * ->ended.  Returns how many were added. */

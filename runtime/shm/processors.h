@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors.h - what the ranks of a host may use together: it decides whether a wait spins. */
+/* processors.h - the processors that the ranks of a host may use together.  Their number decides
+ * whether a wait spins. */
 #ifndef RUNTIME_SHM_PROCESSORS_H
 #define RUNTIME_SHM_PROCESSORS_H
 
@@ -10,14 +11,15 @@ struct processors {
     long long milli; /* thousandths of a processor that a control group allows; 0: no limit */
 };
 
-/* What the caller may use.  root: the root folder of /proc and /sys, "" outside of tests. */
+/* The processors that the caller may use.  root: the root folder of /proc and /sys, "" outside of
+ * tests. */
 void processors_own(struct processors *processors, const char *root);
 
-/* Each rank brings its CPUs.  The ranks share the time of one control group, and the narrowest
- * limit is the safe guess where they have several. */
+/* Adds the CPUs of another rank.  The ranks share the time of one control group.  If they have
+ * several, the narrowest limit is the safe guess. */
 void processors_add(struct processors *processors, const struct processors *more);
 
-/* Whole ones, at least 1. */
+/* Whole processors, at least 1. */
 int processors_count(const struct processors *processors);
 
 #endif

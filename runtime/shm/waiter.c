@@ -166,8 +166,8 @@ static int is_taken(const struct waiter *waiter, int ranks, int processor)
     return 0;
 }
 
-/* A mask that was never set grows with the control group's CPUs, and one that was set does not.  So
- * where the mask was as wide as it can be, it is left as wide as it can be. */
+/* A mask that was never set grows with the control group's CPUs; a mask that was set does not.  So
+ * a mask that had all CPUs gets all CPUs again. */
 static void restore_mask(const struct cpus *before)
 {
     struct cpus all, now;
@@ -178,9 +178,9 @@ static void restore_mask(const struct cpus *before)
         cpus_enter(before);
 }
 
-/* Of two ranks that hand over to each other on one processor only one is runnable at a time, so the
- * scheduler sees nothing to balance for 10 ms and longer.  A rank notes where it goes before it
- * goes there, so that no other rank chooses the same processor. */
+/* If two ranks wait for each other in turns on one processor, only one is runnable at a time, so
+ * the scheduler sees nothing to balance for 10 ms and longer.  A rank publishes its new processor
+ * before it moves, so that no other rank chooses the same one. */
 void waiter_stand_apart(const struct waiter *waiter, int ranks)
 {
     struct cpus before, one = { { 0 } };

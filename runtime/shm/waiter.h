@@ -122,7 +122,7 @@ struct wait {
     int soon;    /* the first sleep is a short one: the caller wants to look */
 };
 
-/* has_processors: the host has one for each of its ranks, so that spinning can pay. */
+/* has_processors: the host has a processor for each of its ranks, so spinning can pay. */
 void waiter_setup(struct waiter *waiter, int has_processors);
 
 /* `what` is the pointer of an epoll event.  1: it is one of the flags in ->ended, and was set. */
@@ -157,9 +157,9 @@ enum wait_turn wait_turn(struct wait *wait);
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
-/* At the end of init, while nothing waits: if another rank is on our processor, and there is one
- * for each rank, the calling thread moves to one on which no rank is.  Its affinity mask is in the
- * end what it was.  ranks: how many have a doorbell. */
+/* At the end of init, while nothing waits: if another rank is on our processor although the host
+ * has a processor for each, the calling thread moves to a processor without a rank.  Its affinity
+ * mask stays the same.  ranks: how many have a doorbell. */
 void waiter_stand_apart(const struct waiter *waiter, int ranks);
 /* Writes the number of our processor beside the doorbell if it has changed, and returns it. */
 int wait_note_processor(const struct waiter *waiter);

@@ -477,7 +477,7 @@ static const struct control_death *new_death(struct wire *w)
     return NULL;
 }
 
-/* ctrun is to know because of which rank the wait ended. */
+/* Notes for ctrun because of which rank the wait ended. */
 static ct_status fail_for_death(struct wire *w, const struct control_death *death)
 {
     const struct control_blame blame = { .on = { death->rank, BLAME_DIED } };

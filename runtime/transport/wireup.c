@@ -42,9 +42,9 @@
 #define LONGEST_PAUSE_MS 500
 #define UNWATCHED_MS 20 /* for which the listener is not watched when there is no room */
 #define NO_DESCRIPTOR_MS 2000
-/* How often the thread looks whether it shall end: the program may have closed all descriptors, so
- * that nothing wakes it. */
-#define STOP_LOOK_MS 1000
+/* How often the thread checks whether it shall end.  If the program has closed all descriptors,
+ * nothing wakes it. */
+#define STOP_CHECK_MS 1000
 #define LOG_MS 1000 /* how often a line about strangers is logged */
 #define REFUSALS 3  /* after so many refusals of our proof we believe that it was wrong */
 #define LEAST_ACCEPTED 16
@@ -767,7 +767,7 @@ static void *wireup_run(void *arg)
     int stops = 0;
 
     while (!stops) {
-        wireup_turn(w, STOP_LOOK_MS);
+        wireup_turn(w, STOP_CHECK_MS);
         pthread_mutex_lock(&w->lock);
         stops = w->stops;
         pthread_mutex_unlock(&w->lock);

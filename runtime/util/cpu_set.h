@@ -37,7 +37,7 @@ void cpus_write(const struct cpus *cpus, char *text);
 /* Those that process pid may use (0: we).  -1 with errno. */
 int cpus_of_process(int pid, struct cpus *cpus);
 
-/* The calling thread runs on these from now on.  No malloc: for a child before its exec. */
+/* Binds the calling thread to these.  It calls no malloc, so a child may use it before its exec. */
 int cpus_enter(const struct cpus *cpus);
 
 #endif

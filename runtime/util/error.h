@@ -11,16 +11,16 @@
  * The arguments may quote ct_last_error() itself. */
 ct_status ct_fail(ct_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Why a call fails because of another rank.  ctrun follows these from the rank that failed first to
- * the one that is the root cause (docs/reliability.md). */
+/* Why a call fails because of another rank.  ctrun follows these from the first failed rank to the
+ * root cause (docs/reliability.md). */
 enum blame_reason {
     BLAME_NONE,     /* the failure is this rank's own */
     BLAME_DIED,     /* its process or host ended */
     BLAME_LEFT,     /* it destroyed the group */
-    BLAME_MISMATCH, /* it makes another call */
+    BLAME_MISMATCH, /* it makes a different call */
     BLAME_STOPPED,  /* its process is stopped */
     BLAME_LATE,     /* it had not come when the time was over */
-    BLAME_FAILED,   /* its call failed before this one began, or for a reason of its own */
+    BLAME_FAILED,   /* its call failed before this one began, or for its own reason */
     BLAME_REASONS
 };
 
@@ -29,12 +29,12 @@ struct blame {
     int32_t reason; /* enum blame_reason */
 };
 
-/* ct_fail() for a failure that is another rank's.  It stays with the sentence: ct_fail() forgets
- * it, ct_fail_in() keeps it. */
+/* ct_fail() for a failure that another rank caused.  The blame belongs to the sentence:
+ * ct_fail() removes it, ct_fail_in() keeps it. */
 ct_status ct_fail_because(struct blame blame, ct_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 struct blame ct_last_blame(void);
-/* CT_ERR_TIMEOUT of a wait for that rank.  The call that waited words it. */
+/* CT_ERR_TIMEOUT of a wait for that rank, without a sentence: the call that waited adds it. */
 ct_status ct_fail_late(int rank);
 
 /* Puts text before the recorded sentence: "all_reduce #12 on group world: " + the sentence. */

@@ -28,8 +28,8 @@ int log_wants(enum log_level level); /* lines of this level are written */
 /* One line on stderr in one write: "who: text".  A newline is added. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A wait for other processes.  When it has taken LONG_WAIT_MS a line says for what it waits, and
- * what would help (LOG_WAITS). */
+/* A wait for other processes.  After LONG_WAIT_MS a line (LOG_WAITS) says what it waits for and
+ * what would help. */
 #define LONG_WAIT_MS 5000
 struct long_wait {
     int64_t since; /* clock_ms() */

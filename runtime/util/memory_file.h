@@ -24,9 +24,9 @@ ct_status file_may_have(uint64_t bytes);
  * readers by SIGBUS. */
 ct_status memory_file(const char *name, uint64_t bytes, int *fd);
 
-/* For little memory: where the kernel or a sandbox has no memfd, an unlinked file in /dev/shm,
- * TMPDIR or /tmp, and a line says so (LOG_WARN).  Its bytes are reserved, so that a full folder is
- * an error here and kills no writer later.  It has no seals. */
+/* For little memory.  Without a memfd it makes an unlinked file in /dev/shm, TMPDIR or /tmp, and a
+ * line says so (LOG_WARN).  The file has no seals.  Its bytes are reserved: a full folder is an
+ * error here and does not kill a writer later. */
 ct_status little_memory_file(const char *name, uint64_t bytes, int *fd);
 
 /* Maps a part of such a file, shared.  Core dumps leave it out: to dump it, the kernel would read,

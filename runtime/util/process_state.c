@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 0: it can't be read. */
+/* Returns 0 if the file can't be read. */
 static size_t read_file(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");

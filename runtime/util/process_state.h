@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_state.h - what the kernel says of a process. */
+/* process_state.h - what the kernel knows of a process. */
 #ifndef RUNTIME_UTIL_PROCESS_STATE_H
 #define RUNTIME_UTIL_PROCESS_STATE_H
 
@@ -8,14 +8,14 @@
 #define PROCESS_FIELD 24
 
 /* A field of /proc/<pid>/stat by its number in proc(5), from 3 on, as text; "" if it can't be read.
- * Gives text. */
+ * Returns text. */
 const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD]);
 
 /* 'S' sleeping, 'D' in the kernel, 'T' stopped by a signal, 't' by a debugger or a tool such as
  * LeakSanitizer; 0: there is no such process. */
 char process_state(pid_t pid);
 
-/* In state 'T' or 't', or stopped by the freezer of its control group. */
+/* Is it in state 'T' or 't', or stopped by the freezer of its control group? */
 int process_is_stopped(pid_t pid);
 
 #endif

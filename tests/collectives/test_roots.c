@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_roots.c - ranks that disagree about the root of a call.
  *
- * The worst case is a call in which no rank waits for another one: each believes that it is the
- * root which sends, or each sends to one that is not the root.  The ranks make it one after the
- * other, so the last one has all that can be seen. */
+ * The worst case is a call in which no rank waits: each takes itself for the root that sends, or
+ * each sends to a rank that does not take itself for the root.  The ranks make the call one after
+ * the other, so the last rank can compare with all others. */
 #include "tests/marks.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum operation { BROADCAST, SCATTER, REDUCE, GATHER, OPERATIONS };
 
 static const char *const names[] = { "broadcast #", "scatter #", "reduce #", "gather #" };
 
-/* Broadcast and scatter: each rank is the root.  Reduce and gather: none is. */
+/* Broadcast and scatter: each rank is the root.  Reduce and gather: no rank is the root. */
 static ct_status call_alone(ct_group *group, enum operation operation)
 {
     const int p = ct_size(group), me = ct_rank(group), next = (me + 1) % p;
@@ -30,7 +30,7 @@ static ct_status call_alone(ct_group *group, enum operation operation)
     }
 }
 
-/* Connected to all, so that what a rank has sent is there when the next rank begins. */
+/* Each rank is connected to all, so its messages have arrived when the next rank begins. */
 static ct_group *new_group(ct_group *world)
 {
     const int p = ct_size(world), me = ct_rank(world);
@@ -49,7 +49,7 @@ static ct_group *new_group(ct_group *world)
     return group;
 }
 
-/* Who had finished its part is told by the next call, or by the end of the group. */
+/* A rank that had finished its part gets the error from its next call or from the group's end. */
 static void one_after_the_other(ct_group *world, enum operation operation, int is_last)
 {
     const int p = ct_size(world), me = ct_rank(world), turn = 2 * operation + is_last;

@@ -5,7 +5,7 @@
 run --nproc-per-node=2 --role=tr sh -c 'echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $ROLE_NAME $ROLE_RANK $ROLE_WORLD_SIZE'
 expect "ranks and sizes" is "$(sorted "$out")" $'0 0 2 2 0 1 tr 0 2\n1 1 2 2 0 1 tr 1 2'
 expect "the OMP line comes with several workers" has "$err" "Setting OMP_NUM_THREADS"
-if [ -z "$CT_SANITIZE" ]; then # whose library would be one more
+if [ -z "$CT_SANITIZE" ]; then # a sanitizer's library would be one more
     run --nproc-per-node=2 "$CT_BUILD/bin/hello"
     expect "but not for a rank in C that uses no OpenMP" is "$code $err" "0 "
     ln -s "$CT_BUILD/bin/hello" rank
@@ -39,15 +39,15 @@ expect "but for torchrun's macros" is "$(sorted "$out")" $'0 0 $x ${rank}\n1 1 $
 run --master-port=0 --rdzv-id X sh -c 'echo $TORCHELASTIC_RUN_ID'
 expect "rdzv-id is for a named port" lacks "$out" X
 run sh -c 'test $(ps -o sid= -p $PPID) != $(cut -d" " -f6 /proc/self/stat) && echo new'
-expect "one worker: a session of its own" is "$out" new
+expect "one worker has its own session" is "$out" new
 # pid, its parent, group and session
 run --nproc-per-node=3 --max-restarts=1 sh -c 'echo $TORCHELASTIC_RESTART_COUNT $$$$ $(ps -o ppid=,pgid=,sid= -p $$$$) $(ps -o sid= -p $PPID); exit $((1 - TORCHELASTIC_RESTART_COUNT))'
 for round in 0 1; do
     lines=$(grep "^$round " <<<"$out")
-    expect "several: one session in round $round" is "$(cut -d' ' -f5 <<<"$lines" | sort -u | wc -l)" 1
-    expect "which is not ctrun's" eval '[ -z "$(awk '\''$5 == $6'\'' <<<"$lines")" ]'
-    expect "and which none of them leads" eval '[ -z "$(awk '\''$2 == $5'\'' <<<"$lines")" ]'
-    expect "but a group each" is "$(awk '$2 == $4' <<<"$lines")" "$lines"
+    expect "several workers share a session in round $round" is "$(cut -d' ' -f5 <<<"$lines" | sort -u | wc -l)" 1
+    expect "  not ctrun's" eval '[ -z "$(awk '\''$5 == $6'\'' <<<"$lines")" ]'
+    expect "  and none of them leads it" eval '[ -z "$(awk '\''$2 == $5'\'' <<<"$lines")" ]'
+    expect "each leads its own process group" is "$(awk '$2 == $4' <<<"$lines")" "$lines"
     expect "ctrun is their parent" is "$(cut -d' ' -f3 <<<"$out" | sort -u | wc -l)" 1
 done
 expect "the next round has another session" is "$(cut -d' ' -f1,5 <<<"$out" | sort -u | wc -l)" 2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that were started by hand, and do not make one world: two sizes of it, or a number that two processes have.  All
-# ranks end at once, and each names who disagrees.  A process that takes the place of one that has ended is a restart.
+# Ranks that were started by hand and disagree: two values of WORLD_SIZE, or two processes with one RANK.  All ranks end
+# at once, and each names both sides.  A process may take the place of a process that has ended.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hosts.sh"
 trap 'no_hosts; cd /; rm -rf "$work"' EXIT
@@ -16,9 +16,9 @@ rank() {
     pid[$name]=$!
 }
 ended() { wait "${pid[$1]}"; code=$? out=$(cat "$1.out") err=$(cat "$1.err"); }
-missing() { grep -qs "of 3 ranks these have not come: rank $1 " ./*.err; }
+missing() { grep -qs "these of 3 ranks have not come: rank $1 " ./*.err; }
 
-# all_say PATTERN NAME...: they ended with an error, and with the same sentence
+# all_say PATTERN NAME...: these ranks ended with an error and the same sentence
 all_say() {
     local name sentence=
     for name in "${@:2}"; do
@@ -34,9 +34,9 @@ sizes() {
     local pid='\(pid [0-9]+ on [^ ]+\)'
     echo "ranks disagree about WORLD_SIZE: (rank 0 $pid has $1, rank 1 $pid has $2|rank 1 $pid has $2, rank 0 $pid has $1); give all ranks the same"
 }
-twice='two processes are rank 1: pid [0-9]+ on [^ ]+ and pid [0-9]+ on [^ ]+; give each process a RANK of its own'
+twice='two processes are rank 1: pid [0-9]+ on [^ ]+ and pid [0-9]+ on [^ ]+; give each process its own RANK'
 
-# Of ranks on the hosts on[0] to on[2].
+# Runs the ranks on the hosts on[0] to on[2].
 scenarios() {
     rank a 0 2 ${on[0]}
     rank b 1 3 ${on[1]}
@@ -53,7 +53,7 @@ scenarios() {
 on=(env env env) # as words of hosts.sh
 scenarios
 
-# The group is made already: it goes on.
+# A group that is complete goes on.
 first=()
 for r in 0 1; do
     CT_LOG=info RANK=$r WORLD_SIZE=2 timeout 100 "$CT_BUILD/tests/e2e_slow" 90 20 20 2>$r.log &
@@ -62,7 +62,7 @@ done
 for r in 0 1; do within 30 grep -qs "ranks on 1 hosts" $r.log; done
 rank c 1 2 env
 ended c
-expect "a process too late is refused" is "$code $(grep -cE "${twice%;*}; the first one is in a group already: give each process a RANK of its own" c.err)" "1 1"
+expect "a process too late is refused" is "$code $(grep -cE "${twice%;*}; the first one is in a group already: give each process its own RANK" c.err)" "1 1"
 rank c 2 3 env
 ended c
 expect "so is one of another size" is "$code $(grep -cE 'ranks disagree about WORLD_SIZE: rank [01] .* has 2, rank 2 .* has 3' c.err)" "1 1"
@@ -71,7 +71,7 @@ expect "with both ranks" alive "${first[1]}"
 kill "${first[@]}"
 wait "${first[@]}" 2>/dev/null
 
-# What waits for a rank that is stopped says so after 5 s.  A stopped rank 0 does not even serve its store.
+# A rank that waits for a stopped rank says so after 5 s.  A stopped rank 0 does not serve its store either.
 stop() { kill -STOP "$(pgrep -P "${pid[$1]}")"; }
 go_on() { kill -CONT "$(pgrep -P "${pid[$1]}")"; }
 serves() { ss -Htn state established "dport = :$MASTER_PORT" | grep -q .; }
@@ -89,7 +89,7 @@ for secret in "" 0123456789abcdef0123456789abcdef; do
 done
 unset CT_STORE_SECRET
 stopped='waiting (5 s for rank [01] \(pid [0-9]+\) of this host; is it stopped|for rank [01], which leads this host and is stopped: kill -CONT [0-9]+ lets it go on)'
-for which in a b; do # one of them leads the host
+for which in a b; do # a or b leads the host
     rm -f ./*.err
     rank a 0 3 env
     rank b 1 3 env
@@ -103,7 +103,7 @@ for which in a b; do # one of them leads the host
     wait "${pid[a]}" "${pid[b]}" "${pid[c]}"
 done
 
-# A store that outlives the ranks: that of a launcher, which knows nothing of these.
+# A launcher's store outlives the ranks.  The launcher does not know them.
 cat >at_the_store.sh <<'S'
 unset CT_GENERATION CT_CONTROL RANK WORLD_SIZE
 for what in "0 3" "1 2"; do
@@ -121,8 +121,8 @@ wait
 S
 (unset MASTER_ADDR MASTER_PORT; timeout 100 "$CTRUN" --standalone sh at_the_store.sh "$hello" >at.out 2>at.err)
 expect "at a launcher's store, too: both sizes" is "$(grep -cE "$(sizes 3 2)" at.err)" 2
-expect "and both processes of a number" is "$(grep -cE "$twice" at.err)" 3
-expect "which is free for the next world then" is "$(sort at.out)" "rank 0 of 2: the sum is 3
+expect "  and both processes of a number" is "$(grep -cE "$twice" at.err)" 3
+expect "the number is free for the next world" is "$(sort at.out)" "rank 0 of 2: the sum is 3
 rank 1 of 2: the sum is 3"
 
 if hosts 3; then
@@ -135,7 +135,7 @@ if hosts 3; then
     expect "a wait of 5 s says who is missing" within 30 missing 2
     { pkill -KILL -P "${pid[b]}"; wait "${pid[b]}"; } 2>/dev/null
     rank c 1 3 ${on[2]}
-    expect "a rank that begins again says so" within 30 grep -qs "rank 1 began again before all ranks had come" c.err
+    expect "a rank that is started again says so" within 30 grep -qs "rank 1 was started again before all ranks had come" c.err
     rank d 2 3 ${on[2]}
     for name in a c d; do
         ended $name

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A Slurm whose nodes' names resolve nowhere: the address that Slurm has of a node takes the place of its name.  Where
-# Slurm has none, a line says what is awaited and what would help.
+# A Slurm whose nodes' names do not resolve: ctrun and libct use the address that Slurm knows.  If Slurm knows no
+# address, a line says what they wait for and what would help.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/slurm.sh"
 trap 'no_hosts; cd /; rm -rf "$work"' EXIT
@@ -20,7 +20,7 @@ ranks() { for ((r = 0; r < $1; r++)); do echo "rank $r of $1: the sum is $(($1 *
 on_login getent hosts h1
 expect "a node's name does not resolve" is "$code" 2
 on_login srun -N2 --ntasks-per-node=2 ./hello
-expect "srun ./app finds rank 0 by the address that Slurm has" is "$code $(sorted "$out")" "0 $(ranks 4)"
+expect "srun ./app finds rank 0 by the address that Slurm knows" is "$code $(sorted "$out")" "0 $(ranks 4)"
 on_login srun -N2 --mpi=pmi2 --ntasks-per-node=2 ./hello
 expect "and by PMI, which needs no names" is "$code $(sorted "$out")" "0 $(ranks 4)"
 on_login srun -N2 ctrun --nproc-per-node=2 ./hello

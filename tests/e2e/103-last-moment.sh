@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A node that comes to an elastic job while that ends takes part, or ends with the job's code and says that it did not.
+# A node that comes to an elastic job as the job ends takes part, or ends with the job's code and says that it did not.
 # The coordinator is stopped meanwhile, so that it finds the end of its worker and the newcomer at the same moment.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hosts.sh"

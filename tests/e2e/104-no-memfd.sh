@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where the kernel or a sandbox has no memfd_create(), jobs run: the ranks of a host exchange messages over sockets, the
-# control page is an unlinked file, and lines say so.
+# Jobs also run where memfd_create() is missing: the ranks of a host exchange messages over sockets, the control page is
+# an unlinked file, and lines say so.
 . "$(dirname "$0")/lib.sh"
 export OMP_NUM_THREADS=1
 sandbox=$CT_BUILD/tests/e2e_no_memfd hello=$CT_BUILD/bin/hello

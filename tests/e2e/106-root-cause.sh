@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One rank fails, in one of ten ways, and the others fail because of it.  The report names that rank,
-# ctrun's exit code is its own, and its last words are there, however long it tidies up before it ends.
+# ctrun ends with its exit code, and its last words are printed even if it tidies up before it ends.
 #   CT_RUNS=1000 CT_RANKS="2 8 64" CT_PLACES="shm tcp hosts"   a longer search
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
@@ -31,7 +31,7 @@ two_hosts() {
 $all"
 }
 
-# What ctrun has to say of `how` with `ranks`, and its exit code.
+# The expected exit code and line of ctrun for `how` with `ranks`.
 says() {
     local by="rank ($rank|$second) \(pid [0-9]+(, local rank [0-9]+)?\)" victims=7
     [ "$after" = abort ] && victims=134

@@ -143,7 +143,7 @@ expect("a terminal that is closed ends the job", all_gone())
 
 pid, fd = begin(ctrun + worker('read -r x; echo "<$x>"') + " & wait; echo code=$?")
 seen = until(fd, b"code=")
-expect("in the background nobody waits for input", seen.count(b"<>") == 3 and b"code=0" in seen, seen)
+expect("in the background no worker waits for input", seen.count(b"<>") == 3 and b"code=0" in seen, seen)
 end(pid, fd)
 finish()
 END

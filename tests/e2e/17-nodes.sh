@@ -94,9 +94,9 @@ within 20 grep -q waiting err0
 kill -TERM $!
 wait $!
 err=$(cat err0)
-expect "node 0 says that --master-addr is not its own" has "$err" "192.0.2.1 is no address of this host: the store listens on all interfaces, port $port"
+expect "node 0 says that --master-addr is not its own" has "$err" "192.0.2.1 is not an address of this host: the store listens on all interfaces, port $port"
 expect "  and what may be wrong" has "$err" "is --node-rank=0 right?"
-expect "  and waits where it is" matches "$err" "waiting [0-9]+ s: 1/2 nodes are here, at all interfaces port $port; missing --node-rank 1; 192.0.2.1 is no address of this host"
+expect "  and waits where it is" matches "$err" "waiting [0-9]+ s: 1/2 nodes are here, at all interfaces port $port; missing --node-rank 1; 192.0.2.1 is not an address of this host"
 
 new_port
 both="--nnodes=2 --master-port=$port"

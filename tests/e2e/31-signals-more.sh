@@ -60,7 +60,7 @@ start=$(now_ms)
 kill -TERM $ctrun
 within 30 lines_in 2 log
 ended
-expect "workers that are stopped take the signal, and need not be killed" is "$code $(cat log)" $'143 told\ntold'
+expect "stopped workers obey the signal, so ctrun does not kill them" is "$code $(cat log)" $'143 told\ntold'
 
 # It would undo the SIGSTOP by which a debugger attaches.
 cat >runs.sh <<'END'
@@ -103,7 +103,7 @@ for i in 1 2 3 5 8 13 40; do
     within 30 lines_in $i pids
     kill -KILL $(pgrep -P $ctrun -x ct-guard) $ctrun
     wait $ctrun 2>/dev/null
-    rm -r "$TMPDIR"/ctrun_* # which the guard would have removed
+    rm -r "$TMPDIR"/ctrun_* # the guard would have removed it
     expect "kill -9 of guard and ctrun leaves no worker ($i)" within 30 gone
     expect "and not the process that starts workers" within 30 eval '! pgrep -f "^$CTRUN --nproc-per-node=41" >/dev/null'
 done

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# A program that ends with 0 and left calls or its group unfinished is told so; any other is not.
+# A program that ends with 0 but left calls or its group unfinished gets a line on stderr.  Any other program does not.
 . "$(dirname "$0")/lib.sh"
 
-# ends WAY NAME CODE LINES: what 2 ranks that end in this way say on stderr.
+# ends WAY NAME CODE LINES: the lines of 2 ranks that end in this way.
 ends() {
     run --nproc-per-node=2 --failure-report=short "$CT_BUILD/tests/e2e_unfinished" "$1"
     expect "$2" is "$code $(grep '^rank' <<<"$err" | sort)" "$3 $4"

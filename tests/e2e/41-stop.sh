@@ -83,9 +83,9 @@ expect "Slurm's end of the job is a deadline" one_step 2
 expect "a minute before it" is "$code" 75
 fresh
 SLURM_JOB_END_TIME=$(($(date +%s) + 50)) run --nproc-per-node=2 sh -c 'sleep 1'
-expect "which leaves a job of a minute some of its time" is "$code $err" "0 "
+expect "a job of a minute keeps some of its time" is "$code $err" "0 "
 SLURM_JOB_END_TIME=1763740800 run --nproc-per-node=1 "$CT_BUILD/bin/hello"
-expect "one that is over is no deadline, as is said" has "$code $err" "0 ctrun: SLURM_JOB_END_TIME=1763740800 is no time to come"
+expect "ctrun says that an end in the past gives no deadline" has "$code $err" "0 ctrun: SLURM_JOB_END_TIME=1763740800 is not in the future"
 
 fresh
 run --nproc-per-node=4 --deadline=1 "$stops" group 75
@@ -182,7 +182,7 @@ unset CT_DEADLINE
 new_job
 SLURM_JOB_END_TIME=$(($(date +%s) + 6)) by_hand
 codes
-expect "so is Slurm's end of the job, which leaves them half of their time" one_step 3
+expect "Slurm's end of the job stops them after half of their time" one_step 3
 expect "with steps in it" test "$(cut -d' ' -f1 stopped.0)" -gt 1
 
 run --deadline=soon true

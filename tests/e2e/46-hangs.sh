@@ -50,7 +50,7 @@ call='all_reduce #2 \(1024 f32, sum\)' place='hangs\.c:[0-9]+ \(sum\)' waited='R
 sum="in $call at $place" init="\. $waited in ct_init_process_group\(\)"
 deadlock='deadlock for [0-9.]+ s:' blocks='this also blocks'
 sleeps='\(pid [0-9]+, sleeping\)'
-# idle STATE: the sentence of rank 3, of which the others wait at $place.
+# idle STATE: the sentence when the others wait for rank 3 at $place.
 idle() { echo "rank 3 \(pid [0-9]+, $1\) has not joined $call; its last call was #1\. $waited at $place"; }
 lets='kill -CONT lets the job go on'
 hang sleeps "a rank sleeps" "$(idle sleeping)"
@@ -120,7 +120,7 @@ exec "$@"
 END
 for who in '*' 1; do
     job bash -c "[[ \$RANK == $who ]] && exec bash closes $hangs sleeps; exec $hangs sleeps"
-    expect "a page of its own ($who)" said "$(idle sleeping)"
+    expect "its own page ($who)" said "$(idle sleeping)"
     expect "is no job of its own ($who)" is "$("$ctctl" ps | grep -cw "$job")" 1
     expect "and its rank has begun ($who)" lacks "$("$ctctl" status -v "$job")" "it does not use libct"
     no_job
@@ -186,12 +186,12 @@ wait "${alone[@]}" 2>/dev/null
 job sh -c 'test $RANK != 2 || kill -STOP $$$$; while test $RANK = 3; do :; done; sleep 600'
 expect "a stopped process of any program" said "  a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)"
 expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*, [0-9.]+ s CPU \(none in the last second\); sh -c"
-expect "a rank that computes is told from those that wait" said "rank 3: pid [0-9]+, R, [0-9.]+ s CPU; sh -c"
+expect "a rank that computes differs from the ranks that wait" said "rank 3: pid [0-9]+, R, [0-9.]+ s CPU; sh -c"
 no_job
 if command -v python3 >/dev/null; then
     job python3 -c 'import time; time.sleep(600)'
     expect "a stack of Python without py-spy says what to install, and shows what there is" \
-        saw "the lines of Python need py-spy: pip install py-spy; what follows is of its interpreter
+        saw "Python lines need py-spy \(pip install py-spy\); this is the interpreter's stack:
 state S" env PATH=/nowhere "$ctctl" stack "$job" 1
     no_job
 fi

@@ -52,14 +52,14 @@ if [ "$(nproc)" -gt 1 ]; then
     printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$(taskset -cp $$ | sed 's/.*: *//; s/[,-].*//')" "$CTRUN" >one-cpu
     chmod +x one-cpu
     CTRUN=$PWD/one-cpu step 1 1 --nproc-per-node=2 true
-    expect "workers that share the one processor of a task are told, with srun's option" matches "$code $err" \
+    expect "workers that share a task's only processor get a line with srun's option" matches "$code $err" \
         "^0 ctrun: 2 workers share 1 of the [0-9]+ processors here, since ctrun was given no more: srun --cpus-per-task=2 gives more$"
     CTRUN=$PWD/one-cpu CT_SLOTS=1 step 1 1 --nproc-per-node=2 true
-    expect "in a batch script with that of sbatch" has "$err" "sbatch --cpus-per-task=2 gives more"
+    expect "in a batch script the line names sbatch's option" has "$err" "sbatch --cpus-per-task=2 gives more"
     CTRUN=$PWD/one-cpu step 1 1 true
     expect "one worker has what it needs" is "$code $err" "0 "
     CTRUN=$PWD/one-cpu run --nproc-per-node=2 true
-    expect "and a user who chose one processor is told nothing" is "$code $err" "0 "
+    expect "a user who chose one processor gets no line" is "$code $err" "0 "
 else
     echo "skipped: a task's share of the processors, where there is only one"
 fi
@@ -90,7 +90,7 @@ expect "and what contradicts one task a node is left out" [ "$(grep -c '^SLURM_\
 batch run --nnodes=1:4 --rdzv-backend=c10d true
 expect "an elastic job uses the nodes that there are, and goes on without one" has "$(tr '\n' ' ' <srun.words)" "--wait=0 --disable-status --mpi=none --export=ALL --no-kill"
 SLURM_HET_SIZE=2 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES_HET_GROUP_0=1 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_NTASKS=2 run true
-expect "in a heterogeneous salloc ctrun is no job of the first host alone" is "$code $err" "2 ctrun: SLURM_HET_SIZE=2: ctrun starts itself on the nodes of one component only; srun --het-group=0-1 ./app starts the ranks of all, and ctrun --nnodes=1 uses the first component (ctrun --help lists the options)"
+expect "in a heterogeneous salloc ctrun does not run on the first host alone" is "$code $err" "2 ctrun: SLURM_HET_SIZE=2: ctrun starts itself on the nodes of one component only; srun --het-group=0-1 ./app starts the ranks of all, and ctrun --nnodes=1 uses the first component (ctrun --help lists the options)"
 SLURM_HET_SIZE=2 batch run true
 expect "of a heterogeneous job the components are named" is "$code $err" "2 ctrun: SLURM_HET_SIZE=2: ctrun starts itself on the nodes of one component only; srun --het-group=0-1 ./app starts the ranks of all, and ctrun --nnodes=2 uses the first component (ctrun --help lists the options)"
 printf '#!/bin/sh\ntrap "exit 130" INT\nkill -TERM $PPID\nwhile :; do sleep 0.1; done\n' >bin/srun
@@ -115,7 +115,7 @@ PATH=$(dirname "$(command -v env)") SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 run tru
 command -v srun >/dev/null || expect "without srun a sentence says so" has "$err" "this is Slurm job 7 with 2 nodes, but srun can't be executed"
 PATH=$PWD/bin:$PATH
 ends= SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 run true
-expect "a job of one node that is over is named, and the shell's ctrun runs" is "$code $err" "0 ctrun: SLURM_JOB_ID=7, but Slurm has no such job, or it is over, so the job has no deadline: \`unset SLURM_JOB_ID\` if this shell has it from elsewhere, or --standalone uses this host only"
+expect "on one node ctrun names a job that is over, and runs" is "$code $err" "0 ctrun: SLURM_JOB_ID=7, but Slurm has no such job, or it is over, so the job has no deadline: \`unset SLURM_JOB_ID\` if this shell has it from elsewhere, or --standalone uses this host only"
 SLURM_NTASKS=3 SLURM_TASKS_PER_NODE=3 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 run sh -c 'echo $WORLD_SIZE >w$RANK'
 expect "in a job of one node the tasks are the workers" is "$code $(cat w0 w1 w2)" "0 3
 3

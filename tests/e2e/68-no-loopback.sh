@@ -16,7 +16,7 @@ for words in "" --standalone "--master-addr=localhost" \
     expect "and no worker was started" [ ! -e ran ]
 done
 
-# It is up, and somebody took its address.
+# The loopback is up, but it has lost its address.
 timeout 20 unshare -n sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec "$@"' - "${CTRUN#unshare -n }" --nproc-per-node=2 touch ran >.out 2>.err </dev/null
 code=$? out=$(cat .out) err=$(cat .err)
 expect "a loopback without its address is named, with the remedy" is "$code $err" "1 ctrun: 127.0.0.1: the loopback interface has no address 127.0.0.1 (ip addr add 127.0.0.1/8 dev lo)"

@@ -43,7 +43,7 @@ expect "srun ctrun ./app: one world" is "$code $(sorted "$out")" "0 $(ranks 4)"
 on_login salloc -N2 --ntasks-per-node=2 ctrun ./hello
 expect "salloc ctrun ./app: one world" is "$code $(sorted "$out")" "0 $(ranks 4)"
 on_login salloc -N1 -n1 : -N1 -n1 ctrun ./hello
-expect "in a heterogeneous salloc it is no job of the first host alone" matches "$code $err" "^2 .*SLURM_HET_SIZE=2: ctrun starts itself on the nodes of one component only"
+expect "in a heterogeneous salloc ctrun does not run on the first host alone" matches "$code $err" "^2 .*SLURM_HET_SIZE=2: ctrun starts itself on the nodes of one component only"
 job "-N2 -n3" 'ctrun ./hello; ctrun --nnodes=1 ./hello; srun -N1 -n2 ./hello; ctrun ./hello >a & ctrun ./hello >b; wait $!'
 expect "in a batch script ctrun uses all nodes, --nnodes=1 this one, a smaller step its own" \
     is "$(sort job.out)" "$(printf 'code 0\n%s\n%s\n%s\n' "$(ranks 3)" "$(ranks 2)" "$(ranks 2)" | sort)"

@@ -95,11 +95,11 @@ ${on[0]} sh -c "cd tmp/only-here && exec '$CTRUN' --hosts=h1,h2 true" </dev/null
 expect "a folder that is not there" is "$? $(said)" "1 ctrun: host h2 (node 1): $work/tmp/only-here: No such file or directory"
 printf 'Host far\n    HostName 10.77.0.2\n' >>"$work/ssh/config"
 on_h0 --hosts=far,h2 touch ran </dev/null
-expect "an alias of ssh's as first host is named where it is no name, with the option that helps" is "$code $(grep -c 'the first host, far, has no address here: --master-addr=ADDRESS gives one by which all hosts reach it' .err)" "1 1"
-expect "by node 0 with the port at which it listens" matches "$err" "the name far does not resolve: .*; the store listens on all interfaces, port [1-9]"
+expect "a line names a first host that is only an ssh alias, and the option that helps" is "$code $(grep -c 'the first host, far, has no address here: --master-addr=ADDRESS gives one by which all hosts reach it' .err)" "1 1"
+expect "node 0's line has the port at which it listens" matches "$err" "the name far does not resolve: .*; the store listens on all interfaces, port [1-9]"
 expect "and nothing ran" [ ! -e ran ]
 on_h0 --hosts=far,h2 --master-addr=10.77.0.2 sh -c 'echo $RANK' </dev/null
-expect "with that option it is as good as a name" is "$code $(sorted "$out")" "0 0
+expect "with that option the job runs" is "$code $(sorted "$out")" "0 0
 1"
 for words in --standalone --node-rank=1 --rdzv-backend=c10d --nnodes=3; do
     on_h0 --hosts=h1,h2 $words true </dev/null

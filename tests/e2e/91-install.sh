@@ -86,7 +86,7 @@ makes() {
     local ctctl=$1 command=$2
     rm -rf ring
     out=$($ctctl new ring)
-    expect "$ctctl new makes a program" is "$? $out" "0 made ring/: main.c, CMakeLists.txt, README.md; now
+    expect "$ctctl new makes a program" is "$? $out" "0 created ring/ with main.c, CMakeLists.txt and README.md; next:
     $command"
     (eval "$command") >ring.log 2>&1
     expect "  which is built and runs as it says" is "$? $(sed -n '/the sum/,$p' ring.log)" "0 the sum of 1 to 4 is 10"

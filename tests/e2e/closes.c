@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* closes.c - closes all descriptors that it does not know, as daemons do, and leaves the group.
- * With an argument a message is on its way then. */
+ * With an argument it does so while a message is under way. */
 #include <ct.h>
 #include <stdio.h>
 #include <unistd.h>

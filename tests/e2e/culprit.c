@@ -5,7 +5,7 @@
  *
  * After some all-reduces RANK fails, and SECOND in the same way.  The other ranks exit with 7, or
  * call abort() if AFTER is "abort".  If BEFORE is "caught", each even rank has survived a timeout
- * of another group by then. */
+ * of another group before. */
 #include <ct.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void nap(int ms)
     nanosleep(&time, NULL);
 }
 
-/* As a program does that cleans up before it ends: a destructor, a "finally:". */
+/* Cleans up before it ends, as a destructor or a "finally:" does. */
 static void clean_up_and_exit(int ms, int code)
 {
     fprintf(stderr, "rank %d: the batch is bad\n", rank);
@@ -75,7 +75,7 @@ static void check(ct_status status, const char *after)
     exit(7);
 }
 
-/* Odd ranks come late to a barrier of a group of its own.  The even ones survive that. */
+/* Odd ranks come late to a barrier of a separate group.  The even ranks survive the timeout. */
 static void catch_a_timeout(void)
 {
     const int size = ct_size(CT_WORLD);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* denies.c - runs a program that may not choose its processors, as the filter of a container has
- * it. denies PROGRAM [ARG]... */
+/* denies.c - runs a program that may not choose its processors, as in a container with a filter.
+ * denies PROGRAM [ARG]... */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

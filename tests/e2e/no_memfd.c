@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* no_memfd.c - runs COMMAND in a sandbox whose memfd_create() answers ENOSYS, as that of an old
- * kernel.  Exit code 77: the kernel does not let us. */
+/* no_memfd.c - runs COMMAND in a sandbox whose memfd_create() fails with ENOSYS, as on an old
+ * kernel.  Exit code 77: the kernel does not allow the filter. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

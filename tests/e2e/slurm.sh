@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # slurm.sh - a real Slurm on hosts h0 (its controller, and where users log in), h1 and h2 (nodes).
 #   slurm [LINE...]    starts it, with these lines in slurm.conf; fails where Slurm is not installed or may not run
-#   no_names           on no host a host's name resolves any more; Slurm itself goes by addresses
+#   no_names           makes hosts' names no longer resolve on any host; Slurm itself uses addresses
 #   no_hosts           it is gone
 # Debian's slurm-wlm and munge are enough.  Every file and socket of it is in $work, and its ports are those of the
 # hosts' own networks, so several run side by side.  Signals go to tasks, not to all that these started, as with cgroups.

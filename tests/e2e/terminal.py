@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# terminal.py - a terminal of our own, on which a small shell runs ctrun as a job.  For tests that
-# import it from the folder of $0.
+# terminal.py - a new terminal, on which a small shell runs ctrun as a job.  Tests import it from the
+# folder of $0.
 import os
 import pty
 import select

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unfinished.c WAY - leaves something undone, or ends in a way of which nothing has to be said. */
+/* unfinished.c WAY - leaves something undone, or ends in a way that needs no line. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     }
     if (!strcmp(way, "work") || !strcmp(way, "works") || !strcmp(way, "both"))
         begin(&value[0]);
-    check(ct_wait(begin(&value[0]))); /* a work that is waited for is none of those */
+    check(ct_wait(begin(&value[0]))); /* a work that was waited for does not count */
     if (!strcmp(way, "both"))
         exit(0);
     if (!strcmp(way, "code"))

@@ -279,8 +279,8 @@ static void free_all(const struct list_node *list)
         conn_free(first_of(list));
 }
 
-/* A child that was forked just now may still have a copy of the listener, which would keep the port
- * in use. */
+/* A close would not free the port: a child forked just now may still have a copy of the listener.
+ */
 void store_server_accept_no_more(struct store_server *s)
 {
     event_del(&s->acceptable);
@@ -353,7 +353,7 @@ void store_server_run(struct store_server *s, struct event_base *base)
         const unsigned long reads = s->reads;
 
         if (event_base_loop(base, until ? EVLOOP_ONCE | EVLOOP_NONBLOCK : EVLOOP_ONCE) < 0)
-            return; /* the program has closed the loop's descriptor, and so the clients' */
+            return; /* the program has closed the descriptors of the loop and the clients */
         if (s->reads != reads)
             until = clock_us() + POLL_US;
         else if (until && clock_us() > until)

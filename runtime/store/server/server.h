@@ -39,7 +39,7 @@ void store_server_run(struct store_server *server, struct event_base *base);
  * stay connected. */
 void store_server_clear(struct store_server *server);
 int store_server_clients(struct store_server *server); /* connected now; from any thread */
-/* Connections that have not said yet who they are, or are launchers without a note. */
+/* How many connections are waiting, not identified yet, or launchers without a note. */
 int store_server_newcomers(const struct store_server *server);
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
 /* Calls on_accept() for each accepted connection; NULL: no more. */

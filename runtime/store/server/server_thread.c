@@ -79,8 +79,8 @@ ct_status store_thread_start(int listen_fd, struct store_thread **out)
 ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
                                   struct store_thread **out)
 {
-    /* The program may have closed all descriptors, so that nothing wakes the thread. */
-    static const struct timeval look = { 1, 0 };
+    /* The program may have closed all descriptors.  Then nothing wakes the thread, so it polls. */
+    static const struct timeval pause = { 1, 0 };
     struct store_policy policy = STORE_POLICY_INIT;
     struct store_thread *host = calloc(1, sizeof *host);
     ct_status status = encryption_wanted(secret, &policy.encrypts);
@@ -98,7 +98,7 @@ ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
     host->stop = host->base
                      ? event_new(host->base, host->stop_fd, EV_READ | EV_PERSIST, on_stop, host)
                      : NULL;
-    if (host->stop_fd < 0 || !host->stop || event_add(host->stop, &look) < 0) {
+    if (host->stop_fd < 0 || !host->stop || event_add(host->stop, &pause) < 0) {
         close(listen_fd);
         host_free(host);
         return ct_fail(CT_ERR_SYSTEM, "no event loop for the store: %s", strerror(errno));
@@ -127,7 +127,7 @@ void store_thread_stop(struct store_thread *host)
         return;
     atomic_store(&host->stops, 1);
     if (write(host->stop_fd, &one, sizeof one) < 0)
-        log_line(LOG_DEBUG, "the store's thread is not woken: %s", strerror(errno));
+        log_line(LOG_DEBUG, "cannot wake the store's thread: %s", strerror(errno));
     pthread_join(host->thread, NULL);
     host_free(host);
 }

@@ -302,7 +302,7 @@ static void gather_and_scatter_work_in_place_at_the_root(void **state)
     run_ranks(4, at_the_root, NULL);
 }
 
-/* The rank sees that itself, before anything is sent, so the group stays sound. */
+/* The rank finds the error before it sends anything, so the group is not broken. */
 static void own_counts(ct_group *group, void *arg)
 {
     const size_t ones[2] = { 1, 1 };

@@ -498,7 +498,7 @@ static void a_coordinator_without_workers_survives_the_node_of_rank_0(void **sta
     event_base_free(base);
 }
 
-/* Two nodes of a fixed job; the agent tells node 0 `what`. */
+/* Two nodes of a fixed job; the agent sends node 0 `what`. */
 static void told(struct event_base *base, const char *what)
 {
     static const struct options options = { .nnodes = { 2, 2 }, .role = "r" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_root_cause.c - from which rank a failure comes. */
+/* test_root_cause.c - which rank caused a failure. */
 #include "tests/harness.h"
 
 #include <signal.h>
@@ -177,7 +177,8 @@ static void a_ring_of_many_ranks_is_one_root(void **state)
                 "ranks 0-199999 wait for each other in barrier #4 (a deadlock)");
 }
 
-/* Ranks 0 to 3; rank `odd` makes another call.  Ranks blame the one that they met. */
+/* Ranks 0 to 3; rank `odd` makes a different call.  Each rank blames the rank that it compared
+ * with. */
 static void makes_calls(int ranks, int odd)
 {
     for (int rank = 0; rank < ranks; rank++) {
@@ -258,7 +259,7 @@ static void the_chain_from_a_victim_ends_at_the_rank_that_may_still_speak(void *
     assert_int_equal(root_graph_end(&graph, -1), -1);
 }
 
-/* One that ctrun lets end by itself finds others dead that ctrun has ended. */
+/* A rank that ctrun lets end by itself finds ranks dead that ctrun has ended. */
 static void who_sees_a_rank_that_ctrun_ended_does_not_blame_it(void **state)
 {
     (void)state;

@@ -55,8 +55,8 @@ static void asks(struct event_base *base, int fd)
     assert_non_null(strstr(reply, "\r\n\r\nyes\n"));
 }
 
-/* The first client asks and stays, the others say nothing.  With the last one there are too many.
- */
+/* The first client sends a request and stays; the others send nothing.  The last one is one too
+ * many. */
 static void crowd(struct event_base *base, struct http_server *server, int port,
                   int clients[HTTP_CONNECTIONS])
 {

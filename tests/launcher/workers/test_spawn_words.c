@@ -19,7 +19,7 @@
 
 static struct starter starter;
 
-/* in: NULL, or where a session for several was begun. */
+/* in: the starter of a common session, or NULL. */
 static pid_t start_in(struct starter *in, const char *path, char *const *argv, int out, int *execed)
 {
     static char *envp[] = { NULL };
@@ -150,7 +150,7 @@ static void workers_share_a_session_and_each_leads_a_group(void **state)
     assert_int_not_equal(getsid(0), starter.pid);
     starter_end(&starter);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(kill(pids[i], 0), 0); /* the end of the starter is none of theirs */
+        assert_int_equal(kill(pids[i], 0), 0); /* they outlive the starter */
         kill_and_reap(pids[i]);
     }
 }
@@ -168,7 +168,7 @@ static void a_pipe_that_is_younger_than_the_session_is_inherited(void **state)
     close(ends[1]);
     assert_int_equal(read(ends[0], text, sizeof text - 1), 5);
     assert_string_equal(text, "word\n");
-    assert_int_equal(read(ends[0], text, sizeof text - 1), 0); /* nobody else holds it */
+    assert_int_equal(read(ends[0], text, sizeof text - 1), 0); /* no other process holds it */
     close(ends[0]);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
@@ -197,8 +197,8 @@ static void a_starter_that_was_killed_is_noticed(void **state)
     assert_int_equal(execed, 0);
 }
 
-/* clone() with one of the flags, and without any of `unless`, is EINVAL from now on.  vfork() is
- * another call, or has CLONE_VFORK. */
+/* From now on clone() with one of the flags, and without any of `unless`, fails with EINVAL.
+ * vfork() is another call, or has CLONE_VFORK. */
 static void refuse_clone(unsigned flags, unsigned unless)
 {
     enum { CALL = offsetof(struct seccomp_data, nr), FLAGS = offsetof(struct seccomp_data, args) };
@@ -218,7 +218,7 @@ static void refuse_clone(unsigned flags, unsigned unless)
         _exit(77);
 }
 
-/* In a process of its own, which the filter stays with.  Returns its exit code. */
+/* Runs in a child, since a process cannot remove its filter.  Returns the child's exit code. */
 static int start_where_it_is_refused(unsigned flags, unsigned unless)
 {
     const pid_t pid = fork();

@@ -193,7 +193,7 @@ static void a_world_is_made_three_times_at_the_same_address(void **state)
     use_link(NULL);
 }
 
-/* Many starts, of which in some two ranks are on one processor when init ends. */
+/* Many starts.  In some of them two ranks share a processor when init ends. */
 static void keeps_its_processors(ct_group *unused, void *arg)
 {
     struct cpus before, after;

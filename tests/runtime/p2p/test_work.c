@@ -230,7 +230,7 @@ static void a_group_with_a_thread_ends_without_it(void **state)
 
 enum { LEFT = 100 }; /* works, of each kind */
 
-/* Makes a group, and works that nobody waits for. */
+/* Makes a group and works without a ct_wait(). */
 static void leave_works(ct_group *group)
 {
     static int32_t out[LEFT], in[LEFT], sums[LEFT], more[LEFT];
@@ -258,7 +258,7 @@ static void leaves_works(ct_group *group, void *arg)
     size_t before;
 
     (void)arg;
-    leave_works(group); /* what is kept for later is there then */
+    leave_works(group); /* now memory that is kept for later is allocated */
     before = mallinfo2().uordblks;
     leave_works(group);
     EXPECT(mallinfo2().uordblks < before + LEFT * (size_t)100);

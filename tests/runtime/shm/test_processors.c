@@ -20,7 +20,7 @@
 enum { KERNEL_BITS = 4096 };
 static unsigned char allowed[KERNEL_BITS / 8];
 
-/* In place of the C library's.  As Linux does it refuses a mask that has no room for all bits. */
+/* Replaces the C library's function.  Like Linux it refuses a mask without room for all bits. */
 int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *mask)
 {
     (void)pid;
@@ -50,7 +50,7 @@ static unsigned char chosen[KERNEL_BITS / 8];   /* what was asked for last, grou
 static _Atomic int running_on;
 static _Atomic int choices; /* times that a mask was chosen */
 
-/* Where the process runs it stays if it may. */
+/* The process stays on its processor if the mask allows it. */
 int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask)
 {
     int first = -1;
@@ -216,7 +216,7 @@ static void processors_above_1024_count(void **state)
 
 enum { RANKS = 3 };
 
-/* apart: each rank is bound to a processor of its own, else all are bound to the same one. */
+/* apart: each rank is bound to its own processor; 0: all ranks are bound to the same one. */
 static void join_from_one_processor(int apart)
 {
     const long long limit = cgroup_milli_cpus(""); /* of this machine */
@@ -269,7 +269,7 @@ enum { FIRST = 3000, OURS = 1 }; /* our rank */
 
 static struct doorbell bells[4];
 
-/* Ranks 0, 2 and 3 are on processors 0, 1 and 2 of the mask, and we on the one that is given. */
+/* Ranks 0, 2 and 3 are on processors 0, 1 and 2 of the mask, and our rank is on `processor`. */
 static void stand_apart_from(int processor, int spins)
 {
     const struct waiter waiter = { .bell = &bells[OURS], .bells = bells, .spins = spins };
