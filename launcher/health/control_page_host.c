@@ -101,6 +101,23 @@ void control_host_started(struct control_host *control, int local_rank, pid_t pi
 
 /* ---- Deaths -------------------------------------------------------------- */
 
+/* The call in which a worker was when it ended: of several the latest. */
+static struct control_blame last_call(const struct control_rank *page)
+{
+    struct control_blame in = { 0 };
+
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        const struct control_group *line = &page->groups[i];
+
+        if (!control_is_in_call(line) || line->now.begun_ns < in.call.begun_ns)
+            continue;
+        in.group = atomic_load(&line->id);
+        in.call = line->now;
+        in.call_hash = control_call_hash(&in.call);
+    }
+    return in;
+}
+
 void control_host_describe(const struct control_host *control, const struct worker *worker,
                            struct control_death *death)
 {
@@ -126,7 +143,7 @@ void control_host_describe(const struct control_host *control, const struct work
                                        control_call_hash(&line->now) };
     }
     if (!control_blame_read(page, control->world, &death->blame))
-        death->blame = (struct control_blame){ 0 };
+        death->blame = last_call(page);
 }
 
 static void wake_workers(struct control_host *control)

@@ -127,12 +127,11 @@ static int is_spared(const struct worker *worker)
     return worker->spared && worker->running;
 }
 
-/* One that is stopped says nothing.  One that is traced may go on in a moment. */
-static int may_still_speak(struct worker *worker)
+/* One that is traced may go on in a moment. */
+static void note_if_stopped(struct worker *worker)
 {
     if (worker->running && process_is_stopped(worker->pid) && process_state(worker->pid) != 't')
         worker->stopped = 1;
-    return worker->running && !worker->stopped;
 }
 
 /* The workers here at the end of the chain from that rank may still say why they failed.  Gives the
@@ -144,12 +143,16 @@ static int spare_culprits(struct job *job, int rank)
     const struct timeval time = { ms / 1000, ms % 1000 * 1000L };
     const int end = root_graph_end(&job->graph, rank);
 
-    for (int i = 0; i < job->size; i++)
-        if (root_graph_is_marked(&job->graph, job->workers[i].rank)
-            && may_still_speak(&job->workers[i])) {
-            job->workers[i].spared = 1;
+    for (int i = 0; i < job->size; i++) {
+        struct worker *worker = &job->workers[i];
+
+        /* A rank that is stopped says nothing. */
+        if (root_graph_is_marked(&job->graph, worker->rank) && worker->running
+            && !worker->stopped) {
+            worker->spared = 1;
             event_add(&job->spare, &time);
         }
+    }
     return end;
 }
 
@@ -165,6 +168,8 @@ static void stop_workers(struct job *job)
     const int number = job->passed_on ? job->passed_on : SIGTERM;
     char why[64] = "";
 
+    for (int i = 0; i < job->size; i++)
+        note_if_stopped(&job->workers[i]);
     read_blames(job);
     job->culprit = spare_culprits(job, job->culprit);
     if (job->first_failed)

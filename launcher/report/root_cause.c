@@ -4,6 +4,8 @@
  * Each rank that failed by itself is followed along the edges to a rank without one.  Of several
  * such ends the strongest kind counts, and of one kind the first: by the time of its error note,
  * else by the order of the deaths.  A rank that ctrun ended is an end only if an edge leads to it.
+ * If it was in a call it gets the edge that it could not write: to the rank that is furthest
+ * behind.
  *
  * A circle has no end.  An edge that says "it died" is younger than the failure of the dead rank,
  * so the source of the youngest such edge is the end: it came too late, and found the others dead.
@@ -75,6 +77,11 @@ static int was_ended_by_ctrun(const struct control_death *death)
     return death->asked && death->how != CLD_EXITED && death->code == death->asked;
 }
 
+static int reason_of(const struct root_graph *graph, int rank)
+{
+    return graph->ranks[rank].death.blame.on.reason;
+}
+
 /* The rank that it blames; -1: none. */
 static int blamed_by(const struct root_graph *graph, int rank)
 {
@@ -83,8 +90,10 @@ static int blamed_by(const struct root_graph *graph, int rank)
     if (on.reason <= BLAME_NONE || on.reason >= BLAME_REASONS || on.rank < 0
         || on.rank >= graph->world || on.rank == rank)
         return -1;
-    return on.reason == BLAME_DIED && was_ended_by_ctrun(&graph->ranks[on.rank].death) ? -1
-                                                                                       : on.rank;
+    return on.reason == BLAME_DIED && was_ended_by_ctrun(&graph->ranks[on.rank].death)
+                   && reason_of(graph, on.rank) == BLAME_NONE
+               ? -1
+               : on.rank;
 }
 
 int root_graph_has_edge(const struct root_graph *graph, int rank)
@@ -92,9 +101,53 @@ int root_graph_has_edge(const struct root_graph *graph, int rank)
     return rank >= 0 && rank < graph->world && blamed_by(graph, rank) >= 0;
 }
 
-static int reason_of(const struct root_graph *graph, int rank)
+/* ---- Ranks that ctrun ended before they could blame another --------------------------- */
+
+/* The rank that is furthest behind in a group; of several one that was stopped. */
+static int furthest_behind(const struct root_graph *graph, uint64_t group, uint64_t seq)
 {
-    return graph->ranks[rank].death.blame.on.reason;
+    uint64_t least = seq;
+    int last = -1;
+
+    for (int rank = 0; rank < graph->world; rank++) {
+        const struct control_death *death = &graph->ranks[rank].death;
+
+        for (int i = 0; i < death->tombs && i < CONTROL_TOMBS; i++)
+            if (death->tomb[i].group == group
+                && (death->tomb[i].begun < least
+                    || (death->tomb[i].begun == least && last >= 0 && death->stopped
+                        && !graph->ranks[last].death.stopped))) {
+                least = death->tomb[i].begun;
+                last = rank;
+            }
+    }
+    return last;
+}
+
+/* It would have blamed the rank for which its call waited. */
+static void blame_for(struct root_graph *graph, int rank)
+{
+    struct control_blame *blame = &graph->ranks[rank].death.blame;
+    const int on = blame->call.seq ? furthest_behind(graph, blame->group, blame->call.seq) : -1;
+
+    if (on < 0)
+        return;
+    blame->on.rank = on;
+    blame->on.reason = graph->ranks[on].death.stopped ? BLAME_STOPPED : BLAME_LATE;
+    graph->edges++;
+}
+
+/* For each rank that another one waited for when ctrun ended it. */
+static void add_missing_edges(struct root_graph *graph)
+{
+    for (int i = 0; i < graph->world; i++) {
+        const struct blame on = graph->ranks[i].death.blame.on;
+
+        if (on.reason > BLAME_NONE && on.reason < BLAME_REASONS && on.rank >= 0
+            && on.rank < graph->world && graph->ranks[on.rank].death.asked
+            && reason_of(graph, on.rank) == BLAME_NONE)
+            blame_for(graph, on.rank);
+    }
 }
 
 /* ---- Walking ------------------------------------------------------------------ */
@@ -430,6 +483,7 @@ struct root_cause root_graph_find(struct root_graph *graph)
     struct candidate best = { .kind = ROOT_NONE };
     int edges = 0;
 
+    add_missing_edges(graph);
     note_reasons(graph);
     for (int i = 0; i < graph->world; i++) {
         struct candidate c;

@@ -61,9 +61,9 @@ static void note_blame(ct_group *g, struct blame on, int is_broken)
     control_blame(&g->mesh->control, &blame);
 }
 
-/* awaited: what this rank was waiting for when the failure of another one ended its wait.  The
- * other one may have waited for this rank, or for a third that waits as well.  A rank that this
- * host knows to be late or stopped is nearer to the cause. */
+/* awaited: whom this rank was waiting for when the failure of another one ended its wait, or whose
+ * end it saw then.  The other one may have waited for this rank, or for a third that waits as well.
+ * A rank that this host knows to be late or stopped is nearer to the cause. */
 static struct blame blame_of(const ct_group *g, const struct group_failure *failure,
                              struct blame awaited)
 {
@@ -72,8 +72,11 @@ static struct blame blame_of(const ct_group *g, const struct group_failure *fail
     struct blame own;
     char words[200];
 
-    if (failure->rank == g->mesh->rank || awaited.reason != BLAME_LATE
-        || (told.reason != BLAME_NONE && told.reason != BLAME_LATE))
+    if (failure->rank == g->mesh->rank)
+        return told;
+    if (awaited.reason != BLAME_LATE)
+        return told.reason == BLAME_NONE ? awaited : told;
+    if (told.reason != BLAME_NONE && told.reason != BLAME_LATE)
         return told;
     own = late_rank(g, seq, awaited, words, sizeof words);
     return told.reason == BLAME_NONE || is_known_late(g, seq, own) ? own : told;
@@ -462,7 +465,7 @@ static void name_the_ended(ct_group *g, ct_status status)
 /* This rank explains best a mismatch that it found itself, and its own timeout. */
 ct_status group_cause(ct_group *g, ct_status status, uint64_t seq)
 {
-    const struct blame awaited = status == CT_ERR_ABORTED ? ct_last_blame() : (struct blame){ 0 };
+    const struct blame awaited = ct_last_blame();
     ct_status cause;
 
     if (status == CT_OK || status == CT_ERR_MISMATCH || status == CT_ERR_TIMEOUT)

@@ -80,7 +80,8 @@ struct control_tomb {
     uint32_t call;               /* control_call_hash() of the last call that it began */
 };
 
-/* The call of a worker that failed because of another rank. */
+/* The call of a worker that failed because of another rank.  In a death without one: the call in
+ * which the worker was, if it was in any. */
 struct control_blame {
     struct blame on; /* a rank of ctrun's job; BLAME_NONE: no call has failed so */
     uint64_t group;  /* id of the group that it broke; 0: it broke no group */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/health/control_page_host.h"
+#include "launcher/workers/worker.h"
 
 /* By comparing each with each these would be 20,000,000,000 comparisons. */
 enum { WORLD = 200000, HERE = 4, LOST = WORLD - HERE };
@@ -82,9 +83,32 @@ static void ranks_that_the_job_does_not_have_do_not_die(void **state)
     assert_int_equal(atomic_load(&control.head->deaths), 1);
 }
 
+/* A call that failed, and that the program survived, says nothing of the end. */
+static void a_death_has_the_call_in_which_the_worker_was(void **state)
+{
+    const struct worker worker = { .rank = 1, .local_rank = 1, .how = CLD_KILLED, .code = SIGTERM };
+    struct control_group *lines = control_rank_at(control.head, 1)->groups;
+    struct control_death death;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&lines[i].id, 5 + i);
+        lines[i].now = (struct control_call){ .seq = 4 + i,
+                                              .begun_ns = 10 - i,
+                                              .phase = i == 0 ? CONTROL_FAILED : CONTROL_IN };
+    }
+    control_host_describe(&control, &worker, &death);
+    assert_int_equal(death.blame.on.reason, BLAME_NONE);
+    assert_int_equal(death.blame.group, 6);
+    assert_int_equal(death.blame.call.seq, 5);
+    assert_int_equal(death.blame.call_hash, control_call_hash(&lines[1].now));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_death_has_the_call_in_which_the_worker_was, open_page,
+                                        close_page),
         cmocka_unit_test_setup_teardown(a_lost_node_is_one_notice_for_all_its_workers, open_page,
                                         close_page),
         cmocka_unit_test_setup_teardown(a_worker_dies_once, open_page, close_page),

@@ -115,22 +115,59 @@ static void the_code_of_a_late_root_is_the_first_victims(void **state)
                 "rank 0 then exited with code 7");
 }
 
-static void a_rank_that_stands_still_in_the_call_is_not_said_to_have_not_come(void **state)
+/* The rank had begun that call of group 5, and no later one. */
+static void is_ended_at(int rank, uint64_t begun, int is_in_call, int stopped)
 {
-    struct control_death death = { .rank = 2,
+    struct control_death death = { .rank = rank,
                                    .how = CLD_KILLED,
                                    .code = SIGTERM,
                                    .asked = SIGTERM,
-                                   .pid = 102,
+                                   .stopped = stopped,
+                                   .pid = 100 + rank,
                                    .tombs = 1,
-                                   .tomb = { { 5, 4, 3, 99 } } };
+                                   .tomb = { { 5, begun, begun - (uint64_t)is_in_call, 99 } } };
 
+    if (is_in_call) {
+        death.blame = on(0, BLAME_NONE);
+        death.blame.call.seq = begun;
+        death.blame.call_hash = 99;
+    }
+    root_graph_died(&graph, &death, 1);
+}
+
+static void a_rank_that_stands_still_in_the_call_is_not_said_to_have_not_come(void **state)
+{
     (void)state;
     exits(0, 7, on(2, BLAME_LATE));
-    root_graph_died(&graph, &death, 1);
+    is_ended_at(2, 4, 1, 0);
     expect_root(ROOT_LATE, 2, 7,
                 "rank 2 (pid 102) got no further in the same call while rank 0 (pid 100) was in "
                 "barrier #4; rank 0 then exited with code 7");
+}
+
+/* Rank 1 waited for rank 2 too, but ctrun ended it before it could say so. */
+static void ctrun_knows_for_whom_a_rank_waited_that_it_ended(void **state)
+{
+    (void)state;
+    exits(0, 7, on(1, BLAME_LATE));
+    is_ended_at(1, 4, 1, 0);
+    is_ended_at(2, 3, 0, 0);
+    is_ended_at(3, 4, 1, 0);
+    expect_root(ROOT_LATE, 2, 7,
+                "rank 2 (pid 102) did not come in time while rank 1 (pid 101) was in barrier #4; "
+                "rank 0 then exited with code 7");
+}
+
+static void of_the_ranks_that_are_behind_one_that_was_stopped_is_the_root(void **state)
+{
+    (void)state;
+    exits(0, 7, on(1, BLAME_DIED));
+    is_ended_at(1, 4, 1, 0);
+    is_ended_at(2, 3, 0, 0);
+    is_ended_at(3, 3, 0, 1);
+    expect_root(ROOT_STOPPED, 3, 7,
+                "rank 3 (pid 103) was stopped while rank 1 (pid 101) was in barrier #4; rank 0 "
+                "then exited with code 7");
 }
 
 static void a_late_rank_that_found_the_others_dead_is_the_root(void **state)
@@ -291,6 +328,8 @@ int main(void)
         WITH_GRAPH(a_rank_that_left_with_0_is_the_root_and_the_code_is_1),
         WITH_GRAPH(the_code_of_a_late_root_is_the_first_victims),
         WITH_GRAPH(a_rank_that_stands_still_in_the_call_is_not_said_to_have_not_come),
+        WITH_GRAPH(ctrun_knows_for_whom_a_rank_waited_that_it_ended),
+        WITH_GRAPH(of_the_ranks_that_are_behind_one_that_was_stopped_is_the_root),
         WITH_GRAPH(a_late_rank_that_found_the_others_dead_is_the_root),
         WITH_GRAPH(a_stopped_rank_is_named_as_stopped),
         WITH_GRAPH(ranks_that_wait_for_each_other_are_one_root),

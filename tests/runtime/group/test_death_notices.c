@@ -177,6 +177,35 @@ static void of_several_dead_the_one_that_was_least_far_counts(void **state)
     }
 }
 
+/* ---- Whom a rank blames -------------------------------------------------------------- */
+
+/* Rank 1 gave up because rank 0 got no further.  Rank 0 waited for rank 2, or saw its end. */
+static void a_rank_that_is_blamed_blames_the_rank_for_which_it_waited(void **state)
+{
+    (void)state;
+    for (int saw_end = 0; saw_end <= 1; saw_end++) {
+        const struct blame awaited = { 2, saw_end ? BLAME_DIED : BLAME_LATE };
+        const ct_status status = saw_end ? CT_ERR_PEER : CT_ERR_ABORTED;
+        struct group_failure failure = reported_by(1, 10, "gave up");
+        struct scene *s = make_scene();
+        struct control_blame blame;
+
+        failure.blame = (struct blame){ 0, BLAME_LATE };
+        s->mesh.control.worker = 0;
+        for (int i = 0; i < WORLD; i++)
+            s->peers[i].worker = i;
+        atomic_store(&s->group.begun, 10);
+        atomic_store(&s->group.running, 10);
+        group_fail_told(&s->group, &failure);
+        ct_fail_because(awaited, status, "%s", "");
+        assert_int_equal(group_cause(&s->group, status, 10), CT_ERR_PEER);
+        assert_true(control_blame_read(s->mesh.control.own, WORLD, &blame));
+        assert_int_equal(blame.on.rank, 2);
+        assert_int_equal(blame.on.reason, awaited.reason);
+        free_scene(s);
+    }
+}
+
 /* ---- Messages ---------------------------------------------------------------------- */
 
 /* The rank that reported takes part in nothing any more, whoever else has died. */
@@ -288,6 +317,7 @@ int main(void)
         cmocka_unit_test(a_death_before_the_reported_call_is_the_cause),
         cmocka_unit_test(a_reported_failure_of_a_finished_call_counts_at_once),
         cmocka_unit_test(of_several_dead_the_one_that_was_least_far_counts),
+        cmocka_unit_test(a_rank_that_is_blamed_blames_the_rank_for_which_it_waited),
         cmocka_unit_test(a_message_fails_of_what_a_rank_reported_also_beside_a_pending_death),
         cmocka_unit_test(a_message_does_not_fail_of_a_pending_death_alone),
         cmocka_unit_test(a_message_that_fails_leaves_the_call_that_runs_alone),
