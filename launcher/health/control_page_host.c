@@ -109,11 +109,15 @@ static struct control_blame last_call(const struct control_rank *page)
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const struct control_group *line = &page->groups[i];
 
-        if (!control_is_in_call(line) || line->now.begun_ns < in.call.begun_ns)
+        const uint64_t id = atomic_load(&line->id);
+        struct control_call call;
+
+        if (id == 0 || id == UINT64_MAX || !control_line_read(line, id, &call)
+            || call.phase != CONTROL_IN || call.begun_ns < in.call.begun_ns)
             continue;
-        in.group = atomic_load(&line->id);
-        in.call = line->now;
-        in.call_hash = control_call_hash(&in.call);
+        in = (struct control_blame){ .group = id,
+                                     .call = call,
+                                     .call_hash = control_call_hash(&call) };
     }
     return in;
 }

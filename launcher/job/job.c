@@ -130,8 +130,9 @@ static int is_spared(const struct worker *worker)
 /* One that is traced may go on in a moment. */
 static void note_if_stopped(struct worker *worker)
 {
-    if (worker->running && process_is_stopped(worker->pid) && process_state(worker->pid) != 't')
-        worker->stopped = 1;
+    const char by = worker->running ? process_is_stopped(worker->pid) : 0;
+
+    worker->stopped = by && by != 't';
 }
 
 /* The workers here at the end of the chain from that rank may still say why they failed.  Gives the

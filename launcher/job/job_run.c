@@ -153,12 +153,19 @@ static int setup(struct job *job)
     return code;
 }
 
+/* By itself, or in the time that ctrun gave it for that. */
+static int has_failed(const struct worker *worker)
+{
+    return worker && worker_failed(worker) && (!worker->asked || worker->spared);
+}
+
 /* ctrun's caller may have asked for the error file that torchrun writes.  A root cause that did not
  * fail by itself has no error: the caller gets the sentence about it. */
 static void pass_on(struct job *job)
 {
     const struct failed_round round = job_failed_round(job, job->reported);
     char fault[1200] = "";
+    int is_copied;
 
     if (job->code != 0)
         log_last_error(fault, sizeof fault);
@@ -166,9 +173,8 @@ static void pass_on(struct job *job)
         snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
     else if (job->code != 0 && job->code == 128 + job->signal)
         snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
-    if (job->reported && worker_failed(job->reported) && !job->reported->asked)
-        report_upward(&round);
-    else if (job->code != 0)
+    is_copied = has_failed(job->reported) && report_upward(&round);
+    if (job->code != 0 && !is_copied && !(has_failed(job->reported) && !job->reported->asked))
         report_own_fault(fault);
     events_job_ended(&job->events, job->code, &round, fault);
 }

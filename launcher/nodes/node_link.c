@@ -257,16 +257,20 @@ void node_link_close(struct node_link *link)
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
 #define REFUSALS 3      /* after which our proof was wrong; before, node 0 may just be ending */
-#define GONE_MS 2000    /* after which a node 0 that no longer answers has ended */
+#define GONE_MS 2000    /* after which a node 0 that refuses connections has ended */
 
 /* Node 0 answered once and has refused connections since.  It sends its end to all nodes that have
  * joined, but it cannot send it to a node that connects in the last moment. */
 static int has_ended(struct connect_retry *retry, int error)
 {
     if (error == 0)
-        retry->met = clock_ms();
-    return retry->meet->is_elastic && error != 0 && !socket_error_is_silence(error)
-           && retry->met > 0 && clock_ms() - retry->met >= GONE_MS;
+        retry->met = 1;
+    if (error != ECONNREFUSED)
+        retry->refused = 0;
+    else if (retry->refused == 0)
+        retry->refused = clock_ms();
+    return retry->meet->is_elastic && retry->met && retry->refused
+           && clock_ms() - retry->refused >= GONE_MS;
 }
 
 static const char *remedy(const struct job_rendezvous *meet)

@@ -62,8 +62,9 @@ struct connect_retry {
     int timeout; /* seconds */
     const char *limit;
     int64_t since, speak;
-    int64_t met;  /* clock_ms() of the last connection; 0: none */
-    int refusals; /* of our proof */
+    int met;         /* there was a connection */
+    int64_t refused; /* clock_ms() since which connections are refused; 0: they are not */
+    int refusals;    /* of our proof */
     int pause_ms;
     const struct connect_retry_hooks *hooks;
     void *arg;

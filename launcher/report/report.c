@@ -411,19 +411,22 @@ void report_own_fault(const char *what)
         log_line(LOG_WARN, "cannot write TORCHELASTIC_ERROR_FILE=%s: %s", to, strerror(errno));
 }
 
-void report_upward(const struct failed_round *round)
+int report_upward(const struct failed_round *round)
 {
     const struct worker *first_failed = round->first_failed;
     const char *const to = getenv("TORCHELASTIC_ERROR_FILE");
     struct error_json error;
     char path[PATH_MAX];
+    int is_there;
 
     if (!to || !*to)
-        return;
+        return 0;
     run_folder_error_file(round->files, first_failed->attempt, first_failed->local_rank, path,
                           sizeof path);
     error_json_read(&error, path);
-    if (error.bytes && error_json_copy(&error, to, report_exit_code(first_failed)) < 0)
+    is_there = error.bytes != NULL;
+    if (is_there && error_json_copy(&error, to, report_exit_code(first_failed)) < 0)
         log_line(LOG_WARN, "cannot write TORCHELASTIC_ERROR_FILE=%s: %s", to, strerror(errno));
     error_json_free(&error);
+    return is_there;
 }

@@ -26,8 +26,8 @@ struct failed_round {
 void report_failure(const struct failed_round *round, const char *what_follows);
 
 /* torchrun passes the error.json of the first failure on to a caller that started it with a
- * TORCHELASTIC_ERROR_FILE of its own. */
-void report_upward(const struct failed_round *round);
+ * TORCHELASTIC_ERROR_FILE of its own.  1: there was one to pass on. */
+int report_upward(const struct failed_round *round);
 
 /* The same for a failure of ctrun itself. */
 void report_own_fault(const char *what);

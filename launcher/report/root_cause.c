@@ -23,13 +23,16 @@
 #include "runtime/util/ranges.h"
 #include "runtime/util/signal_name.h"
 
+enum { CIRCLE_NONE, CIRCLE_DEADLOCK, CIRCLE_MISMATCH };
+
 struct root_rank {
     struct control_death death; /* ->blame too while it lives */
     int order;                  /* of its death, from 1; 0: it lives */
     unsigned walk;              /* the last walk that came through */
     unsigned known;             /* the edges for which ->end holds */
     int end;                    /* where a walk from here ends; of a circle its first rank */
-    uint8_t is_circle;          /* that is a circle without an end */
+    int searched;               /* how many deaths were known when it was found to be cut off */
+    uint8_t circle;             /* CIRCLE_NONE: that is no circle without an end */
     uint8_t blamed_for;         /* the strongest of the reasons for which others blame it */
     uint8_t is_root;            /* it is marked: as the end of a chain, or by root_graph_find() */
 };
@@ -83,17 +86,26 @@ static int reason_of(const struct root_graph *graph, int rank)
 }
 
 /* The rank that it blames; -1: none. */
-static int blamed_by(const struct root_graph *graph, int rank)
+static int edge_of(const struct root_graph *graph, int rank)
 {
     const struct blame on = graph->ranks[rank].death.blame.on;
 
-    if (on.reason <= BLAME_NONE || on.reason >= BLAME_REASONS || on.rank < 0
-        || on.rank >= graph->world || on.rank == rank)
-        return -1;
-    return on.reason == BLAME_DIED && was_ended_by_ctrun(&graph->ranks[on.rank].death)
-                   && reason_of(graph, on.rank) == BLAME_NONE
+    return on.reason <= BLAME_NONE || on.reason >= BLAME_REASONS || on.rank < 0
+                   || on.rank >= graph->world || on.rank == rank
                ? -1
                : on.rank;
+}
+
+/* The same, but a death by ctrun's signal counts only if the dead rank blames another. */
+static int blamed_by(const struct root_graph *graph, int rank)
+{
+    const int on = edge_of(graph, rank);
+
+    return on >= 0 && reason_of(graph, rank) == BLAME_DIED
+                   && was_ended_by_ctrun(&graph->ranks[on].death)
+                   && reason_of(graph, on) == BLAME_NONE
+               ? -1
+               : on;
 }
 
 int root_graph_has_edge(const struct root_graph *graph, int rank)
@@ -103,51 +115,67 @@ int root_graph_has_edge(const struct root_graph *graph, int rank)
 
 /* ---- Ranks that ctrun ended before they could blame another --------------------------- */
 
-/* The rank that is furthest behind in a group; of several one that was stopped. */
-static int furthest_behind(const struct root_graph *graph, uint64_t group, uint64_t seq)
+/* The rank for which others wait in that call: one that was stopped, else the one that is furthest
+ * behind; -1: all of them have begun it. */
+static int awaited_in(const struct root_graph *graph, uint64_t group, uint64_t seq)
 {
-    uint64_t least = seq;
-    int last = -1;
+    uint64_t least = 0;
+    int last = -1, last_stopped = 0;
 
     for (int rank = 0; rank < graph->world; rank++) {
         const struct control_death *death = &graph->ranks[rank].death;
+        const int stopped = death->stopped != 0;
 
-        for (int i = 0; i < death->tombs && i < CONTROL_TOMBS; i++)
-            if (death->tomb[i].group == group
-                && (death->tomb[i].begun < least
-                    || (death->tomb[i].begun == least && last >= 0 && death->stopped
-                        && !graph->ranks[last].death.stopped))) {
-                least = death->tomb[i].begun;
-                last = rank;
-            }
+        for (int i = 0; i < death->tombs && i < CONTROL_TOMBS; i++) {
+            const uint64_t begun = death->tomb[i].begun;
+
+            if (death->tomb[i].group != group || begun > seq || (begun == seq && !stopped))
+                continue;
+            if (last >= 0
+                && (stopped < last_stopped || (stopped == last_stopped && begun >= least)))
+                continue;
+            last = rank;
+            last_stopped = stopped;
+            least = begun;
+        }
     }
     return last;
 }
 
-/* It would have blamed the rank for which its call waited. */
-static void blame_for(struct root_graph *graph, int rank)
+/* Did this rank wait in a call when ctrun ended it, and say nothing?  reason: why another rank
+ * blames it. */
+static int was_cut_off(const struct root_rank *r, int reason)
 {
-    struct control_blame *blame = &graph->ranks[rank].death.blame;
-    const int on = blame->call.seq ? furthest_behind(graph, blame->group, blame->call.seq) : -1;
-
-    if (on < 0)
-        return;
-    blame->on.rank = on;
-    blame->on.reason = graph->ranks[on].death.stopped ? BLAME_STOPPED : BLAME_LATE;
-    graph->edges++;
+    return (reason == BLAME_LATE || (reason == BLAME_DIED && was_ended_by_ctrun(&r->death)))
+           && r->death.asked && !r->death.stopped && r->death.blame.on.reason == BLAME_NONE
+           && r->death.blame.call.seq;
 }
 
-/* For each rank that another one waited for when ctrun ended it. */
+/* A rank that was cut off blames the rank for which its call waited, which may have been cut off as
+ * well.  Ranks that were in the same call share one search. */
 static void add_missing_edges(struct root_graph *graph)
 {
-    for (int i = 0; i < graph->world; i++) {
-        const struct blame on = graph->ranks[i].death.blame.on;
+    uint64_t group = 0, seq = 0;
+    int on = -1;
 
-        if (on.reason > BLAME_NONE && on.reason < BLAME_REASONS && on.rank >= 0
-            && on.rank < graph->world && graph->ranks[on.rank].death.asked
-            && reason_of(graph, on.rank) == BLAME_NONE)
-            blame_for(graph, on.rank);
-    }
+    for (int i = 0; i < graph->world; i++)
+        for (int at = i, next; (next = edge_of(graph, at)) >= 0; at = next) {
+            struct root_rank *r = &graph->ranks[next];
+
+            if (r->searched == graph->deaths || !was_cut_off(r, reason_of(graph, at)))
+                break;
+            r->searched = graph->deaths;
+            if (r->death.blame.group != group || r->death.blame.call.seq != seq) {
+                group = r->death.blame.group;
+                seq = r->death.blame.call.seq;
+                on = awaited_in(graph, group, seq);
+            }
+            if (on < 0)
+                break;
+            r->death.blame.on.rank = on;
+            r->death.blame.on.reason = graph->ranks[on].death.stopped ? BLAME_STOPPED : BLAME_LATE;
+            graph->edges++;
+        }
 }
 
 /* ---- Walking ------------------------------------------------------------------ */
@@ -181,6 +209,18 @@ static int first_of_circle(const struct root_graph *graph, int rank)
     return first;
 }
 
+static int circle_of(const struct root_graph *graph, int rank)
+{
+    int at = rank;
+
+    do {
+        if (reason_of(graph, at) == BLAME_MISMATCH)
+            return CIRCLE_MISMATCH;
+        at = blamed_by(graph, at);
+    } while (at != rank);
+    return CIRCLE_DEADLOCK;
+}
+
 /* Writes ->end for all ranks of the chain, so that all walks together visit each rank a few times
  * only. */
 static void walk(struct root_graph *graph, int rank)
@@ -188,7 +228,7 @@ static void walk(struct root_graph *graph, int rank)
     const unsigned number = ++graph->walk;
     struct root_rank *const ranks = graph->ranks;
     int at = rank, end;
-    uint8_t is_circle = 0;
+    int circle = CIRCLE_NONE;
 
     while (ranks[at].known != graph->edges && ranks[at].walk != number
            && blamed_by(graph, at) >= 0) {
@@ -197,18 +237,18 @@ static void walk(struct root_graph *graph, int rank)
     }
     if (ranks[at].known == graph->edges) {
         end = ranks[at].end;
-        is_circle = ranks[at].is_circle;
+        circle = ranks[at].circle;
     } else if (blamed_by(graph, at) < 0) {
         end = at;
     } else {
         end = end_of_circle(graph, at);
-        is_circle = end < 0;
+        circle = end < 0 ? circle_of(graph, at) : CIRCLE_NONE;
         end = end < 0 ? first_of_circle(graph, at) : end;
     }
     for (at = rank; at >= 0 && ranks[at].known != graph->edges; at = blamed_by(graph, at)) {
         ranks[at].known = graph->edges;
         ranks[at].end = end;
-        ranks[at].is_circle = is_circle;
+        ranks[at].circle = (uint8_t)circle;
     }
 }
 
@@ -244,7 +284,7 @@ int root_graph_end(struct root_graph *graph, int rank)
     if (rank < 0 || rank >= graph->world)
         return rank;
     from = walk_from(graph, rank);
-    if (!from->is_circle) {
+    if (from->circle == CIRCLE_NONE) {
         graph->ranks[from->end].is_root = 1;
         return from->end;
     }
@@ -376,18 +416,6 @@ static int mark_minority(struct root_graph *graph, int rank, int other)
     return first;
 }
 
-static int circle_is_mismatch(const struct root_graph *graph, int rank)
-{
-    int at = rank;
-
-    do {
-        if (reason_of(graph, at) == BLAME_MISMATCH)
-            return 1;
-        at = blamed_by(graph, at);
-    } while (at != rank);
-    return 0;
-}
-
 /* ---- The root -------------------------------------------------------------------- */
 
 /* Did this rank fail, and no signal of ctrun before? */
@@ -399,7 +427,7 @@ static int failed_by_itself(const struct root_rank *r)
 
 /* A rank that failed by itself, and where the chain from it ends. */
 struct candidate {
-    int start, end, is_circle;
+    int start, end, circle;
     enum root_kind kind;
 };
 
@@ -419,14 +447,14 @@ static struct candidate candidate_from(struct root_graph *graph, int rank,
                                        const struct candidate *best)
 {
     const struct root_rank *from = walk_from(graph, rank);
-    struct candidate c = { .start = rank, .end = from->end, .is_circle = from->is_circle };
+    struct candidate c = { .start = rank, .end = from->end, .circle = from->circle };
 
     if (best->kind != ROOT_NONE && best->end == c.end)
         c.kind = best->kind;
-    else if (!c.is_circle)
+    else if (c.circle == CIRCLE_NONE)
         c.kind = kind_of(graph, c.end);
     else
-        c.kind = circle_is_mismatch(graph, c.end) ? ROOT_MISMATCH : ROOT_DEADLOCK;
+        c.kind = c.circle == CIRCLE_MISMATCH ? ROOT_MISMATCH : ROOT_DEADLOCK;
     return c;
 }
 
@@ -471,7 +499,7 @@ static void mark(struct root_graph *graph, struct root_cause *root, const struct
         mark_circle(graph, best->end);
         root->rank = speaker(graph, best->end);
     } else if (best->kind == ROOT_MISMATCH) {
-        const int from = best->is_circle ? best->end : best->start;
+        const int from = best->circle ? best->end : best->start;
 
         root->rank = speaker(graph, mark_minority(graph, from, blamed_by(graph, from)));
     }

@@ -59,7 +59,7 @@ int root_graph_is_marked(const struct root_graph *graph, int rank);
 
 /* When all workers of the round have ended. */
 struct root_cause root_graph_find(struct root_graph *graph);
-/* "rank 2 (pid 4310) left with exit code 0 while ranks 0, 1 and 3 were in barrier #4" */
+/* "rank 2 (pid 4310) left with exit code 0 while ranks 0-1 and 3 were in barrier #4" */
 void root_graph_words(struct root_graph *graph, const struct root_cause *root, char *text,
                       size_t size);
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -132,20 +133,39 @@ int worker_start(struct worker *worker, const struct program *program, const str
     return code;
 }
 
+/* The process, or one that it started, as a shell does. */
+static int one_is_stopped(pid_t pid)
+{
+    char path[64];
+    FILE *children;
+    int found = process_state(pid) == 'T', child;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    if (found || !(children = fopen(path, "re")))
+        return found;
+    while (!found && fscanf(children, "%d", &child) == 1)
+        found = one_is_stopped(child);
+    fclose(children);
+    return found;
+}
+
 void worker_signal(struct worker *worker, int number)
 {
+    int stopped;
+
     if (!worker->running)
         return;
+    stopped = one_is_stopped(worker->pid); /* a shell may die of the signal before its children */
     if (number == SIGCONT && worker->foreground && !worker->lent)
         worker->lent = foreground_continued(worker->pid);
     kill(-worker->group, number);
     if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
         return;
     worker->asked = number;
-    /* A stopped process takes the signal only after a SIGCONT.  No other process gets one: it would
+    /* A stopped process takes the signal only after a SIGCONT.  Else no process gets one: it would
      * undo the SIGSTOP with which a debugger or LeakSanitizer attaches, which then waits for ever.
      */
-    if (process_state(worker->pid) == 'T')
+    if (stopped)
         kill(-worker->group, SIGCONT);
 }
 

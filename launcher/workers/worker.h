@@ -24,7 +24,7 @@ struct worker {
         code; /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
     struct pmi_fault fault; /* its end is a failure, whatever its code is; code 0: it has none */
     int asked;              /* the last signal that ctrun sent it; 0: none */
-    int stopped;            /* a signal or debugger had stopped it when ctrun ended the workers */
+    int stopped;            /* by a signal or the freezer, when ctrun ended the workers */
     int spared;       /* ctrun lets it end by itself for a while: others failed because of it */
     int first_failed; /* in its round */
     int lost;         /* it failed, and the others go on */

@@ -61,9 +61,10 @@ static void note_blame(ct_group *g, struct blame on, int is_broken)
     control_blame(&g->mesh->control, &blame);
 }
 
-/* awaited: whom this rank was waiting for when the failure of another one ended its wait, or whose
- * end it saw then.  The other one may have waited for this rank, or for a third that waits as well.
- * A rank that this host knows to be late or stopped is nearer to the cause. */
+/* awaited: another rank reported a failure and so ended a wait of this rank; this rank had waited
+ * for the awaited one, or had just seen it end.  The reporter may have waited for this rank, or for
+ * a third rank that waits as well.  A rank that this host knows to be late or stopped is nearer to
+ * the cause. */
 static struct blame blame_of(const ct_group *g, const struct group_failure *failure,
                              struct blame awaited)
 {

@@ -12,20 +12,6 @@
 
 #define MOST_NAMED 3
 
-/* A line is read again if its owner wrote meanwhile (control_page.h). */
-static int read_line(const struct control_group *line, uint64_t id, struct control_call *call)
-{
-    for (int i = 0; i < 100; i++) {
-        const uint32_t before = atomic_load_explicit(&line->version, memory_order_acquire);
-
-        memcpy(call, &line->now, sizeof *call);
-        control_read_fence();
-        if (before % 2 == 0 && before == atomic_load_explicit(&line->version, memory_order_relaxed))
-            return atomic_load(&line->id) == id;
-    }
-    return 0;
-}
-
 static void describe(const struct control_call *call, char *text, size_t size)
 {
     const unsigned tenths = (unsigned)((clock_coarse_ns() - call->begun_ns) / 100000000);
@@ -64,7 +50,7 @@ static int is_missing(const struct control_rank *page, uint64_t id, uint64_t seq
             continue;
         if (atomic_load(&line->begun) >= seq)
             return 0;
-        if (now == id && read_line(line, id, &call))
+        if (now == id && control_line_read(line, id, &call))
             describe(&call, text, size);
     }
     return 1;

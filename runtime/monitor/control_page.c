@@ -296,6 +296,19 @@ void control_forgive(struct control_rank *own, uint64_t group, uint64_t begun_ns
     control_written(&own->blame_version, version);
 }
 
+int control_line_read(const struct control_group *line, uint64_t id, struct control_call *call)
+{
+    for (int i = 0; i < 100; i++) {
+        const uint32_t before = atomic_load_explicit(&line->version, memory_order_acquire);
+
+        memcpy(call, &line->now, sizeof *call);
+        control_read_fence();
+        if (before % 2 == 0 && before == atomic_load_explicit(&line->version, memory_order_relaxed))
+            return atomic_load(&line->id) == id;
+    }
+    return 0;
+}
+
 int control_blame_read(struct control_rank *page, int world, struct control_blame *blame)
 {
     const uint32_t reason = atomic_load(&page->blamed);

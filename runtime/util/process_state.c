@@ -77,9 +77,9 @@ static int is_frozen(pid_t pid)
     return 0;
 }
 
-int process_is_stopped(pid_t pid)
+char process_is_stopped(pid_t pid)
 {
     const char state = pid > 0 ? process_state(pid) : 0;
 
-    return state == 'T' || state == 't' || (state && is_frozen(pid));
+    return state == 'T' || state == 't' ? state : state && is_frozen(pid) ? 'F' : 0;
 }

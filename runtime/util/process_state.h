@@ -15,7 +15,7 @@ const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD]);
  * LeakSanitizer; 0: there is no such process. */
 char process_state(pid_t pid);
 
-/* Is it in state 'T' or 't', or stopped by the freezer of its control group? */
-int process_is_stopped(pid_t pid);
+/* What has stopped it: 'T' and 't' as above, 'F' the freezer of its control group; 0: nothing. */
+char process_is_stopped(pid_t pid);
 
 #endif

@@ -50,7 +50,8 @@ if hosts 2; then # there the newcomer has a secret to prove first
     kill -STOP "$(pgrep -P $first)"
     ${on[1]} timeout -k 5 60 "$CTRUN" $options $conf,is_host=0 true >second.out 2>second.err &
     second=$!
-    sleep 1
+    meets() { ${on[1]} ss -Htn state established 'dport = :29532' | grep -q .; }
+    within 20 meets
     unplug 1
     sleep 6
     plug 1

@@ -62,12 +62,24 @@ within 30 lines_in 2 log
 ended
 expect "stopped workers obey the signal, so ctrun does not kill them" is "$code $(cat log)" $'143 told\ntold'
 
+# What a worker started may be stopped alone.
+rm -f pids log
+begin --shutdown-timeout=60 --nproc-per-node=2 sh -c 'sh -c "trap \"echo told >>log; exit 0\" TERM; echo \$\$ >>pids; while :; do sleep 0.05; done"; exit 0'
+within 30 lines_in 2 pids
+kill -STOP $(cat pids)
+within 30 stopped
+kill -TERM $ctrun
+within 30 lines_in 2 log
+ended
+expect "and so do stopped children of workers" is "$(cat log)" $'told\ntold'
+
 # It would undo the SIGSTOP by which a debugger attaches.
 cat >runs.sh <<'END'
 trap 'touch continued' CONT
-trap 'exit 0' TERM
+trap 'end=1' TERM
 touch "up.$RANK"
-until [ -e never ]; do sleep 0.05; done
+until [ "$end" ]; do sleep 0.05; done
+sleep 0.2
 END
 "$CTRUN" --nproc-per-node=2 sh runs.sh 2>/dev/null &
 job=$!

@@ -170,6 +170,106 @@ static void of_the_ranks_that_are_behind_one_that_was_stopped_is_the_root(void *
                 "then exited with code 7");
 }
 
+/* A rank that is stopped within the call comes before one that has not begun it. */
+static void a_rank_that_was_stopped_in_the_call_is_the_root(void **state)
+{
+    (void)state;
+    exits(0, 7, on(1, BLAME_LATE));
+    is_ended_at(1, 4, 1, 0);
+    is_ended_at(2, 4, 1, 1);
+    is_ended_at(3, 3, 0, 0);
+    expect_root(ROOT_STOPPED, 2, 7,
+                "rank 2 (pid 102) was stopped while rank 1 (pid 101) was in barrier #4; rank 0 "
+                "then exited with code 7");
+}
+
+/* Rank 1 waited in group 5 for rank 2, which waited in group 6 for rank 3.  The answer does not
+ * depend on the numbers of the ranks, nor on how often it is asked for. */
+static void ranks_that_ctrun_ended_may_form_a_chain(void **state)
+{
+    (void)state;
+    for (int blamer = 0; blamer <= 4; blamer += 4) {
+        struct control_death second = { .rank = 2,
+                                        .how = CLD_KILLED,
+                                        .code = SIGTERM,
+                                        .asked = SIGTERM,
+                                        .pid = 102,
+                                        .tombs = 2,
+                                        .tomb = { { 5, 3, 3, 99 }, { 6, 9, 8, 99 } } };
+        struct control_death third = { .rank = 3,
+                                       .how = CLD_KILLED,
+                                       .code = SIGTERM,
+                                       .asked = SIGTERM,
+                                       .pid = 103,
+                                       .tombs = 1,
+                                       .tomb = { { 6, 8, 8, 99 } } };
+
+        root_graph_begin(&graph, 5);
+        second.blame = on(0, BLAME_NONE);
+        second.blame.group = 6;
+        second.blame.call.seq = 9;
+        exits(blamer, 7, on(1, BLAME_LATE));
+        is_ended_at(1, 4, 1, 0);
+        root_graph_died(&graph, &second, 1);
+        root_graph_died(&graph, &third, 1);
+        for (int times = 0; times < 2; times++) {
+            assert_int_equal(root_graph_find(&graph).kind, ROOT_LATE);
+            assert_int_equal(root_graph_find(&graph).rank, 3);
+        }
+    }
+}
+
+/* ctrun had asked it too late, or it is known to have done something else than wait. */
+static void an_edge_that_says_more_than_late_is_not_followed_further(void **state)
+{
+    static const struct {
+        int reason, code;
+        enum root_kind kind;
+    } cases[] = { { BLAME_DIED, SIGKILL, ROOT_KILLED },
+                  { BLAME_MISMATCH, SIGTERM, ROOT_MISMATCH },
+                  { BLAME_LEFT, SIGTERM, ROOT_DESTROYED },
+                  { BLAME_FAILED, SIGTERM, ROOT_FAILED } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct control_death death = { .rank = 1,
+                                       .how = CLD_KILLED,
+                                       .code = cases[i].code,
+                                       .asked = SIGTERM,
+                                       .pid = 101,
+                                       .blame = on(0, BLAME_NONE),
+                                       .tombs = 1,
+                                       .tomb = { { 5, 4, 3, 99 } } };
+        struct root_cause root;
+
+        root_graph_begin(&graph, 4);
+        exits(0, 7, on(1, cases[i].reason));
+        root_graph_died(&graph, &death, 1);
+        is_ended_at(2, 3, 0, 0);
+        root = root_graph_find(&graph);
+        assert_int_equal(root.kind, cases[i].kind);
+        assert_true(root_graph_is_marked(&graph, 1));
+        assert_false(root_graph_is_marked(&graph, 2));
+    }
+}
+
+/* A quadratic search would take minutes here. */
+static void many_ranks_that_wait_for_one_that_hangs(void **state)
+{
+    enum { MANY = 100000 };
+
+    (void)state;
+    root_graph_begin(&graph, MANY);
+    is_ended_at(0, 4, 1, 0);
+    for (int rank = 1; rank < MANY; rank++)
+        if (rank % 2)
+            exits(rank, 7, on(0, BLAME_LATE));
+        else
+            is_ended_at(rank, 4, 1, 0);
+    assert_int_equal(root_graph_find(&graph).kind, ROOT_LATE);
+    assert_int_equal(root_graph_find(&graph).rank, 0);
+}
+
 static void a_late_rank_that_found_the_others_dead_is_the_root(void **state)
 {
     (void)state;
@@ -330,6 +430,10 @@ int main(void)
         WITH_GRAPH(a_rank_that_stands_still_in_the_call_is_not_said_to_have_not_come),
         WITH_GRAPH(ctrun_knows_for_whom_a_rank_waited_that_it_ended),
         WITH_GRAPH(of_the_ranks_that_are_behind_one_that_was_stopped_is_the_root),
+        WITH_GRAPH(a_rank_that_was_stopped_in_the_call_is_the_root),
+        WITH_GRAPH(ranks_that_ctrun_ended_may_form_a_chain),
+        WITH_GRAPH(an_edge_that_says_more_than_late_is_not_followed_further),
+        WITH_GRAPH(many_ranks_that_wait_for_one_that_hangs),
         WITH_GRAPH(a_late_rank_that_found_the_others_dead_is_the_root),
         WITH_GRAPH(a_stopped_rank_is_named_as_stopped),
         WITH_GRAPH(ranks_that_wait_for_each_other_are_one_root),

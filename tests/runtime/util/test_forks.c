@@ -93,6 +93,7 @@ static void forks(ct_group *unused, void *arg)
     snprintf(path, sizeof path, "%s/store", scratch());
     EXPECT_OK(ct_store_file(path, GROUP_TIMEOUT_MS, &file));
     EXPECT_OK(ct_store_tcp("127.0.0.1", atoi(getenv("MASTER_PORT")), 0, GROUP_TIMEOUT_MS, &client));
+    EXPECT_OK(ct_barrier(CT_WORLD, NULL)); /* no connection is just being accepted */
     in_a_child(has_none);
     EXPECT_OK(ct_barrier(CT_WORLD, NULL));
     EXPECT_OK(ct_store_close(client));
