@@ -64,7 +64,7 @@ expect "stopped workers obey the signal, so ctrun does not kill them" is "$code 
 
 # What a worker started may be stopped alone.
 rm -f pids log
-begin --shutdown-timeout=60 --nproc-per-node=2 sh -c 'sh -c "trap \"echo told >>log; exit 0\" TERM; echo \$\$ >>pids; while :; do sleep 0.05; done"; exit 0'
+begin --shutdown-timeout=60 --nproc-per-node=2 sh -c 'trap : TERM; sh -c "trap \"echo told >>log; exit 0\" TERM; echo \$\$ >>pids; while :; do sleep 0.05; done"; exit 0'
 within 30 lines_in 2 pids
 kill -STOP $(cat pids)
 within 30 stopped
