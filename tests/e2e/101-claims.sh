@@ -52,6 +52,7 @@ scenarios() {
 
 on=(env env env) # as words of hosts.sh
 scenarios
+on=()
 
 # A group that is complete goes on.
 first=()

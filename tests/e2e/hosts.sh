@@ -77,13 +77,14 @@ limit_host() {
         $at_switch tc qdisc replace dev "h$1" root $how
 }
 
-# Whatever is left in the hosts' networks ends with them: a daemon, or a process whose peer went without a word.
+# Whatever is left in the hosts' networks ends with them: a daemon, or a process whose peer went without a word.  Our own
+# network is none of them, whatever is in `on`.
 no_hosts() {
-    local host networks= path network inside=()
+    local host networks= path network inside=() own=$(readlink /proc/self/ns/net)
     for host in "${on[@]}"; do networks+=" $($host readlink /proc/self/ns/net) "; done
     while read -r path network; do
         path=${path#/proc/}
-        [[ $networks != *" $network "* ]] || inside+=("${path%%/*}")
+        [[ $network = "$own" || $networks != *" $network "* ]] || inside+=("${path%%/*}")
     done < <(find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/net' -printf '%p %l\n')
     [ ${#inside[@]} -eq 0 ] || kill -KILL "${inside[@]}"
     [ ${#held[@]} -eq 0 ] || { kill -KILL "${held[@]}"; wait "${held[@]}"; }
