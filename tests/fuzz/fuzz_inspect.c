@@ -66,7 +66,7 @@ static size_t write_page(void *memory)
         write_rank(control_rank_at(head, i), i);
     head->deaths = 1;
     *control_death_at(head, 0) = (struct control_death){
-        .rank = 3, .how = CONTROL_HOST_LOST, .tombs = 1, .tomb = { { 77, 7, 6 } }
+        .rank = 3, .how = CONTROL_HOST_LOST, .tombs = 1, .tomb = { { 77, 7, 6, 1 } }
     };
     return control_bytes(LOCAL, WORLD);
 }
