@@ -108,7 +108,6 @@ static struct control_blame last_call(const struct control_rank *page)
 
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const struct control_group *line = &page->groups[i];
-
         const uint64_t id = atomic_load(&line->id);
         struct control_call call;
 

@@ -127,12 +127,13 @@ static int is_spared(const struct worker *worker)
     return worker->spared && worker->running;
 }
 
-/* One that is traced may go on in a moment. */
+/* A traced worker does not count: a tool may let it go on in a moment. */
 static void note_if_stopped(struct worker *worker)
 {
     const char by = worker->running ? process_is_stopped(worker->pid) : 0;
 
-    worker->stopped = by && by != 't';
+    if (by && by != 't')
+        worker->stopped = 1;
 }
 
 /* The workers here at the end of the chain from that rank may still say why they failed.  Gives the

@@ -159,13 +159,14 @@ static int has_failed(const struct worker *worker)
     return worker && worker_failed(worker) && (!worker->asked || worker->spared);
 }
 
-/* ctrun's caller may have asked for the error file that torchrun writes.  A root cause that did not
- * fail by itself has no error: the caller gets the sentence about it. */
+/* ctrun's caller may have asked for the error file that torchrun writes.  As under torchrun it gets
+ * the error file of the worker that failed by itself, or none.  Any other root cause is a sentence
+ * of ctrun, which the caller gets unless the worker wrote a file in the time that ctrun gave it. */
 static void pass_on(struct job *job)
 {
     const struct failed_round round = job_failed_round(job, job->reported);
     char fault[1200] = "";
-    int is_copied;
+    int has_file;
 
     if (job->code != 0)
         log_last_error(fault, sizeof fault);
@@ -173,8 +174,8 @@ static void pass_on(struct job *job)
         snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
     else if (job->code != 0 && job->code == 128 + job->signal)
         snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
-    is_copied = has_failed(job->reported) && report_upward(&round);
-    if (job->code != 0 && !is_copied && !(has_failed(job->reported) && !job->reported->asked))
+    has_file = has_failed(job->reported) && (report_upward(&round) || !job->reported->asked);
+    if (job->code != 0 && !has_file)
         report_own_fault(fault);
     events_job_ended(&job->events, job->code, &round, fault);
 }

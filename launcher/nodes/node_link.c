@@ -21,7 +21,7 @@
 
 #define READ_BYTES 16384
 
-/* May wait until the deadline.  *error: why there is no connection; 0: there was one. */
+/* May wait until the deadline.  *error: why it could not connect; 0: it could. */
 static ct_status connect_and_prove(const struct store_policy *policy, const char *host, int port,
                                    int64_t deadline, int *fd, struct secure_channel **channel,
                                    int *error)

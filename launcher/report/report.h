@@ -26,7 +26,7 @@ struct failed_round {
 void report_failure(const struct failed_round *round, const char *what_follows);
 
 /* torchrun passes the error.json of the first failure on to a caller that started it with a
- * TORCHELASTIC_ERROR_FILE of its own.  1: there was one to pass on. */
+ * TORCHELASTIC_ERROR_FILE of its own.  1: it did. */
 int report_upward(const struct failed_round *round);
 
 /* The same for a failure of ctrun itself. */

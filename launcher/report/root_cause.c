@@ -32,7 +32,7 @@ struct root_rank {
     unsigned known;             /* the edges for which ->end holds */
     int end;                    /* where a walk from here ends; of a circle its first rank */
     int searched;               /* how many deaths were known when it was found to be cut off */
-    uint8_t circle;             /* CIRCLE_NONE: that is no circle without an end */
+    uint8_t circle;             /* CIRCLE_NONE: a walk from here has an end */
     uint8_t blamed_for;         /* the strongest of the reasons for which others blame it */
     uint8_t is_root;            /* it is marked: as the end of a chain, or by root_graph_find() */
 };

@@ -133,7 +133,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
     return code;
 }
 
-/* The process, or one that it started, as a shell does. */
+/* Is the process stopped, or one that it started, as a shell starts its commands? */
 static int one_is_stopped(pid_t pid)
 {
     char path[64];

@@ -339,6 +339,10 @@ void control_sleep(const struct control *control, uint32_t seen, int ms);
  * descriptor left. */
 int control_alarm(const struct control *control);
 
+/* The call of a line, which is read again if its owner wrote meanwhile.  0: the line belongs to
+ * another group, or its owner never stops writing. */
+int control_line_read(const struct control_group *line, uint64_t id, struct control_call *call);
+
 /* Notes that a call of this worker fails because of a rank of ctrun's job.  The caller does so
  * before it returns, and ctrun reads it when the worker has ended.  A blame that broke a group
  * stays; the next blame replaces any other. */
@@ -347,9 +351,6 @@ void control_blame(struct control *control, const struct control_blame *blame);
  * on another group.  group 0: it has survived all failures. */
 void control_forgive(struct control_rank *own, uint64_t group, uint64_t begun_ns);
 /* 0: the worker blames no rank of the job, which has `world` ranks. */
-/* The call of a line, which is read again if its owner wrote meanwhile.  0: the line belongs to
- * another group, or its owner never stops writing. */
-int control_line_read(const struct control_group *line, uint64_t id, struct control_call *call);
 int control_blame_read(struct control_rank *page, int world, struct control_blame *blame);
 
 /* Returns the state before. */

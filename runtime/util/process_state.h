@@ -12,7 +12,7 @@
 const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD]);
 
 /* 'S' sleeping, 'D' in the kernel, 'T' stopped by a signal, 't' by a debugger or a tool such as
- * LeakSanitizer; 0: there is no such process. */
+ * LeakSanitizer; 0: no process has this pid. */
 char process_state(pid_t pid);
 
 /* What has stopped it: 'T' and 't' as above, 'F' the freezer of its control group; 0: nothing. */

@@ -41,7 +41,7 @@ if hosts 2; then # there the newcomer has a secret to prove first
     at=10.77.0.1
     for try in 1 2 3; do moment "from another host, $try"; done
 
-    # A cable that is out is no end, even if node 0 had answered before.
+    # A node does not take an unplugged cable for the end of the job, even if node 0 had answered before.
     options="--nnodes=2:2 --nproc-per-node=1 --rdzv-backend=c10d --rdzv-id=x --rdzv-endpoint=$at:29532"
     ${on[0]} timeout -k 5 60 "$CTRUN" $options $conf,is_host=1 true >first.out 2>first.err &
     first=$!

@@ -78,7 +78,7 @@ limit_host() {
 }
 
 # Whatever is left in the hosts' networks ends with them: a daemon, or a process whose peer went without a word.  Our own
-# network is none of them, whatever is in `on`.
+# network is spared, whatever is in `on`.
 no_hosts() {
     local host networks= path network inside=() own=$(readlink /proc/self/ns/net)
     for host in "${on[@]}"; do networks+=" $($host readlink /proc/self/ns/net) "; done

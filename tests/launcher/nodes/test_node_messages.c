@@ -91,7 +91,7 @@ static void what_is_not_quite_a_death_is_none(void **state)
         "g -1 1 2 9 1 0 h" BLAMES_NONE " 0",                        /* no such rank */
         "g 4 0 2 9 1 0 h" BLAMES_NONE " 0",                         /* no worker */
         "g 4 2 2 9 1 0 h" BLAMES_NONE " 0",                         /* a signal kills one */
-        "g 4 1 4 9 1 0 h" BLAMES_NONE " 0",                         /* CLD_TRAPPED is no end */
+        "g 4 1 4 9 1 0 h" BLAMES_NONE " 0",                         /* CLD_TRAPPED is not an end */
         "g 4 1 2 256 1 0 h" BLAMES_NONE " 0",
         "g 4 1 2 9 1 65 h" BLAMES_NONE " 0",
         "g 4 1 2 9 99999999999 0 h" BLAMES_NONE " 0",

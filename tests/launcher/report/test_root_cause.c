@@ -115,14 +115,13 @@ static void the_code_of_a_late_root_is_the_first_victims(void **state)
                 "rank 0 then exited with code 7");
 }
 
-/* The rank had begun that call of group 5, and no later one. */
-static void is_ended_at(int rank, uint64_t begun, int is_in_call, int stopped)
+/* A rank that ctrun ended.  It had begun that call of group 5, and no later one. */
+static struct control_death ended_at(int rank, uint64_t begun, int is_in_call)
 {
     struct control_death death = { .rank = rank,
                                    .how = CLD_KILLED,
                                    .code = SIGTERM,
                                    .asked = SIGTERM,
-                                   .stopped = stopped,
                                    .pid = 100 + rank,
                                    .tombs = 1,
                                    .tomb = { { 5, begun, begun - (uint64_t)is_in_call, 99 } } };
@@ -132,6 +131,14 @@ static void is_ended_at(int rank, uint64_t begun, int is_in_call, int stopped)
         death.blame.call.seq = begun;
         death.blame.call_hash = 99;
     }
+    return death;
+}
+
+static void is_ended_at(int rank, uint64_t begun, int is_in_call, int stopped)
+{
+    struct control_death death = ended_at(rank, begun, is_in_call);
+
+    death.stopped = stopped;
     root_graph_died(&graph, &death, 1);
 }
 
@@ -189,25 +196,14 @@ static void ranks_that_ctrun_ended_may_form_a_chain(void **state)
 {
     (void)state;
     for (int blamer = 0; blamer <= 4; blamer += 4) {
-        struct control_death second = { .rank = 2,
-                                        .how = CLD_KILLED,
-                                        .code = SIGTERM,
-                                        .asked = SIGTERM,
-                                        .pid = 102,
-                                        .tombs = 2,
-                                        .tomb = { { 5, 3, 3, 99 }, { 6, 9, 8, 99 } } };
-        struct control_death third = { .rank = 3,
-                                       .how = CLD_KILLED,
-                                       .code = SIGTERM,
-                                       .asked = SIGTERM,
-                                       .pid = 103,
-                                       .tombs = 1,
-                                       .tomb = { { 6, 8, 8, 99 } } };
+        struct control_death second = ended_at(2, 3, 0), third = ended_at(3, 8, 0);
 
-        root_graph_begin(&graph, 5);
+        second.tombs = 2;
+        second.tomb[1] = (struct control_tomb){ 6, 9, 8, 99 };
         second.blame = on(0, BLAME_NONE);
-        second.blame.group = 6;
+        second.blame.group = third.tomb[0].group = 6;
         second.blame.call.seq = 9;
+        root_graph_begin(&graph, 5);
         exits(blamer, 7, on(1, BLAME_LATE));
         is_ended_at(1, 4, 1, 0);
         root_graph_died(&graph, &second, 1);
@@ -232,16 +228,10 @@ static void an_edge_that_says_more_than_late_is_not_followed_further(void **stat
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct control_death death = { .rank = 1,
-                                       .how = CLD_KILLED,
-                                       .code = cases[i].code,
-                                       .asked = SIGTERM,
-                                       .pid = 101,
-                                       .blame = on(0, BLAME_NONE),
-                                       .tombs = 1,
-                                       .tomb = { { 5, 4, 3, 99 } } };
+        struct control_death death = ended_at(1, 4, 1);
         struct root_cause root;
 
+        death.code = cases[i].code;
         root_graph_begin(&graph, 4);
         exits(0, 7, on(1, cases[i].reason));
         root_graph_died(&graph, &death, 1);
