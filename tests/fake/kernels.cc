@@ -7,11 +7,14 @@
 #include "cuda/kernels/kernel_bodies.h"
 
 template <void (*BODY)(const struct fold_args &args, struct place place)>
-static void all_threads(const void *args, unsigned blocks, unsigned threads)
+static void all_threads(const void *args, unsigned first, unsigned blocks, unsigned threads)
 {
-    for (unsigned block = 0; block < blocks; block++)
+    for (unsigned i = 0; i < blocks; i++) {
+        const unsigned block = (first + i) % blocks;
+
         for (unsigned thread = 0; thread < threads; thread++)
             BODY(*(const struct fold_args *)args, { block, blocks, thread, threads });
+    }
 }
 
 #define FEW_KERNEL(name, NAME, sources, unrolled)                      \

@@ -12,8 +12,9 @@
 extern "C" {
 #endif
 
-/* A whole launch.  args: the kernel's one parameter, its device pointers turned into host ones. */
-typedef void host_kernel_fn(const void *args, unsigned blocks, unsigned threads);
+/* A whole launch.  args: the kernel's one parameter, its device pointers turned into host ones;
+ * first: the block that runs first, and the others follow round and round. */
+typedef void host_kernel_fn(const void *args, unsigned first, unsigned blocks, unsigned threads);
 
 /* NULL: no kernel of that name. */
 host_kernel_fn *host_kernel(const char *name);

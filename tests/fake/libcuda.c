@@ -96,6 +96,7 @@ CUresult cuInit(unsigned flags)
         read_lag();
         read_failures();
         ipc = number_of("FAKE_CUDA_IPC", 1);
+        fake_seed((uint32_t)number_of("FAKE_CUDA_ORDER", 0));
         initialised = getpid();
         if (devices == 0)
             result = CUDA_ERROR_NO_DEVICE;
@@ -116,6 +117,7 @@ CUresult fake_begin(const char *function)
 {
     CUresult result = CUDA_SUCCESS;
 
+    fake_wait_for_driver();
     pthread_mutex_lock(&lock);
     if (initialised != getpid())
         result = CUDA_ERROR_NOT_INITIALIZED;
@@ -182,6 +184,15 @@ CUresult fake_begin_device(const char *function, int device)
     return device >= 0 && device < devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+CUresult cuDriverGetVersion(int *version)
+{
+    const CUresult result = fake_begin(__func__);
+
+    if (result == CUDA_SUCCESS)
+        *version = number_of("FAKE_CUDA_VERSION", CUDA_VERSION);
+    return result;
+}
+
 CUresult cuDeviceGetCount(int *count)
 {
     const CUresult result = fake_begin(__func__);
@@ -234,7 +245,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     pthread_mutex_lock(&lock);
     if (!primaries[device].legacy) {
         primaries[device].device = device;
-        result = fake_add_stream(&primaries[device], 1, &primaries[device].legacy);
+        result = fake_add_stream(&primaries[device], 1, 0, &primaries[device].legacy);
     }
     pthread_mutex_unlock(&lock);
     *context = &primaries[device];

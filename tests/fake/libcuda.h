@@ -19,14 +19,32 @@
  *   FAKE_CUDA_IPC=0            no memory can be exported or imported
  *   FAKE_CUDA_FAIL_ALLOC=n     the n-th allocation from now on finds no memory
  *   FAKE_CUDA_FAIL=name:n      the n-th call of that function from now on fails
+ *   FAKE_CUDA_ORDER=seed       what may come in any order does: work starts at a time that is
+ *                              drawn, a launch's blocks run in an order that is, and a query
+ *                              may learn late that something is done
  * and, as often as they are asked for:
  *   FAKE_CUDA_MAPPED=stays     to free what another living process has mapped ends the program
  *   FAKE_CUDA_ALLOC=waits      cuMemAlloc() waits for all streams that wait for words, as
- * cuMemFree() FAKE_CUDA_KERNELS=02       no module has code for other GPUs than these (a digit
- * each) FAKE_CUDA_WORDS=0          no stream can wait for a word in memory FAKE_CUDA_PEERS=0-1,2-3
- * who reaches whom (all); other copies go through the host at 1 GB/s, and nothing else touches the
- * others' memory FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy or a kernel ends with a
- * wrong bit */
+ *                              cuMemFree() does
+ *   FAKE_CUDA_KERNELS=02       no module has code for other GPUs than these (a digit each)
+ *   FAKE_CUDA_VERSION=12040    the CUDA that the driver is of
+ *   FAKE_CUDA_WORDS=0          no stream can wait for a word in memory
+ *   FAKE_CUDA_PEERS=0-1,2-3    who reaches whom (all); other copies go through the host at 1 GB/s,
+ *                              and nothing else touches the others' memory
+ *   FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy or a kernel ends with a wrong bit
+ * What a real driver may do, and no program should need it not to (scripts/hostile):
+ *   FAKE_CUDA_LOCK=kept        a call that frees, registers or unmaps keeps the driver's lock while
+ *                              it waits for the device: meanwhile no other thread gets into the
+ *                              driver
+ *   FAKE_CUDA_QUEUES=shared    the streams of a context share CUDA_DEVICE_MAX_CONNECTIONS (8)
+ *                              queues, those of high priority as many others; what is in one queue
+ *                              runs in the order in which it was enqueued
+ *   FAKE_CUDA_BLOCKS=shared    allocations of 1 MiB at most lie in blocks of 2 MiB, which are
+ *                              exported whole
+ *   FAKE_CUDA_PAGEABLE=waits   a copy from or to host memory that is not registered waits until it
+ *                              is done
+ *   FAKE_CUDA_GONE=device      a handle of a process that is gone is CUDA_ERROR_INVALID_DEVICE
+ *   FAKE_CUDA_ORDER=seed       as above */
 #ifndef TESTS_FAKE_LIBCUDA_H
 #define TESTS_FAKE_LIBCUDA_H
 
@@ -67,6 +85,24 @@ int fake_device_of_machine(int machine_device);
 /* Prints the sentence and ends the program. */
 _Noreturn void fake_dies(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* ---- libcuda_hostile.c ---- */
+
+/* Has this setting that value now? */
+int fake_setting_is(const char *name, const char *value);
+/* Waits while another thread keeps the driver's lock. */
+void fake_wait_for_driver(void);
+/* FAKE_CUDA_LOCK: no other thread gets into the driver until it is released with what this returns.
+ */
+int fake_keep_driver(void);
+void fake_release_driver(int keeps);
+/* Waits until no stream of this process waits for a word, as a driver does that waits for all work.
+ */
+void fake_wait_for_words(void);
+/* FAKE_CUDA_ORDER; 0: nothing is drawn. */
+void fake_seed(uint32_t seed);
+/* 0 to below - 1; always 0 without a seed. */
+unsigned fake_draw(unsigned below);
+
 /* ---- libcuda_memory.c ---- */
 
 enum block_kind {
@@ -90,10 +126,11 @@ struct block {
     CUcontext context;     /* that allocated or imported it */
     int device;            /* that has it */
     unsigned long long id;
-    int opened;         /* IMPORTED: how often */
-    ino_t inode;        /* IMPORTED: of the owner's file */
-    pid_t owner;        /* IMPORTED: the exporting process, */
-    CUdeviceptr theirs; /* from where */
+    int opened;                /* IMPORTED: how often */
+    ino_t inode;               /* IMPORTED: of the owner's file */
+    unsigned long long shared; /* FAKE_CUDA_BLOCKS: the block of 2 MiB that it lies in; 0: none */
+    pid_t owner;               /* IMPORTED: the exporting process, */
+    CUdeviceptr theirs;        /* from where */
 };
 
 /* A new one in the list, or the error.  file: IMPORTED, what is mapped. */
@@ -107,8 +144,8 @@ void block_done(struct block *block);
 /* The allocation with this byte; NULL: none.  Valid until it is freed. */
 struct block *block_of(CUdeviceptr at);
 struct block *block_import_of(ino_t inode);
-/* Is something mapped that lay in this place in that process? */
-int block_import_over(pid_t owner, CUdeviceptr base, size_t bytes);
+/* Is something mapped that lay in this place in that process?  shared: of the new one. */
+int block_import_over(pid_t owner, CUdeviceptr base, size_t bytes, unsigned long long shared);
 /* The host's own memory becomes one.  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: some of it is. */
 CUresult block_take_in(CUcontext context, CUdeviceptr at, size_t bytes);
 static inline unsigned char *block_alias(const struct block *block, CUdeviceptr at)
@@ -201,7 +238,7 @@ int fake_same_context(const struct point *one, const struct point *other);
 /* For all that was enqueued until now; the context's error, if it has one. */
 CUresult fake_wait_for_stream(CUstream stream);
 CUresult fake_wait_for_all(CUcontext context);
-CUresult fake_add_stream(CUcontext context, int blocking, CUstream *stream);
+CUresult fake_add_stream(CUcontext context, int blocking, int priority, CUstream *stream);
 
 /* ---- libcuda_word.c ---- */
 

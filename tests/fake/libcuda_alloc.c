@@ -4,15 +4,24 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* As the real one waits for whatever stands still. */
 static void wait_for_words(void)
 {
-    const struct timespec nap = { 0, 100000 };
+    const int keeps = fake_keep_driver();
 
-    while (fake_waits_for_words() > 0)
-        nanosleep(&nap, NULL);
+    fake_wait_for_words();
+    fake_release_driver(keeps);
+}
+
+/* Of the context, as the real one may; so this one does. */
+static CUresult wait_for_all(CUcontext context)
+{
+    const int keeps = fake_keep_driver();
+    const CUresult result = fake_wait_for_all(context);
+
+    fake_release_driver(keeps);
+    return result;
 }
 
 static CUresult allocate(const char *function, enum block_kind kind, CUdeviceptr *at, size_t bytes)
@@ -32,9 +41,7 @@ static CUresult allocate(const char *function, enum block_kind kind, CUdeviceptr
 
 CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 {
-    const char *setting = getenv("FAKE_CUDA_ALLOC");
-
-    if (setting && !strcmp(setting, "waits"))
+    if (fake_setting_is("FAKE_CUDA_ALLOC", "waits"))
         wait_for_words();
     return allocate(__func__, PLAIN, at, bytes);
 }
@@ -71,7 +78,7 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
     CUresult result = fake_begin_in(__func__, &context);
 
     if (result == CUDA_SUCCESS)
-        result = fake_wait_for_all(context); /* the real one may; so this one does */
+        result = wait_for_all(context);
     if (result != CUDA_SUCCESS)
         return result;
     /* Other contexts use it; without the second a GPU has no address for the words in it. */
@@ -114,7 +121,7 @@ CUresult cuMemHostUnregister(void *at)
     CUresult result = fake_begin_in(__func__, &context);
 
     if (result == CUDA_SUCCESS)
-        result = fake_wait_for_all(context); /* likewise */
+        result = wait_for_all(context);
     return result == CUDA_SUCCESS ? release(__func__, (CUdeviceptr)(uintptr_t)at, TAKEN_IN)
                                   : result;
 }

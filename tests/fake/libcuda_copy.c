@@ -32,6 +32,11 @@ static unsigned char *reach(struct op *op, enum side side, uint64_t at, size_t b
     return block_is_host(block) ? op_uses(op, at, bytes) : NULL;
 }
 
+static int is_pageable(enum side side, uint64_t at)
+{
+    return side == HOST && at && !block_of(at);
+}
+
 /* Takes the op.  from: 0 where nothing is read. */
 static CUresult start(const char *function, CUstream stream, struct op *op, enum side to_side,
                       uint64_t to, enum side from_side, uint64_t from, size_t bytes, int wait)
@@ -51,6 +56,8 @@ static CUresult start(const char *function, CUstream stream, struct op *op, enum
         op_destroy(op);
         return result;
     }
+    wait |= fake_setting_is("FAKE_CUDA_PAGEABLE", "waits")
+            && (is_pageable(to_side, to) || is_pageable(from_side, from));
     fake_enqueue(stream, op);
     return wait ? fake_wait_for_stream(stream) : CUDA_SUCCESS;
 }

@@ -82,7 +82,9 @@ CUresult cuEventQuery(CUevent event)
 {
     const CUresult result = begin_to_ask(__func__, event);
 
-    return result == CUDA_SUCCESS && event->recorded.stream ? fake_query(&event->recorded) : result;
+    if (result != CUDA_SUCCESS || !event->recorded.stream)
+        return result;
+    return fake_draw(4) == 1 ? CUDA_ERROR_NOT_READY : fake_query(&event->recorded);
 }
 
 CUresult cuEventSynchronize(CUevent event)

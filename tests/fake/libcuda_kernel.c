@@ -112,7 +112,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 /* `to`: what went a way that brings other bytes. */
 static void run_kernel(struct op *op)
 {
-    op->kernel(op->args, op->blocks, op->threads);
+    op->kernel(op->args, fake_draw(op->blocks), op->blocks, op->threads);
     if (op->to)
         *op->to ^= 1;
 }

@@ -19,7 +19,9 @@
 
 enum { POISON = 0xA5, MAX_USERS = 32 };
 #define ARENA ((size_t)24 << 30)
-#define STEP ((size_t)1 << 20) /* between the beginnings of two processes */
+#define STEP ((size_t)1 << 20)   /* between the beginnings of two processes */
+#define SHARED ((size_t)2 << 20) /* FAKE_CUDA_BLOCKS: a block that several allocations lie in */
+#define SMALL ((size_t)4 << 30)  /* of the range, for these */
 #define STEPS 4096
 
 /* How many enqueued things use a block, in each process that has it, and whether it has it mapped
@@ -104,31 +106,62 @@ static void check_unused(const struct block *block)
 
 /* ---- Blocks ----------------------------------------------------------------- */
 
+static int make_arena(void)
+{
+    void *range = mmap(NULL, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (range == MAP_FAILED)
+        return 0;
+    arena = (CUdeviceptr)(uintptr_t)range + (size_t)getpid() % STEPS * STEP;
+    arena_end = (CUdeviceptr)(uintptr_t)range + ARENA;
+    return 1;
+}
+
+static int is_small(size_t bytes)
+{
+    return bytes <= SHARED / 2 && fake_setting_is("FAKE_CUDA_BLOCKS", "shared");
+}
+
+/* The first place from there on that may be taken. */
+static CUdeviceptr allowed(CUdeviceptr at, size_t bytes, CUdeviceptr not_at, int small)
+{
+    at += at == not_at ? FAKE_PAGE : 0;
+    if (small && at / SHARED != (at + bytes - 1) / SHARED)
+        at = (at / SHARED + 1) * SHARED;
+    return at;
+}
+
 /* The list's lock is held.  0: the range is full. */
 static CUdeviceptr find_place(size_t bytes, CUdeviceptr not_at)
 {
-    CUdeviceptr at;
+    const int small = is_small(bytes);
+    CUdeviceptr at, end;
 
-    if (!arena) {
-        void *range =
-            mmap(NULL, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!arena && !make_arena())
+        return 0;
+    end = small ? arena + SMALL : arena_end;
+    at = arena + (small || !fake_setting_is("FAKE_CUDA_BLOCKS", "shared") ? 0 : SMALL);
+    at = allowed(at, bytes, not_at, small);
+    for (const struct block *b = blocks; b && b->base < end; b = b->next) {
+        const CUdeviceptr behind = b->base + whole_pages(b->bytes) + FAKE_PAGE;
 
-        if (range == MAP_FAILED)
-            return 0;
-        arena = (CUdeviceptr)(uintptr_t)range + (size_t)getpid() % STEPS * STEP;
-        arena_end = (CUdeviceptr)(uintptr_t)range + ARENA;
-    }
-    at = arena;
-    for (const struct block *b = blocks; b; b = b->next) {
-        at += at == not_at ? FAKE_PAGE : 0;
-        if (b->base < arena || b->base >= arena_end)
-            continue;
         if (at + bytes + FAKE_PAGE <= b->base)
             return at;
-        at = b->base + whole_pages(b->bytes) + FAKE_PAGE;
+        if (behind > at)
+            at = allowed(behind, bytes, not_at, small);
     }
-    at += at == not_at ? FAKE_PAGE : 0;
-    return at + bytes <= arena_end ? at : 0;
+    return at + bytes <= end ? at : 0;
+}
+
+/* The list's lock is held.  The shared block of a new one is that of others in the same place. */
+static unsigned long long shared_block(const struct block *block)
+{
+    if (block->kind != PLAIN || !is_small(block->bytes))
+        return 0;
+    for (const struct block *b = blocks; b; b = b->next)
+        if (b->kind == PLAIN && b->shared && b->base / SHARED == block->base / SHARED)
+            return b->shared;
+    return block->id;
 }
 
 static void *map_bytes(size_t bytes, int file)
@@ -210,8 +243,10 @@ CUresult block_create(CUcontext context, enum block_kind kind, size_t bytes, int
     block->id = ++last_id;
     block->base =
         block_is_host(block) ? (CUdeviceptr)(uintptr_t)block->alias : find_place(bytes, not_at);
-    if (block->base)
+    if (block->base) {
+        block->shared = shared_block(block);
         add(block);
+    }
     pthread_mutex_unlock(&lock);
     if (!block->base) {
         discard(block);
@@ -294,15 +329,24 @@ struct block *block_import_of(ino_t inode)
     return block;
 }
 
-int block_import_over(pid_t owner, CUdeviceptr base, size_t bytes)
+/* A block of 2 MiB is mapped whole, and one at a time may be in a place. */
+static int is_over(const struct block *block, CUdeviceptr base, size_t bytes,
+                   unsigned long long shared)
+{
+    return block->shared || shared
+               ? block->theirs / SHARED == base / SHARED && block->shared != shared
+               : block->theirs < base + bytes && base < block->theirs + block->bytes;
+}
+
+int block_import_over(pid_t owner, CUdeviceptr base, size_t bytes, unsigned long long shared)
 {
     struct block *block;
 
     pthread_mutex_lock(&lock);
     block = blocks;
     while (block
-           && (block->kind != IMPORTED || block->owner != owner || block->theirs >= base + bytes
-               || base >= block->theirs + block->bytes))
+           && (block->kind != IMPORTED || block->owner != owner
+               || !is_over(block, base, bytes, shared)))
         block = block->next;
     pthread_mutex_unlock(&lock);
     return block != NULL;

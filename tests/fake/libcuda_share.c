@@ -7,16 +7,17 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct ticket {
     uint64_t magic;
     uint64_t base, bytes;
     uint64_t inode; /* the number of the descriptor may be another file's by now */
+    uint64_t shared;
     int32_t pid, file;
     int32_t machine_device;
 };
@@ -44,6 +45,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
         return CUDA_ERROR_INVALID_VALUE;
     ticket.base = block->base;
     ticket.bytes = block->bytes;
+    ticket.shared = block->shared;
     ticket.inode = file.st_ino;
     ticket.file = block->file;
     ticket.machine_device = fake_machine_device(block->device);
@@ -76,10 +78,12 @@ static CUresult import(CUcontext context, const struct ticket *ticket, CUdevicep
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
     if (fd < 0)
-        return result;
+        return fake_setting_is("FAKE_CUDA_GONE", "device") && kill(ticket->pid, 0) < 0
+                   ? CUDA_ERROR_INVALID_DEVICE
+                   : result;
     if (block) {
         result = CUDA_SUCCESS;
-    } else if (block_import_over(ticket->pid, ticket->base, ticket->bytes)) {
+    } else if (block_import_over(ticket->pid, ticket->base, ticket->bytes, ticket->shared)) {
         result = CUDA_ERROR_ALREADY_MAPPED; /* freed since, as UCX reports */
     } else {
         result = block_create(context, IMPORTED, ticket->bytes, fd, ticket->base, &block);
@@ -87,6 +91,7 @@ static CUresult import(CUcontext context, const struct ticket *ticket, CUdevicep
             block->inode = ticket->inode;
             block->owner = ticket->pid;
             block->theirs = ticket->base;
+            block->shared = ticket->shared;
             block->device = fake_device_of_machine(ticket->machine_device);
         }
     }
@@ -125,15 +130,16 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigned fla
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr at)
 {
-    const struct timespec nap = { 0, 100000 };
     CUcontext context;
     CUresult result = fake_begin_in(__func__, &context);
     struct block *block;
+    int keeps;
 
     if (result != CUDA_SUCCESS)
         return result;
-    while (fake_waits_for_words() > 0)
-        nanosleep(&nap, NULL); /* as cuMemFree(): the real one may */
+    keeps = fake_keep_driver();
+    fake_wait_for_words(); /* as cuMemFree(): the real one may */
+    fake_release_driver(keeps);
     pthread_mutex_lock(&lock);
     block = block_of(at);
     if (!block || block->kind != IMPORTED || block->base != at)

@@ -12,9 +12,17 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* FAKE_CUDA_QUEUES */
+enum { MOST_QUEUES = 32, QUEUES = 8 };
+
+struct queue {
+    struct point last; /* enqueued there */
+};
+
 struct CUstream_st {
     CUcontext context;
-    int blocking; /* the default stream, and those that wait for it */
+    struct queue *queue; /* NULL: its own */
+    int blocking;        /* the default stream, and those that wait for it */
     int closed;
     uint64_t enqueued, done;
     struct op *first, **last;
@@ -26,10 +34,14 @@ struct CUstream_st {
  * anything anywhere. */
 enum { MOST_PENDING = 1024 };
 
+enum { MOST_LATE_US = 300 }; /* FAKE_CUDA_ORDER */
+
 static pthread_mutex_t enqueueing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all streams */
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;  /* something is done */
 static CUstream streams;                                 /* never freed: events point to them */
+static struct queue queues[MAX_DEVICES][2][MOST_QUEUES]; /* of normal and of high priority */
+static unsigned streams_made[MAX_DEVICES][2];
 
 static int64_t now_us(void)
 {
@@ -87,7 +99,25 @@ static void *stream_main(void *arg)
     return NULL;
 }
 
-CUresult fake_add_stream(CUcontext context, int blocking, CUstream *made)
+static int queues_of_context(void)
+{
+    const char *setting = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    const int count = setting ? atoi(setting) : QUEUES;
+
+    return count < 1 || count > MOST_QUEUES ? QUEUES : count;
+}
+
+/* The lock is held. */
+static struct queue *next_queue(CUcontext context, int is_high)
+{
+    const unsigned number = streams_made[context->device][is_high]++;
+
+    return fake_setting_is("FAKE_CUDA_QUEUES", "shared")
+               ? &queues[context->device][is_high][number % (unsigned)queues_of_context()]
+               : NULL;
+}
+
+CUresult fake_add_stream(CUcontext context, int blocking, int priority, CUstream *made)
 {
     CUstream stream = calloc(1, sizeof *stream);
     pthread_attr_t detached;
@@ -109,6 +139,7 @@ CUresult fake_add_stream(CUcontext context, int blocking, CUstream *made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     pthread_mutex_lock(&lock);
+    stream->queue = next_queue(context, priority < 0);
     stream->next = streams;
     streams = stream;
     pthread_mutex_unlock(&lock);
@@ -142,6 +173,8 @@ static void add_order(CUstream stream, struct op *op)
             && (other == legacy || stream == legacy) && !is_done(&all))
             op_waits_for(op, &all);
     }
+    if (stream->queue && stream->queue->last.stream && !is_done(&stream->queue->last))
+        op_waits_for(op, &stream->queue->last);
 }
 
 CUcontext fake_context_of(CUstream stream)
@@ -167,11 +200,13 @@ struct point fake_enqueue(CUstream stream, struct op *op)
     pthread_mutex_lock(&lock);
     while (stream->enqueued - stream->done >= MOST_PENDING)
         pthread_cond_wait(&moved, &lock);
-    op->start_us = now_us() + late_us;
+    op->start_us = now_us() + late_us + fake_draw(MOST_LATE_US);
     add_order(stream, op);
     *stream->last = op;
     stream->last = &op->next;
     behind.number = ++stream->enqueued;
+    if (stream->queue)
+        stream->queue->last = behind;
     pthread_cond_signal(&stream->filled);
     pthread_mutex_unlock(&lock);
     pthread_mutex_unlock(&enqueueing);
@@ -247,20 +282,24 @@ static CUresult begin_to_ask(const char *function, CUstream *stream)
     return result == CUDA_SUCCESS ? capture_asks(*stream) : result;
 }
 
-CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+static CUresult create(const char *function, CUstream *stream, unsigned flags, int priority)
 {
     CUcontext context;
-    const CUresult result = fake_begin_in(__func__, &context);
+    const CUresult result = fake_begin_in(function, &context);
 
     return result == CUDA_SUCCESS
-               ? fake_add_stream(context, !(flags & CU_STREAM_NON_BLOCKING), stream)
+               ? fake_add_stream(context, !(flags & CU_STREAM_NON_BLOCKING), priority, stream)
                : result;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    return create(__func__, stream, flags, 0);
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
-    (void)priority;
-    return cuStreamCreate(stream, flags);
+    return create(__func__, stream, flags, priority);
 }
 
 CUresult cuStreamDestroy(CUstream stream)

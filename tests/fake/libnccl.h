@@ -51,20 +51,22 @@ struct commons {
     struct pipe pipes[NCCL_RANKS][NCCL_RANKS];
 };
 
-#define FAKE_DRIVER_FUNCTIONS(X) \
-    X(cuCtxGetCurrent)           \
-    X(cuCtxSetCurrent)           \
-    X(cuCtxGetDevice)            \
-    X(cuDeviceGetUuid)           \
-    X(cuLaunchHostFunc)          \
-    X(cuStreamGetCaptureInfo)    \
-    X(cuUserObjectCreate)        \
-    X(cuGraphRetainUserObject)   \
-    X(cuModuleLoadData)          \
-    X(cuModuleUnload)            \
-    X(cuMemAlloc)                \
-    X(cuMemFree)                 \
-    X(cuMemcpyDtoHAsync)         \
+#define FAKE_DRIVER_FUNCTIONS(X)         \
+    X(cuCtxGetCurrent)                   \
+    X(cuCtxSetCurrent)                   \
+    X(cuCtxGetDevice)                    \
+    X(cuDeviceGetUuid)                   \
+    X(cuLaunchHostFunc)                  \
+    X(cuStreamGetCaptureInfo)            \
+    X(cuUserObjectCreate)                \
+    X(cuGraphRetainUserObject)           \
+    X(cuModuleLoadData)                  \
+    X(cuModuleUnload)                    \
+    X(cuMemAlloc)                        \
+    X(cuMemAllocHost)                    \
+    X(cuThreadExchangeStreamCaptureMode) \
+    X(cuMemFree)                         \
+    X(cuMemcpyDtoHAsync)                 \
     X(cuMemcpyHtoDAsync)
 
 struct fake_driver {

@@ -6,6 +6,7 @@
  * job in a stream that is captured runs at each launch, and ends with the graph. */
 #include "tests/fake/libnccl_job.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +19,70 @@ static void *memory(size_t bytes)
         fake_nccl_dies("no memory");
     return got;
 }
+
+/* ---- Host memory that the driver has pinned ------------------------------------- */
+
+/* A copy of other memory might wait.  Kept until the process ends: a stream that gives some back
+ * must not call the driver. */
+struct pinned {
+    struct pinned *next;
+    size_t bytes;
+    unsigned char *data;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pinned *idle;
+
+static struct pinned *take_idle(size_t bytes)
+{
+    struct pinned **place = &idle, *taken;
+
+    pthread_mutex_lock(&lock);
+    while (*place && (*place)->bytes < bytes)
+        place = &(*place)->next;
+    if ((taken = *place))
+        *place = taken->next;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+/* A stream of the program's may be captured meanwhile. */
+static void pin(ncclComm_t comm, struct pinned *p)
+{
+    const struct fake_driver *cuda = fake_driver();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUcontext before = NULL;
+
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
+    cuda->cuCtxGetCurrent(&before);
+    cuda->cuCtxSetCurrent(comm->context);
+    if (cuda->cuMemAllocHost((void **)&p->data, p->bytes) != CUDA_SUCCESS)
+        fake_nccl_dies("no pinned memory");
+    cuda->cuCtxSetCurrent(before);
+    cuda->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static struct pinned *get_pinned(ncclComm_t comm, size_t bytes)
+{
+    struct pinned *p = take_idle(bytes);
+
+    if (p)
+        return p;
+    p = memory(sizeof *p);
+    p->bytes = bytes + (bytes == 0);
+    pin(comm, p);
+    return p;
+}
+
+static void give_pinned(struct pinned *p)
+{
+    pthread_mutex_lock(&lock);
+    p->next = idle;
+    idle = p;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Jobs ------------------------------------------------------------------------ */
 
 struct job *job_create(ncclComm_t comm, cudaStream_t stream)
 {
@@ -34,6 +99,7 @@ static void job_free(struct job *job)
     while (job->pieces) {
         struct piece *next = job->pieces->next;
 
+        give_pinned(job->pieces->memory);
         free(job->pieces);
         job->pieces = next;
     }
@@ -48,7 +114,10 @@ static void job_free(struct job *job)
 
 unsigned char *job_piece(struct job *job, enum way way, const void *device, size_t bytes)
 {
-    struct piece *p = memory(sizeof *p + bytes);
+    struct piece *p = memory(sizeof *p);
+
+    p->memory = get_pinned(job->comm, bytes);
+    p->host = p->memory->data;
 
     p->device = (CUdeviceptr)(uintptr_t)device;
     p->bytes = bytes;

@@ -5,13 +5,16 @@
 
 #include "tests/fake/libnccl.h"
 
+struct pinned;
+
 /* Between the device and the host's copy of it. */
 struct piece {
     struct piece *next;
     CUdeviceptr device;
     size_t bytes;
     enum way { IN, OUT, HERE } way;
-    _Alignas(16) unsigned char host[];
+    struct pinned *memory;
+    unsigned char *host; /* in that memory */
 };
 
 struct job {

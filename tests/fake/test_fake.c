@@ -109,7 +109,7 @@ static void ones_own_handle_can_not_be_opened(void **state)
 
 static void host_memory_at_its_turn(ct_group *group, void *arg)
 {
-    unsigned char from[32], back[32];
+    unsigned char *from, back[32];
     struct gate gate;
     CUstream stream;
     void *memory;
@@ -118,18 +118,20 @@ static void host_memory_at_its_turn(ct_group *group, void *arg)
     (void)arg;
     if (!EXPECT(device_open(0)))
         return;
-    memory = device_alloc(sizeof from, 0);
+    memory = device_alloc(sizeof back, 0);
+    CU(device.cuMemAllocHost((void **)&from, sizeof back));
     CU(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     EXPECT(gate_close(&gate, stream));
-    memset(from, 1, sizeof from);
-    CU(device.cuMemcpyHtoDAsync(at(memory), from, sizeof from, stream));
-    memset(from, 2, sizeof from);
+    memset(from, 1, sizeof back);
+    CU(device.cuMemcpyHtoDAsync(at(memory), from, sizeof back, stream));
+    memset(from, 2, sizeof back);
     EXPECT(device.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
     gate_open(&gate);
     CU(device.cuStreamSynchronize(stream));
     CU(device.cuMemcpyDtoH(back, at(memory), sizeof back));
     EXPECT(back[0] == 2 && back[31] == 2);
     CU(device.cuStreamDestroy(stream));
+    CU(device.cuMemFreeHost(from));
     device_free(memory);
 }
 

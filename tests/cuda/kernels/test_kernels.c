@@ -19,7 +19,7 @@ void execute(const struct launch *launch)
     host_kernel_fn *const kernel = host_kernel(kernel_name(launch->kernel));
 
     if (EXPECT(kernel))
-        kernel(&launch->args, launch->blocks, launch->threads);
+        kernel(&launch->args, 0, launch->blocks, launch->threads);
 }
 
 static int visited, written;
