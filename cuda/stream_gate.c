@@ -9,11 +9,20 @@
  * that waits for other ranks.  So such calls are made only while no stream of any GPU of this
  * process waits so: gpu_may_wait().
  *
+ * The program makes such calls, too, as cudaFree().  If the driver keeps a lock meanwhile, the
+ * thread that would open the gate may stand in a driver call itself.  So gates have a limit, at
+ * which a thread that calls no driver opens them: then the call that they were closed for has
+ * failed.
+ *
  * The flags of a GPU are one page, kept until the process ends. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda/device_internal.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 
 /* ---- Flags --------------------------------------------------------------------------- */
@@ -92,13 +101,20 @@ enum { GATES = 128 };
 /* A stream goes on when its flag is OPEN or more. */
 enum { FREE, CLOSED, OPEN, PASSED };
 
+struct gate {
+    _Atomic uint32_t *flag;
+    const void *owner; /* NULL: nobody will open it */
+};
+
 struct gate_flags {
     _Atomic uint32_t flag[GATES];
+    struct gate gate[GATES];
     unsigned next; /* the first one to try */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the flags of all GPUs, and of: */
 static int calls_in_streams;                             /* cuda_call_enters_stream() */
+static struct gate_limit *limits;                        /* those of calls that run now */
 
 /* The lock is held.  The driver may wait for all running work to get such memory. */
 static ct_status make_flags(struct device *gpu)
@@ -108,26 +124,36 @@ static ct_status make_flags(struct device *gpu)
 
     if (result != CUDA_SUCCESS)
         return driver_says(gpu->driver, result, "getting memory that the GPU and the host see");
-    for (int i = 0; i < GATES; i++)
+    memset(flags, 0, sizeof *flags);
+    for (int i = 0; i < GATES; i++) {
         atomic_init(&flags->flag[i], FREE);
-    flags->next = 0;
+        flags->gate[i].flag = &flags->flag[i];
+    }
     gpu->gate_flags = flags;
     return CT_OK;
 }
 
-/* The lock is held.  NULL: all flags are in use. */
-static _Atomic uint32_t *take_flag(struct gate_flags *flags)
+/* The lock is held.  NULL: all are in use. */
+static struct gate *take_gate(struct gate_flags *flags, const void *owner)
 {
     for (int looks = 0; looks < GATES; looks++) {
-        _Atomic uint32_t *flag = &flags->flag[flags->next++ % GATES];
-        const uint32_t is = atomic_load_explicit(flag, memory_order_acquire);
+        struct gate *gate = &flags->gate[flags->next++ % GATES];
+        const uint32_t is = atomic_load_explicit(gate->flag, memory_order_acquire);
 
-        if (is != FREE && is != PASSED)
+        if (gate->owner || (is != FREE && is != PASSED))
             continue;
-        atomic_store_explicit(flag, CLOSED, memory_order_relaxed);
-        return flag;
+        atomic_store_explicit(gate->flag, CLOSED, memory_order_relaxed);
+        gate->owner = owner;
+        return gate;
     }
     return NULL;
+}
+
+/* The lock is held.  Release: the stream sees all that the call has written. */
+static void open_gate(struct gate *gate)
+{
+    if (atomic_load(gate->flag) == CLOSED)
+        atomic_store_explicit(gate->flag, OPEN, memory_order_release);
 }
 
 /* The lock is held. */
@@ -185,44 +211,181 @@ ct_status gpu_refuse_to_wait(void)
                                        "driver might wait for it");
 }
 
-static ct_status get_flag(struct device *gpu, _Atomic uint32_t **flag)
+/* The lock is held. */
+static ct_status check_limits(const void *owner)
 {
-    ct_status status = CT_OK;
+    for (const struct gate_limit *limit = limits; limit; limit = limit->next)
+        if (limit->owner == owner && limit->is_over)
+            return ct_fail(CT_ERR_UNSUPPORTED, "an earlier call is over its time");
+    return CT_OK;
+}
+
+static ct_status get_gate(struct device *gpu, const void *owner, struct gate **gate)
+{
+    ct_status status;
 
     pthread_mutex_lock(&lock);
-    if (!gpu->gate_flags)
+    status = check_limits(owner);
+    if (status == CT_OK && !gpu->gate_flags)
         status = calls_in_streams > 0 || closed_gates() ? gpu_refuse_to_wait() : make_flags(gpu);
-    *flag = status == CT_OK ? take_flag(gpu->gate_flags) : NULL;
+    *gate = status == CT_OK ? take_gate(gpu->gate_flags, owner) : NULL;
     pthread_mutex_unlock(&lock);
-    if (status == CT_OK && !*flag)
+    if (status == CT_OK && !*gate)
         status =
             ct_fail(CT_ERR_UNSUPPORTED, "%d waits of streams are under way on this GPU", GATES);
     return status;
 }
 
-ct_status cuda_close_gate(struct device *gpu, void *stream, void **gate)
+static void give_back(struct gate *gate)
+{
+    pthread_mutex_lock(&lock);
+    atomic_store(gate->flag, FREE);
+    gate->owner = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, void **gate)
 {
     ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
-    _Atomic uint32_t *flag;
+    struct gate *taken;
 
     if (status == CT_OK)
         status = gpu_refuse_capture(gpu, stream);
     if (status == CT_OK) {
         gpu_close_unused(gpu);
-        status = get_flag(gpu, &flag);
+        status = get_gate(gpu, owner, &taken);
     }
     if (status != CT_OK)
         return status;
-    *gate = (void *)flag;
-    status = cuda_flag_ops(gpu, stream,
-                           (const struct flag_op[]){ { flag, OPEN, 1 }, { flag, PASSED, 0 } }, 2);
+    status = cuda_flag_ops(
+        gpu, stream,
+        (const struct flag_op[]){ { taken->flag, OPEN, 1 }, { taken->flag, PASSED, 0 } }, 2);
     if (status != CT_OK)
-        atomic_store(flag, FREE);
+        give_back(taken);
+    *gate = taken;
     return status;
 }
 
-/* Release: the stream sees all that the call has written. */
 void cuda_open_gate(void *gate)
 {
-    atomic_store_explicit((_Atomic uint32_t *)gate, OPEN, memory_order_release);
+    struct gate *opened = gate;
+
+    pthread_mutex_lock(&lock);
+    open_gate(opened);
+    opened->owner = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Limits -------------------------------------------------------------------------- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_cond_t sooner; /* than the thread wakes up */
+static int64_t wakes_at = NO_DEADLINE;
+static int no_thread; /* an error number */
+
+/* The lock is held, as below. */
+static void open_gates_of(const void *owner)
+{
+    for (const struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
+        for (int i = 0; i < GATES && gpu->gate_flags; i++)
+            if (gpu->gate_flags->gate[i].owner == owner)
+                open_gate(&gpu->gate_flags->gate[i]);
+}
+
+/* Returns when the next one is over. */
+static int64_t end_limits(int64_t now)
+{
+    int64_t next = NO_DEADLINE;
+
+    for (struct gate_limit *limit = limits; limit; limit = limit->next) {
+        if (!limit->is_over && limit->deadline <= now) {
+            limit->is_over = 1;
+            open_gates_of(limit->owner);
+        }
+        if (!limit->is_over && limit->deadline < next)
+            next = limit->deadline;
+    }
+    return next;
+}
+
+static void *keep_limits(void *arg)
+{
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        wakes_at = end_limits(clock_ms());
+        if (wakes_at == NO_DEADLINE) {
+            pthread_cond_wait(&sooner, &lock);
+        } else {
+            const struct timespec until = { wakes_at / 1000, wakes_at % 1000 * 1000000 };
+
+            pthread_cond_timedwait(&sooner, &lock, &until);
+        }
+    }
+    return arg;
+}
+
+/* It lives as long as the process, and is mostly asleep. */
+static void begin_thread(void)
+{
+    pthread_condattr_t monotonic;
+    pthread_attr_t detached;
+    sigset_t all, old;
+    pthread_t thread;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&sooner, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    no_thread = pthread_create(&thread, &detached, keep_limits, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&detached);
+}
+
+/* The lock is held. */
+static void set_deadline(struct gate_limit *limit, int64_t deadline)
+{
+    limit->deadline = deadline;
+    if (deadline >= wakes_at)
+        return;
+    wakes_at = deadline;
+    pthread_cond_signal(&sooner);
+}
+
+ct_status cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline)
+{
+    pthread_once(&once, begin_thread);
+    if (no_thread)
+        return ct_fail(CT_ERR_SYSTEM, "no thread to keep the time of a call: %s",
+                       strerror(no_thread));
+    *limit = (struct gate_limit){ .owner = owner };
+    pthread_mutex_lock(&lock);
+    limit->next = limits;
+    limits = limit;
+    set_deadline(limit, deadline);
+    pthread_mutex_unlock(&lock);
+    return CT_OK;
+}
+
+void cuda_shorten_limit(struct gate_limit *limit, int64_t deadline)
+{
+    pthread_mutex_lock(&lock);
+    if (deadline < limit->deadline)
+        set_deadline(limit, deadline);
+    pthread_mutex_unlock(&lock);
+}
+
+int cuda_end_limit(struct gate_limit *limit)
+{
+    struct gate_limit **place = &limits;
+
+    pthread_mutex_lock(&lock);
+    while (*place != limit)
+        place = &(*place)->next;
+    *place = limit->next;
+    pthread_mutex_unlock(&lock);
+    return limit->is_over;
 }

@@ -176,7 +176,7 @@ ct_status call_enqueue(const struct call *c)
 
     if (!a)
         return ct_fail(CT_ERR_NOMEM, "no memory for the call");
-    status = stream_hold(c->place, c->group->stream, &held);
+    status = stream_hold(c->place, c->group->stream, &c->group->queue, &held);
     if (status != CT_OK) {
         free(a);
         return status;

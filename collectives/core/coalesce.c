@@ -493,7 +493,7 @@ static void abandon_list(struct task *task)
 static ct_status enqueue(ct_group *group, struct coalesced *list)
 {
     struct held_stream *held;
-    ct_status status = stream_hold(list->calls[0].place, group->stream, &held);
+    ct_status status = stream_hold(list->calls[0].place, group->stream, &group->queue, &held);
 
     if (status != CT_OK)
         return status;

@@ -30,6 +30,8 @@
 #include "collectives/device/staged/staged.h"
 #include "include/ct_cuda.h"
 #include "runtime/group/group_device.h"
+#include "runtime/group/shm_group.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/task_queue.h"
 
 const struct device_path *const device_paths[PATH_COUNT] = {
@@ -315,13 +317,23 @@ static ct_status begin_group(struct call *c, struct device_group *d)
     return status;
 }
 
-static ct_status run_on_device(struct call *c, struct device_group *d, enum path_result *result)
+static ct_status run_paths(struct call *c, struct device_group *d, enum path_result *result)
 {
     ct_status status = c->by_streams ? CT_OK : wait_for_mark(c);
 
     if (status == CT_OK && sizes_are_agreed(c))
         status = begin_group(c, d);
     return status == CT_OK ? try_paths(c, result) : status;
+}
+
+/* After a failure the group's streams go on soon, whatever may keep this thread in the driver. */
+static ct_status run_on_device(struct call *c, struct device_group *d, enum path_result *result)
+{
+    const ct_status status = run_paths(c, d, result);
+
+    if (status != CT_OK)
+        c->place.space->shorten_limit(&d->limit, deadline_after(SHM_GROUP_DEVICE_SETTLING_MS));
+    return status;
 }
 
 static ct_status capture_fails(const struct call *c)
@@ -428,17 +440,34 @@ static ct_status fail_group(ct_group *group, ct_status status)
     return ct_fail(status, "%s", words);
 }
 
+/* Streams that wait for the group's calls wait until the deadline at most.  A call that was not
+ * done by then has failed, however it ended: its stream went on before. */
+static ct_status run_in_time(struct call *c, struct device_group *d)
+{
+    const struct space *space = c->place.space ? c->place.space : d->table.place.space;
+    ct_status status = space->begin_limit(&d->limit, &c->group->queue, c->deadline);
+
+    if (status != CT_OK)
+        return status;
+    status = c->place.space ? run_here(c, d) : run_elsewhere(c, d);
+    if (status != CT_OK && !c->refused)
+        status = fail_group(c->group, status);
+    if (!space->end_limit(&d->limit) || status != CT_OK)
+        return status;
+    ct_fail(CT_ERR_TIMEOUT, "the driver did not return in time: does another thread wait for the "
+                            "whole device, as in cudaFree()?");
+    return fail_group(c->group, CT_ERR_TIMEOUT);
+}
+
 static ct_status device_run(struct call *c)
 {
     struct device_group *d;
-    ct_status status;
 
     if (!c->place.space && !takes_part(c))
         return c->algorithm->run(c);
     if (!(d = device_group_of(c->group)))
         return CT_ERR_NOMEM;
-    status = c->place.space ? run_here(c, d) : run_elsewhere(c, d);
-    return status == CT_OK || c->refused ? status : fail_group(c->group, status);
+    return run_in_time(c, d);
 }
 
 const struct executor device_executor = {

@@ -29,7 +29,8 @@ static void held_stream_release(struct sequel *sequel)
     free(held);
 }
 
-ct_status stream_hold(struct place place, void *stream, struct held_stream **held)
+ct_status stream_hold(struct place place, void *stream, struct queue *const *owner,
+                      struct held_stream **held)
 {
     struct held_stream *h = malloc(sizeof *h);
     ct_status status;
@@ -40,7 +41,7 @@ ct_status stream_hold(struct place place, void *stream, struct held_stream **hel
     *h = (struct held_stream){ .sequel = { .run = held_stream_release }, .space = place.space };
     status = place.space->enter(&before);
     if (status == CT_OK) {
-        status = place.space->close_gate(place.device, stream, &h->hold);
+        status = place.space->close_gate(place.device, stream, owner, &h->hold);
         place.space->leave(before);
     }
     if (status == CT_OK)
@@ -70,12 +71,24 @@ static ct_status landing_run(struct task *task)
     struct landing *landing = (struct landing *)task; /* its first */
     const ct_work *work = landing->work;
     const struct limit *limit = &landing->limit;
+    const int64_t started = clock_of_start(limit->ms, clock_coarse_ns());
+    struct gate_limit gates;
+    ct_status status =
+        landing->space->begin_limit(&gates, &work->group->landings, started + limit->ms);
 
-    return message_finish_by(work->group, work->request, work->kept.verb, &landing->from,
-                             landing->caller, limit, clock_of_start(limit->ms, clock_coarse_ns()));
+    if (status != CT_OK)
+        return status;
+    status = message_finish_by(work->group, work->request, work->kept.verb, &landing->from,
+                               landing->caller, limit, started);
+    if (!landing->space->end_limit(&gates) || status != CT_OK)
+        return status;
+    return ct_fail(CT_ERR_TIMEOUT,
+                   "%s: the driver did not return in time: does another thread wait for the whole "
+                   "device, as in cudaFree()?",
+                   work->kept.verb);
 }
 
-static ct_status begin_landing(ct_work *work, const void *caller)
+static ct_status begin_landing(ct_work *work, const struct space *space, const void *caller)
 {
     struct landing *landing = malloc(sizeof *landing);
     ct_status status;
@@ -84,6 +97,7 @@ static ct_status begin_landing(ct_work *work, const void *caller)
         return ct_fail(CT_ERR_NOMEM, "no memory to wait for the %s", work->kept.verb);
     *landing = (struct landing){ .task = { .run = landing_run },
                                  .work = work,
+                                 .space = space,
                                  .caller = caller,
                                  .limit = group_limit(work->group) };
     status = queue_push(&work->group->landings, &landing->task);
@@ -99,14 +113,14 @@ static ct_status begin_landing(ct_work *work, const void *caller)
 
 /* ---- The call ------------------------------------------------------------------------ */
 
-static ct_status ends_by_itself(ct_work *work, const void *caller)
+static ct_status ends_by_itself(ct_work *work, const struct space *space, const void *caller)
 {
-    return work->task ? CT_OK : begin_landing(work, caller);
+    return work->task ? CT_OK : begin_landing(work, space, caller);
 }
 
-static ct_status host_waits(ct_work *work, const void *caller)
+static ct_status host_waits(ct_work *work, const struct space *space, const void *caller)
 {
-    const ct_status status = ends_by_itself(work, caller);
+    const ct_status status = ends_by_itself(work, space, caller);
 
     if (status == CT_OK)
         queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() reports how it ended */
@@ -129,14 +143,21 @@ static ct_status check_stream(struct place place, void *stream)
     return status;
 }
 
+/* The queue that ends the work. */
+static struct queue *const *queue_of(const ct_work *work)
+{
+    return work->task && work->queue == work->group->queue ? &work->group->queue
+                                                           : &work->group->landings;
+}
+
 /* The stream is held first: if that fails, the time of a message does not run yet.  Where the
  * driver can't hold a stream, or must not, the host waits, and the work stays owed. */
 static ct_status stream_wait_for(ct_work *work, struct place place, void *stream,
                                  const void *caller)
 {
     struct held_stream *held = NULL;
-    ct_status status =
-        work->holds_none ? check_stream(place, stream) : stream_hold(place, stream, &held);
+    ct_status status = work->holds_none ? check_stream(place, stream)
+                                        : stream_hold(place, stream, queue_of(work), &held);
 
     if (status == CT_ERR_UNSUPPORTED) {
         stream_log_host_waits("ct_wait_on_stream");
@@ -145,8 +166,8 @@ static ct_status stream_wait_for(ct_work *work, struct place place, void *stream
     if (status != CT_OK)
         return status;
     if (!held)
-        return host_waits(work, caller);
-    status = ends_by_itself(work, caller);
+        return host_waits(work, place.space, caller);
+    status = ends_by_itself(work, place.space, caller);
     if (status == CT_OK)
         queue_when_done(work->queue, work->task, &held->sequel);
     else

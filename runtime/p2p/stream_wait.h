@@ -14,8 +14,10 @@ struct held_stream {
     void *hold;
 };
 
-/* Later work in the stream waits; see space->close_gate(). */
-ct_status stream_hold(struct place place, void *stream, struct held_stream **held);
+/* Later work in the stream waits; see space->close_gate().  owner: where the group has the queue
+ * that ends the task. */
+ct_status stream_hold(struct place place, void *stream, struct queue *const *owner,
+                      struct held_stream **held);
 /* Releases the stream at once. */
 void stream_let_go(struct held_stream *held);
 /* The stream could not be held, so the host waits in `call`; logged once, with the reason

@@ -11,6 +11,7 @@
 struct landing {
     struct task task; /* first: the task that ends the message */
     const struct ct_work *work;
+    const struct space *space; /* of the stream */
     const void *caller;
     struct limit limit; /* as it was at ct_wait_on_stream(); it runs from when the task starts */
     int from;           /* rank in the group */

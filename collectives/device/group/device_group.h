@@ -94,6 +94,7 @@ struct device_table {
 struct device_group {
     struct device_table table;
     struct path_state path[PATH_COUNT];
+    struct gate_limit limit; /* of the call that runs */
     _Atomic unsigned
         to_come; /* a bit for each path that is_to_come(): for threads that make calls */
 };

@@ -7,6 +7,7 @@
 
 #ifdef CT_WITH_CUDA
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +195,68 @@ static void of_each_thread(ct_group *group, void *arg)
     EXPECT_ERROR(ct_set_stream(group, CU_STREAM_PER_THREAD), CT_ERR_INVALID, "per-thread|created");
     EXPECT_OK(ct_set_stream(group, CU_STREAM_LEGACY));
     EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    CU(device.cuStreamSynchronize(CU_STREAM_LEGACY));
     tear_down(&s);
+}
+
+static void *free_it(void *memory)
+{
+    if (EXPECT(device_open(0)))
+        device_free(memory);
+    return NULL;
+}
+
+/* A thread of each rank frees memory while the driver keeps its lock, which waits for the stream,
+ * and so for the call, for which rank 0's group needs the driver. */
+static void locked_out(ct_group *group, void *arg)
+{
+    const int by_message = !strcmp(arg, "message");
+    void *memory = NULL;
+    ct_work *work = NULL;
+    ct_group *part;
+    pthread_t thread;
+    struct gate gate;
+    struct scene s;
+
+    if (!set_up(&s, group) || !EXPECT(memory = device_alloc(100, 0))
+        || !EXPECT_OK(ct_split_group(group, 0, ct_rank(group), &part))
+        || !EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL)))
+        return;
+    EXPECT_OK(ct_set_stream(part, s.stream));
+    EXPECT_OK(ct_set_timeout(part, 5 * SOON_MS));
+    EXPECT(gate_close(&gate, s.stream)); /* the calls are not over before it frees */
+    if (by_message) {
+        EXPECT_OK(ct_irecv(part, s.recv, COUNT, CT_I32, 1 - ct_rank(part), 0, &work));
+        EXPECT_OK(ct_wait_on_stream(work, s.stream));
+    }
+    for (int i = 0; i < 3 && !by_message; i++)
+        EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    setenv("FAKE_CUDA_LOCK", "kept", 1);
+    EXPECT(pthread_create(&thread, NULL, free_it, memory) == 0);
+    nap(SOON_MS);
+    gate_open(&gate);
+    EXPECT(pthread_join(thread, NULL) == 0);
+    CU(device.cuStreamSynchronize(s.stream));
+    if (by_message)
+        EXPECT_STATUS(ct_wait(work), CT_ERR_TIMEOUT);
+    else
+        EXPECT(ct_barrier(part, NULL) != CT_OK);
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT_OK(ct_destroy_process_group(part));
+    EXPECT_OK(ct_barrier(group, NULL)); /* now no rank's GPU uses the buffers */
+    tear_down(&s);
+}
+
+static void a_thread_that_frees_memory_holds_a_call_until_its_timeout_at_most(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    run_processes(2, locked_out, (void *)(uintptr_t) "call");
+    setenv("CT_DEVICE", "staged", 1);
+    run_processes(2, locked_out, (void *)(uintptr_t) "staged call");
+    unsetenv("CT_DEVICE");
+    run_processes(2, locked_out, (void *)(uintptr_t) "message");
 }
 
 static void the_stream_of_each_thread_is_refused(void **state)
@@ -210,6 +272,7 @@ int main(void)
         cmocka_unit_test(collected_calls_that_fail_in_a_stream_are_said),
         cmocka_unit_test(a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind),
         cmocka_unit_test(a_stream_that_is_no_stream_is_named),
+        cmocka_unit_test(a_thread_that_frees_memory_holds_a_call_until_its_timeout_at_most),
         cmocka_unit_test(the_stream_of_each_thread_is_refused),
     };
 
