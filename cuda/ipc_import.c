@@ -214,9 +214,33 @@ static struct import *find_import(struct device *gpu, const struct device_handle
     return found;
 }
 
-/* If the owner got the same place again, and the old mapping could not be closed yet, the driver
- * says that it is mapped already.  Then all mappings that can be closed are, and the driver is
- * called again. */
+/* The driver takes small allocations from blocks of 2 MiB, which it exports and maps whole. */
+enum { DRIVER_BLOCK = 2 << 20 };
+
+static struct device_handle whole_blocks(const struct device_handle *handle)
+{
+    struct device_handle whole = *handle;
+    const uint64_t end = handle->base + handle->bytes + DRIVER_BLOCK - 1;
+
+    whole.base -= whole.base % DRIVER_BLOCK;
+    whole.bytes = end - end % DRIVER_BLOCK - whole.base;
+    return whole;
+}
+
+/* The owner has freed what lay there, or the driver would map it. */
+static void drop_blocks(struct device *gpu, const struct device_handle *handle)
+{
+    const struct device_handle whole = whole_blocks(handle);
+
+    for (struct import *import = gpu->imports; import; import = import->next)
+        if (of_one_process(&import->of, handle) && overlap(&import->of, &whole))
+            remove_users(import);
+    close_all_unused(gpu);
+}
+
+/* If the owner got the same place again, the driver says that it is mapped already: the old mapping
+ * could not be closed yet, or it is of a block that holds other freed allocations.  Then what can
+ * be closed is, and the driver is called again. */
 static CUresult open_handle(struct device *gpu, const struct device_handle *handle,
                             CUdeviceptr *mapped)
 {
@@ -228,7 +252,7 @@ static CUresult open_handle(struct device *gpu, const struct device_handle *hand
     result = gpu->driver->cuIpcOpenMemHandle(mapped, ipc, how);
     if (result != CUDA_ERROR_ALREADY_MAPPED)
         return result;
-    close_all_unused(gpu);
+    drop_blocks(gpu, handle);
     return gpu->driver->cuIpcOpenMemHandle(mapped, ipc, how);
 }
 

@@ -278,9 +278,9 @@ static enum path_result map_rank(const struct call *c, struct fused_group *f, in
     if (status == CT_OK)
         return PATH_OK;
     snprintf(why, size, "%s", ct_last_error());
-    return status != CT_ERR_INVALID        ? PATH_DISABLE
-           : some_by_streams(c, f->offers) ? PATH_HOST_SYNC
-                                           : PATH_SKIP_CALL;
+    if (status == CT_ERR_INVALID && some_by_streams(c, f->offers))
+        return PATH_HOST_SYNC;
+    return status == CT_ERR_UNSUPPORTED ? PATH_DISABLE : PATH_SKIP_CALL;
 }
 
 /* The first time at level info, so that the user learns why calls are slow. */

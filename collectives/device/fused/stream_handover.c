@@ -33,6 +33,7 @@
 #include "collectives/device/fused/stream_handover.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -129,14 +130,16 @@ static void set_ready(const struct call *c, const struct leaders *l, struct list
 static ct_status enter_stream(struct call *c, const struct leaders *l)
 {
     struct handover *h = &fused_of(c->group)->handover;
-    ct_status status = CT_OK;
+    ct_status status;
 
     if (c->is_in_stream)
         return CT_OK;
-    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->shm)
+    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->shm) {
         status = shm_group_touch_in_stream(c->group->shm);
-    if (status != CT_OK)
-        return status;
+        if (status != CT_OK)
+            return status;
+        atomic_fetch_add(&h->touching, 1);
+    }
     c->is_in_stream = h->used = 1;
     h->captured |= c->capture != NOT_CAPTURED;
     if (c->capture == NOT_CAPTURED)
@@ -217,20 +220,29 @@ static int release_until(const struct watched *w, int kind, void *mark)
     return status != CT_ERR_TIMEOUT;
 }
 
-static void has_worked(const struct watched *w)
+/* This leader's device is done with so many of its calls, or with as many as there are. */
+static void have_worked(const ct_group *group, int calls)
 {
-    if (device_leaders(w->call.group)->mine >= 0 && w->call.group->shm)
-        shm_group_untouch_in_stream(w->call.group->shm);
+    struct handover *h = &fused_of(group)->handover;
+
+    for (int left = atomic_load(&h->touching); calls > 0 && left > 0; calls--) {
+        while (left > 0 && !atomic_compare_exchange_weak(&h->touching, &left, left - 1))
+            ;
+        if (left > 0)
+            shm_group_untouch_in_stream(group->shm);
+    }
 }
 
 /* The group is broken.  Later work in this rank's stream may free its buffers, so that is released
- * last, when no leader uses them.  0: the stream waits nevertheless. */
+ * last, when no leader uses them.  A leader that is done with this call uses none in a later one,
+ * which is called off: it would come to those only when the other leaders release their streams, as
+ * they would when it has come to theirs.  0: the stream waits nevertheless. */
 static int release_all(const struct watched *w)
 {
     handover_call_off(w->call.group);
     if (device_leaders(w->call.group)->mine >= 0
         && release_until(w, READY, w->worked ? w->worked : w->mark))
-        has_worked(w);
+        have_worked(w->call.group, INT_MAX);
     if (w->call.group->shm)
         shm_group_await_untouched(
             w->call.group->shm); /* not shm_group_settle(): the offers are those of a later call */
@@ -268,7 +280,7 @@ static ct_status watch_in(struct watched *w)
     c->deadline = deadline_after(c->limit.ms);
     status = wait_among_others(c, w->mark);
     if (status == CT_OK) {
-        has_worked(w);
+        have_worked(c->group, 1);
         c->place.space->call_leaves_stream();
         return CT_OK;
     }
@@ -400,7 +412,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
     ct_status status;
 
     h->tried = 1;
-    h->always = always;
+    h->always = always || c->group->size == 1;
     h->on = c->group->size == 1; /* it needs no flags */
     if (!c->group->shm || c->group->size < 2 || c->group->size > MOST_RANKS)
         return CT_OK;

@@ -24,6 +24,7 @@ struct handover {
     int on;                    /* every rank can; the same on all */
     int always;                /* not only for graphs: CT_HANDOVER=stream on all ranks */
     int used;                  /* by a call */
+    _Atomic int touching;      /* calls in which this leader's device uses the ranks' buffers */
     int waited_for;            /* by a stream, though its call was given up: the flags stay */
     int captured;              /* a call is in a graph, which may be launched at any time */
     void *worked; /* with several leaders: the mark behind this one's work for the call */

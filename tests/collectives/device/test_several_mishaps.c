@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/ct_cuda.h"
 #include "tests/marks.h"
 #include "tests/cuda/deaths.h"
 #include "tests/cuda/several.h"
 
-enum { CALLS = 3, MOST_PHASES = 4 };
+enum { CALLS = 3, MOST_PHASES = 4, LIMIT_MS = 500, IN_FLIGHT = 4 };
 
 /* Rank 1's buffer is for one call where rank 0's is. */
 static void moves(ct_group *group, void *arg)
@@ -80,8 +81,8 @@ static void a_process_that_sees_one_gpu_has_no_peer_access(void **state)
     run_processes(3, sees_its_own, (void *)(uintptr_t) "222");
 }
 
-/* The GPU of rank 2 is ready to work, and that of rank 0 can't map a buffer; in place, a part would
- * be too much. */
+/* The GPU of rank 2 is ready to work, and that of rank 0 can't map a buffer once; in place, a part
+ * would be too much. */
 static void cant_map(ct_group *group, void *arg)
 {
     const struct run *run = arg;
@@ -100,7 +101,7 @@ static void cant_map(ct_group *group, void *arg)
             here[j] = 1;
         put(there, here, LARGE);
         EXPECT_OK(ct_all_reduce(group, there, there, LARGE, CT_F32, CT_SUM, NULL));
-        EXPECT(!strcmp(ct_last_algorithm(group), "staged"));
+        EXPECT(!strcmp(ct_last_algorithm(group), i == 0 ? "staged" : "fused"));
         for (size_t j = 0; j < LARGE; j++)
             here[j] = sum;
         EXPECT(is_there(there, here, LARGE));
@@ -110,11 +111,55 @@ static void cant_map(ct_group *group, void *arg)
     free(here);
 }
 
-static void what_one_gpu_cant_map_none_begins(void **state)
+static void what_one_gpu_cant_map_none_begins_and_the_next_call_tries_again(void **state)
 {
     (void)state;
     with_settings(&(struct run){ 0 });
     run_processes(4, cant_map, &(struct run){ .devices = "0011" });
+}
+
+/* Rank 3's stream stands still until the others' have gone on, with several calls in flight. */
+static void stands_still(ct_group *group, void *arg)
+{
+    const struct run *run = arg;
+    const int me = ct_rank(group);
+    CUstream stream;
+    struct gate gate;
+    void *there;
+
+    if (!open_own(run, me) || !CU(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)))
+        return;
+    there = device_alloc(LARGE * sizeof(float), 0);
+    EXPECT_OK(ct_set_stream(group, stream));
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(ct_all_reduce(group, there, there, LARGE, CT_F32, CT_SUM, NULL));
+    CU(device.cuStreamSynchronize(stream));
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT_OK(ct_set_timeout(group, LIMIT_MS));
+    if (me == 3)
+        EXPECT(gate_close(&gate, stream));
+    for (int i = 0; i < IN_FLIGHT; i++)
+        EXPECT_OK(ct_all_reduce(group, there, there, LARGE, CT_F32, CT_SUM, NULL));
+    for (int rank = 0; me == 3 && rank < 3; rank++)
+        await("goes on", rank);
+    if (me == 3)
+        gate_open(&gate);
+    CU(device.cuStreamSynchronize(stream));
+    mark("goes on", me);
+    EXPECT(ct_barrier(group, NULL) != CT_OK);
+    all_marked(group, "seen");
+    CU(device.cuStreamDestroy(stream));
+    device_free(there);
+}
+
+/* Were each call released alone, each would take the 10 s for which a leader waits for others. */
+static void all_calls_of_two_leaders_end_together(void **state)
+{
+    (void)state;
+    with_settings(&(struct run){ 0 });
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(4, stands_still, &(struct run){ .devices = "0101" });
+    unsetenv("CT_HANDOVER");
 }
 
 /* ---- What goes wrong ---------------------------------------------------------------------- */
@@ -185,7 +230,9 @@ int main(void)
         cmocka_unit_test_teardown(a_buffer_on_another_gpu_than_at_first_takes_another_path_once,
                                   forget_settings),
         cmocka_unit_test_teardown(a_process_that_sees_one_gpu_has_no_peer_access, forget_settings),
-        cmocka_unit_test_teardown(what_one_gpu_cant_map_none_begins, forget_settings),
+        cmocka_unit_test_teardown(all_calls_of_two_leaders_end_together, forget_settings),
+        cmocka_unit_test_teardown(what_one_gpu_cant_map_none_begins_and_the_next_call_tries_again,
+                                  forget_settings),
         cmocka_unit_test_teardown(a_gpu_that_fails_at_its_part_breaks_the_group, forget_settings),
         cmocka_unit_test_teardown(who_is_left_hears_of_a_death, forget_settings),
     };
