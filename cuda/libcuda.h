@@ -14,6 +14,7 @@
 #define DRIVER_FUNCTIONS(X)              \
     X(cuGetErrorName)                    \
     X(cuGetErrorString)                  \
+    X(cuDriverGetVersion)                \
     X(cuPointerGetAttribute)             \
     X(cuPointerGetAttributes)            \
     X(cuDeviceGetAttribute)              \

@@ -22,23 +22,38 @@ static int are_not_for_it(CUresult result)
            || result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
+/* What the driver says of a program that is newer than itself is no help. */
+static ct_status has_none(const struct device *gpu)
+{
+    int version = 0;
+
+    gpu->driver->cuDriverGetVersion(&version);
+    if (version / 1000 < CUDA_VERSION / 1000)
+        return ct_fail(
+            CT_ERR_UNSUPPORTED,
+            "the driver is of CUDA %d.%d, and libct's kernels, built by CUDA %d.%d, need "
+            "one of CUDA %d.0 or later",
+            version / 1000, version % 1000 / 10, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10,
+            CUDA_VERSION / 1000);
+    return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);
+}
+
 /* After a failure the next call continues with what is missing. */
 static ct_status load_module(struct device *gpu)
 {
     CUmodule module;
     CUresult result;
-    ct_status status;
 
     if (cuda_kernels_bytes == 0)
         return ct_fail(CT_ERR_UNSUPPORTED, "this libct was built without nvcc: it has no kernels");
     if (gpu->has_no_kernels) /* another try might wait for all running work */
-        return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);
+        return has_none(gpu);
     result = gpu->driver->cuModuleLoadData(&module, cuda_kernels);
     if (result == CUDA_SUCCESS)
         gpu->module = module;
     gpu->has_no_kernels = are_not_for_it(result);
-    status = driver_says(gpu->driver, result, "loading libct's kernels");
-    return gpu->has_no_kernels ? CT_ERR_UNSUPPORTED : status;
+    return gpu->has_no_kernels ? has_none(gpu)
+                               : driver_says(gpu->driver, result, "loading libct's kernels");
 }
 
 static ct_status load_kernels(struct device *gpu)

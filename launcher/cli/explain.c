@@ -69,6 +69,8 @@ static void explain_variables(const struct options *options, int size)
 
     if (worker_env_sets_omp(options, size))
         line("OMP_NUM_THREADS", "1", "torchrun's rule", "several workers, and you did not set it");
+    if (worker_env_sets_connections(options))
+        line("CUDA_DEVICE_MAX_CONNECTIONS", "32", "ctrun's rule", "you did not set it");
     for (int i = 0; i < options->file.count; i++) {
         const struct jobfile_entry *entry = &options->file.entries[i];
         char name[64];

@@ -166,15 +166,25 @@ static int put_file(struct worker_env *env, const struct jobfile *file)
     return 0;
 }
 
-int worker_env_sets_omp(const struct options *options, int size)
+static int user_sets(const struct options *options, const char *name)
 {
-    const char *there = getenv("OMP_NUM_THREADS");
+    const char *there = getenv(name);
 
     for (int i = 0; i < options->file.count; i++)
         if (!strcmp(options->file.entries[i].section, "env")
-            && !strcmp(options->file.entries[i].key, "OMP_NUM_THREADS"))
-            return 0;
-    return size > 1 && !(there && *there);
+            && !strcmp(options->file.entries[i].key, name))
+            return 1;
+    return there && *there;
+}
+
+int worker_env_sets_omp(const struct options *options, int size)
+{
+    return size > 1 && !user_sets(options, "OMP_NUM_THREADS");
+}
+
+int worker_env_sets_connections(const struct options *options)
+{
+    return !user_sets(options, "CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
 static int put_ours(struct worker_env *env, const struct options *options)
@@ -184,6 +194,8 @@ static int put_ours(struct worker_env *env, const struct options *options)
     const char *nccl = getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING");
 
     if (worker_env_sets_omp(options, round->size) && put(env, "OMP_NUM_THREADS=1") < 0)
+        return -1;
+    if (worker_env_sets_connections(options) && put(env, "CUDA_DEVICE_MAX_CONNECTIONS=32") < 0)
         return -1;
     if (!(nccl && *nccl) && put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1") < 0)
         return -1;

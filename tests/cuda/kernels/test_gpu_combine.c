@@ -242,6 +242,35 @@ static void a_load_that_failed_is_told_and_goes_on_next_time(void **state)
     run_processes(1, failing_loads, NULL);
 }
 
+/* Twice: the second time the driver is not asked. */
+static void too_old(ct_group *group, void *arg)
+{
+    void *there;
+    struct device *gpu;
+
+    (void)group;
+    (void)arg;
+    if (!EXPECT(device_open(0)) || !EXPECT((there = device_alloc(128, 21)) != NULL)
+        || !EXPECT_OK(cuda_gpu_of(there, &gpu)))
+        return;
+    for (int i = 0; i < 2; i++)
+        EXPECT_ERROR(fold_two(gpu, there), CT_ERR_UNSUPPORTED,
+                     "the driver is of CUDA 11.8|libct's kernels|or later");
+    device_free(there);
+}
+
+static void a_driver_that_is_too_old_for_the_kernels_is_named(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    setenv("FAKE_CUDA_KERNELS", "", 1);
+    setenv("FAKE_CUDA_VERSION", "11080", 1);
+    run_processes(1, too_old, NULL);
+    unsetenv("FAKE_CUDA_VERSION");
+    unsetenv("FAKE_CUDA_KERNELS");
+}
+
 struct thread {
     pthread_t id;
     pthread_barrier_t *start;
@@ -299,6 +328,7 @@ int main(void)
         cmocka_unit_test(a_large_sum_is_whole),
         cmocka_unit_test(many_copies_are_one_fold),
         cmocka_unit_test(a_load_that_failed_is_told_and_goes_on_next_time),
+        cmocka_unit_test(a_driver_that_is_too_old_for_the_kernels_is_named),
         cmocka_unit_test(threads_may_fold_first_together),
     };
 
