@@ -23,6 +23,13 @@
     X(cuGraphDestroy)                    \
     X(cuEventQuery)
 
+#define DEVICE_PROBE_FUNCTIONS(X) \
+    X(cuMemHostRegister)          \
+    X(cuMemHostUnregister)        \
+    X(cuStreamCreateWithPriority) \
+    X(cuStreamBatchMemOp)         \
+    X(cuCtxGetStreamPriorityRange)
+
 #define DEVICE_FUNCTIONS(X)     \
     X(cuInit)                   \
     X(cuDeviceGetCount)         \
@@ -57,6 +64,7 @@
     X(cuModuleUnload)           \
     X(cuModuleGetFunction)      \
     X(cuCtxSynchronize)         \
+    DEVICE_PROBE_FUNCTIONS(X)   \
     DEVICE_GRAPH_FUNCTIONS(X)
 
 struct device_functions {
