@@ -3,14 +3,21 @@
  *
  *   device_soak CALLS              a line of rank 0 at the end: how long a call took, what grew
  *   device_soak CALLS VICTIM MS    rank VICTIM kills itself after MS, wherever it is then
+ *   device_soak CALLS VICTIM MS BYTES    the same; all calls are an all_reduce of so many bytes,
+ *                                  so the GPU is probably in one of them
  *
  * Of ten calls eight are an all_reduce of 8 bytes, one is an all_gather, one an all_reduce of half
  * a MiB; each thousandth has buffers of its own, so that addresses come back with other memory
  * behind them.  Results are checked, of many calls those of each 101st: to read them costs more
- * than the call where several processes want the GPU.  With a victim a line of each rank: its clock
- * when it died, or was told, and whether its GPU still works.  Exits with 1 if a result is wrong, a
- * call fails that nobody's death explains, or descriptors or its own memory grow from a tenth of
- * the way on; what it shares with others the system may take and give back as it likes. */
+ * than the call where several processes want the GPU.
+ *
+ * With a victim each rank prints a line: its clock when it died, or was told.  Then a survivor
+ * fills its buffer and compares 200 ms later, since a kernel of the dead leader's might still write
+ * there; the line says whether the buffer stayed as it was, and whether the GPU still works.
+ *
+ * Exits with 1 if a result is wrong, a call fails that nobody's death explains, or descriptors or
+ * its own memory grow from a tenth of the way on; what it shares with others the system may take
+ * and give back as it likes. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -30,7 +37,9 @@ struct buffers {
 };
 
 static int rank, ranks;
-static int32_t here[MANY];
+static size_t many = MANY; /* elements of a buffer */
+static int32_t *here;
+static int only_large;
 
 static int fails(const char *what)
 {
@@ -54,11 +63,11 @@ static int read_back(const int32_t *there, size_t count)
 /* The send buffer has rank + 1 everywhere, which no call changes. */
 static int get_buffers(struct buffers *b)
 {
-    b->send = device_alloc(MANY * sizeof *here, 0);
-    b->recv = device_alloc(MANY * sizeof *here, 0xa5);
-    for (int i = 0; i < MANY; i++)
+    b->send = device_alloc(many * sizeof *here, 0);
+    b->recv = device_alloc(many * sizeof *here, 0xa5);
+    for (size_t i = 0; i < many; i++)
         here[i] = rank + 1;
-    return b->send && b->recv && device_put(at(b->send), here, MANY * sizeof *here) == CUDA_SUCCESS;
+    return b->send && b->recv && device_put(at(b->send), here, many * sizeof *here) == CUDA_SUCCESS;
 }
 
 /* Nobody may use them any more, in no process. */
@@ -79,13 +88,13 @@ static int wrong(int64_t call, int i, int wanted)
     return 1;
 }
 
-static int all_are(const struct buffers *b, int64_t call, int count, int wanted)
+static int all_are(const struct buffers *b, int64_t call, size_t count, int wanted)
 {
-    if (!read_back(b->recv, (size_t)count))
+    if (!read_back(b->recv, count))
         return fails("reading a result");
-    for (int i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (here[i] != wanted)
-            return wrong(call, i, wanted);
+            return wrong(call, (int)i, wanted);
     return 0;
 }
 
@@ -102,16 +111,17 @@ static int check_gathered(const struct buffers *b, int64_t call)
 /* The result of the one before would be wrong. */
 static ct_status make_call(const struct buffers *b, int64_t call, int check, int *bad)
 {
-    const int count = call % 10 == 9 ? MANY : FEW, sum = ranks * (ranks + 1) / 2;
+    const int sum = ranks * (ranks + 1) / 2;
+    const size_t count = only_large || call % 10 == 9 ? many : FEW;
     const ct_op op = call % 2 ? CT_SUM : CT_MAX;
     ct_status status;
 
-    if (call % 10 == 8) {
+    if (call % 10 == 8 && !only_large) {
         status = ct_all_gather(CT_WORLD, b->send, b->recv, FEW, CT_I32, NULL);
         *bad = status == CT_OK && check && check_gathered(b, call);
         return status;
     }
-    status = ct_all_reduce(CT_WORLD, b->send, b->recv, (size_t)count, CT_I32, op, NULL);
+    status = ct_all_reduce(CT_WORLD, b->send, b->recv, count, CT_I32, op, NULL);
     if (status == CT_OK && check)
         *bad = all_are(b, call, count, op == CT_SUM ? sum : ranks);
     return status;
@@ -165,28 +175,52 @@ static void *die(void *ms)
     return NULL;
 }
 
+/* The call has given the buffer back: nothing but this rank writes to it. */
+static int is_left_alone(const int32_t *buffer)
+{
+    const int32_t pattern = 0x5a5a5a5a;
+    const struct timespec wait = { 0, 200000000 };
+
+    if (device.cuMemsetD8Async(at(buffer), 0x5a, many * sizeof *here, NULL) != CUDA_SUCCESS
+        || device.cuStreamSynchronize(NULL) != CUDA_SUCCESS)
+        return 0;
+    nanosleep(&wait, NULL);
+    if (!read_back(buffer, many))
+        return 0;
+    for (size_t i = 0; i < many; i++)
+        if (here[i] != pattern)
+            return 0;
+    return 1;
+}
+
 static int told(ct_status status, const struct buffers *b)
 {
     const double ms = now_ms();
-    const int works = read_back(b->send, FEW) && here[0] == rank + 1;
+    char reason[512];
+    int works, alone;
 
-    printf("rank %d told at %.3f: %s: %s; its GPU %s\n", rank, ms, ct_strerror(status),
-           ct_last_error(), works ? "works" : "works no more");
+    snprintf(reason, sizeof reason, "%s: %s", ct_strerror(status), ct_last_error());
+    alone = is_left_alone(b->recv);
+    works = read_back(b->send, FEW) && here[0] == rank + 1;
+    printf("rank %d told at %.3f: %s; its GPU %s, its buffer %s\n", rank, ms, reason,
+           works ? "works" : "works no more", alone ? "stays" : "changed");
     fflush(stdout);
-    return status == CT_ERR_PEER && works ? 0 : 1;
+    return status == CT_ERR_PEER && works && alone ? 0 : 1;
 }
 
 /* ---- All ------------------------------------------------------------------------------ */
 
 static int go_on(int64_t calls, struct buffers *b, int victims)
 {
-    const int64_t check_each = calls > 10000 ? 101 : 1; /* odd: sums and maxima take turns */
+    const int64_t check_each = only_large      ? calls /* to compare would take most of the time */
+                               : calls > 10000 ? 101   /* odd: sums and maxima take turns */
+                                               : 1;
     struct use before = { 0 }, after;
     const double began = now_ms();
     int bad = 0;
 
     for (int64_t i = 0; i < calls && !bad; i++) {
-        ct_status status = make_call(b, i, i % check_each == 0 || i == calls - 1, &bad);
+        ct_status status = make_call(b, i, (i + 1) % check_each == 0 || i == calls - 1, &bad);
 
         if (status == CT_OK && i % 1000 == 999) {
             status = give_back(b);
@@ -209,12 +243,18 @@ static int go_on(int64_t calls, struct buffers *b, int victims)
 int main(int argc, char **argv)
 {
     const int64_t calls = argc > 1 ? strtoll(argv[1], NULL, 10) : 0;
-    const int victim = argc == 4 ? (int)strtol(argv[2], NULL, 10) : -1;
-    int ms = argc == 4 ? (int)strtol(argv[3], NULL, 10) : 0, bad;
+    const int victim = argc >= 4 ? (int)strtol(argv[2], NULL, 10) : -1;
+    int ms = argc >= 4 ? (int)strtol(argv[3], NULL, 10) : 0, bad;
     struct buffers b = { NULL, NULL };
     pthread_t killer;
 
-    if (calls < 1 || (argc != 2 && argc != 4))
+    if (calls < 1 || (argc != 2 && argc != 4 && argc != 5))
+        return 2;
+    only_large = argc == 5;
+    if (only_large)
+        many = (size_t)strtoll(argv[4], NULL, 10) / sizeof *here;
+    here = malloc(many * sizeof *here);
+    if (!here || many < MOST_RANKS * FEW)
         return 2;
     if (ct_init_process_group(NULL) != CT_OK)
         return fails("init");
