@@ -395,7 +395,7 @@ static void read_locks(void)
         try_operation(&operations[i], waits, ours);
 }
 
-enum { STREAMS = 40, STUCK_US = 30000 };
+enum { STREAMS = 40, STUCK_US = 60000 };
 
 static void count_stuck(const char *theirs, int priority)
 {
