@@ -64,12 +64,14 @@ static inline int all_seen_are(const struct scene *s, int32_t value)
 }
 
 /* Each with processes and threads as ranks, on one device and through the host.  Of threads one may
- * free memory while another one's call needs the driver: where that keeps its lock meanwhile, only
- * streams that hand calls over to each other go on. */
+ * free memory while another one's call needs the driver: not where that keeps its lock meanwhile.
+ */
 static inline void run_everywhere(void (*body)(ct_group *, void *), void *arg)
 {
+    const int with_threads = !getenv("FAKE_CUDA_LOCK");
+
     run_processes(3, body, arg);
-    if (!getenv("FAKE_CUDA_LOCK"))
+    if (with_threads)
         run_threads(2, body, arg);
     run_processes(1, body, arg);
     setenv("CT_DEVICE", "staged", 1);
@@ -77,7 +79,8 @@ static inline void run_everywhere(void (*body)(ct_group *, void *), void *arg)
     unsetenv("CT_DEVICE");
     setenv("CT_HANDOVER", "stream", 1);
     run_processes(3, body, arg);
-    run_threads(2, body, arg);
+    if (with_threads)
+        run_threads(2, body, arg);
     run_processes(1, body, arg);
     unsetenv("CT_HANDOVER");
 }

@@ -82,12 +82,19 @@ struct step {
     struct comm_id id;
 };
 
+enum { GIVES_UP_MS = 3000 }; /* it takes 2 s at most, but for the driver's lock */
+
 /* The communicator is freed with the group: to free it may wait for streams that wait themselves.
- */
+ * An abort frees memory: if the driver keeps its lock meanwhile, this thread can't let the streams
+ * go on. */
 void communicator_give_up(ct_group *group, struct communicator *comm)
 {
-    if (comm->nccl)
+    struct device_group *d = group->device;
+
+    if (comm->nccl) {
+        d->table.place.space->shorten_limit(&d->limit, deadline_after(GIVES_UP_MS));
         comm->library->give_up(comm->nccl);
+    }
     device_disable(group, PATH_NCCL);
 }
 

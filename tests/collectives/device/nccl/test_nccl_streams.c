@@ -53,7 +53,8 @@ static void a_stream_goes_on_before_the_nccl_that_failed_has_given_back_its_memo
     setenv("FAKE_NCCL_FAIL", "ncclAllReduce:2:1", 1);
     run_processes(2, one_fails, NULL);
     run_processes(3, one_fails, NULL);
-    run_threads(3, one_fails, NULL);
+    if (!getenv("FAKE_CUDA_LOCK")) /* NCCL frees memory in one of them */
+        run_threads(3, one_fails, NULL);
 }
 
 /* What NCCL can't make the GPUs do together, once it is proved that they reach each other.  For
