@@ -30,7 +30,8 @@ struct device {
     CUcontext context;
     CUdevice device;
     CUuuid uuid;
-    int processors;  /* multiprocessors */
+    int processors;          /* multiprocessors */
+    int has_hosts_addresses; /* registered host memory has the same address on the GPU */
     CUstream stream; /* libct's own: it and the default streams do not wait for each other */
     CUstream copies[COPY_WAYS]; /* copy.c: the same */
     struct device *next;
@@ -74,6 +75,8 @@ void gpu_prepare_gates(struct device *gpu);
 int gpu_may_wait(void);
 void gpu_has_waited(void);
 ct_status gpu_refuse_to_wait(void); /* else: CT_ERR_UNSUPPORTED */
+/* The address of registered host memory on the GPU. */
+ct_status gpu_address_of(struct device *gpu, const volatile void *host, CUdeviceptr *at);
 /* context.c: marks the work enqueued until now, for cuda_wait_for() and cuda_forget(). */
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
 

@@ -50,6 +50,17 @@ static ct_status register_memory(struct device *gpu, void *memory, size_t bytes,
     return status;
 }
 
+ct_status gpu_address_of(struct device *gpu, const volatile void *host, CUdeviceptr *at)
+{
+    void *const memory = (void *)(uintptr_t)host;
+
+    *at = (CUdeviceptr)(uintptr_t)memory;
+    if (gpu->has_hosts_addresses)
+        return CT_OK;
+    return driver_says(gpu->driver, gpu->driver->cuMemHostGetDevicePointer(at, memory, 0),
+                       "looking for the address of host memory");
+}
+
 ct_status cuda_register_host(struct device *gpu, void *memory, size_t bytes)
 {
     ct_status status = cuda_gpu_use(gpu);

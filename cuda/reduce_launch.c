@@ -115,10 +115,7 @@ ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct
     ct_status status = cuda_gpu_use(gpu);
 
     if (status == CT_OK && in && in->called_off)
-        status = driver_says(
-            gpu->driver,
-            gpu->driver->cuMemHostGetDevicePointer(&called_off, (void *)in->called_off, 0),
-            "looking for a flag of the host");
+        status = gpu_address_of(gpu, in->called_off, &called_off);
     if (status == CT_OK)
         status = gpu_load_kernels(gpu);
     return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, called_off,

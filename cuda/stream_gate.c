@@ -29,12 +29,6 @@
 
 enum { BATCH = 128 }; /* the driver takes 256 at once */
 
-/* The address of the flag, which is in registered memory, on the GPU. */
-static CUresult address_of(const struct driver *driver, const struct flag_op *op, CUdeviceptr *at)
-{
-    return driver->cuMemHostGetDevicePointer(at, (void *)op->flag, 0);
-}
-
 static CUstreamBatchMemOpParams parameters(const struct flag_op *op, CUdeviceptr at)
 {
     CUstreamBatchMemOpParams p = { 0 };
@@ -63,14 +57,15 @@ ct_status cuda_flag_ops(struct device *gpu, void *stream, const struct flag_op *
     for (int done = 0; done < count && status == CT_OK; done += BATCH) {
         const int some = count - done < BATCH ? count - done : BATCH;
 
-        for (int i = 0; i < some && result == CUDA_SUCCESS; i++) {
-            CUdeviceptr at;
+        for (int i = 0; i < some && status == CT_OK; i++) {
+            CUdeviceptr at = 0;
 
-            result = address_of(driver, &ops[done + i], &at);
+            status = gpu_address_of(gpu, ops[done + i].flag, &at);
             batch[i] = parameters(&ops[done + i], at);
         }
-        if (result == CUDA_SUCCESS)
-            result = driver->cuStreamBatchMemOp(stream, (unsigned)some, batch, 0);
+        if (status != CT_OK)
+            break;
+        result = driver->cuStreamBatchMemOp(stream, (unsigned)some, batch, 0);
         status = driver_says(driver, result, "letting a stream wait for flags of the host");
     }
     return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;

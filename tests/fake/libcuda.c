@@ -230,7 +230,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT       ? 4
                  : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
                  : attribute == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING       ? 1
-                                                                             : 0;
+                 : attribute == CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
+                     ? !fake_setting_is("FAKE_CUDA_ADDRESSES", "own")
+                     : 0;
     return result;
 }
 

@@ -28,6 +28,7 @@
  *                              cuMemFree() does
  *   FAKE_CUDA_KERNELS=02       no module has code for other GPUs than these (a digit each)
  *   FAKE_CUDA_VERSION=12040    the CUDA that the driver is of
+ *   FAKE_CUDA_ADDRESSES=own    host memory that was registered has to be asked for its address
  *   FAKE_CUDA_WORDS=0          no stream can wait for a word in memory
  *   FAKE_CUDA_PEERS=0-1,2-3    who reaches whom (all); other copies go through the host at 1 GB/s,
  *                              and nothing else touches the others' memory
@@ -44,7 +45,7 @@
  *   FAKE_CUDA_PAGEABLE=waits   a copy from or to host memory that is not registered waits until it
  *                              is done
  *   FAKE_CUDA_GONE=device      a handle of a process that is gone is CUDA_ERROR_INVALID_DEVICE
- *   FAKE_CUDA_ORDER=seed       as above */
+ *   FAKE_CUDA_ADDRESSES=own, FAKE_CUDA_ORDER=seed  as above */
 #ifndef TESTS_FAKE_LIBCUDA_H
 #define TESTS_FAKE_LIBCUDA_H
 
