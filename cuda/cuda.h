@@ -56,13 +56,14 @@ ct_status cuda_try_flag(struct device *gpu, void *flag);
 void cuda_spoil(struct device *gpu, void *stream);
 
 /* Work enqueued later in the stream waits until the gate is opened, by any thread, whatever the
- * driver is doing.  CT_ERR_UNSUPPORTED: the driver can't, or too many gates are closed. */
+ * driver is doing.  CT_ERR_UNSUPPORTED: the driver can't, too many gates are closed, or a limit of
+ * the owner is over. */
 ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, void **gate);
 void cuda_open_gate(void *gate);
-/* An owner's gates open at the deadline of each call that runs for it.  No driver is called. */
-ct_status cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline);
-void cuda_shorten_limit(struct gate_limit *limit, int64_t deadline);
-int cuda_end_limit(struct gate_limit *limit);
+/* As in struct space; no driver is called. */
+void cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline);
+int cuda_set_limit(struct gate_limit *limit, int64_t deadline);
+void cuda_end_limit(struct gate_limit *limit);
 
 /* Blocking copies between this GPU and any host memory, in libct's own stream. */
 ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t bytes);

@@ -2,8 +2,8 @@
 /* stream_gate.c - streams that wait for flags in host memory and write them; and stream gates.
  *
  * A stream at a closed gate waits for a flag in host memory that the GPU sees, and then writes to
- * it that it has passed.  So opening a gate is one store, by any thread, whatever the driver is
- * doing; and a flag that a stream has passed is free again.
+ * it that it has passed.  So any thread opens a gate by a store, whatever the driver is doing; and
+ * a flag that a stream has passed is free again.
  *
  * A driver call that waits for all running work would wait for such a stream, too, and for a stream
  * that waits for other ranks.  So such calls are made only while no stream of any GPU of this
@@ -12,7 +12,7 @@
  * The program makes such calls, too, as cudaFree().  If the driver keeps a lock meanwhile, the
  * thread that would open the gate may stand in a driver call itself.  So gates have a limit, at
  * which a thread that calls no driver opens them: then the call that they were closed for has
- * failed.
+ * failed.  That thread and whatever it waits for call no driver, so there are two locks.
  *
  * The flags of a GPU are one page, kept until the process ends. */
 #include <pthread.h>
@@ -98,7 +98,7 @@ enum { FREE, CLOSED, OPEN, PASSED };
 
 struct gate {
     _Atomic uint32_t *flag;
-    const void *owner; /* NULL: nobody will open it */
+    const void *owner; /* NULL: it is free, or its call has opened it */
 };
 
 struct gate_flags {
@@ -107,11 +107,15 @@ struct gate_flags {
     unsigned next; /* the first one to try */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the flags of all GPUs, and of: */
-static int calls_in_streams;                             /* cuda_call_enters_stream() */
+/* Whoever closes a gate takes `closing`, then `lock`.  Who has `closing` alone may call the driver.
+ */
+static pthread_mutex_t closing = PTHREAD_MUTEX_INITIALIZER;
+static int calls_in_streams; /* cuda_call_enters_stream() */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the gates of all GPUs, and of: */
 static struct gate_limit *limits;                        /* those of calls that run now */
 
-/* The lock is held.  The driver may wait for all running work to get such memory. */
+/* The driver may wait for all running work to get such memory. */
 static ct_status make_flags(struct device *gpu)
 {
     struct gate_flags *flags = NULL;
@@ -124,7 +128,9 @@ static ct_status make_flags(struct device *gpu)
         atomic_init(&flags->flag[i], FREE);
         flags->gate[i].flag = &flags->flag[i];
     }
+    pthread_mutex_lock(&lock);
     gpu->gate_flags = flags;
+    pthread_mutex_unlock(&lock);
     return CT_OK;
 }
 
@@ -144,50 +150,52 @@ static struct gate *take_gate(struct gate_flags *flags, const void *owner)
     return NULL;
 }
 
-/* The lock is held.  Release: the stream sees all that the call has written. */
-static void open_gate(struct gate *gate)
+/* The lock is held.  Release: the stream sees all that the call has written.  1: it was closed. */
+static int open_gate(struct gate *gate)
 {
-    if (atomic_load(gate->flag) == CLOSED)
-        atomic_store_explicit(gate->flag, OPEN, memory_order_release);
+    if (atomic_load(gate->flag) != CLOSED)
+        return 0;
+    atomic_store_explicit(gate->flag, OPEN, memory_order_release);
+    return 1;
 }
 
-/* The lock is held. */
 static int closed_gates(void)
 {
     int closed = 0;
 
+    pthread_mutex_lock(&lock);
     for (const struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
         for (int i = 0; i < GATES && gpu->gate_flags; i++)
             closed += atomic_load(&gpu->gate_flags->flag[i]) == CLOSED;
+    pthread_mutex_unlock(&lock);
     return closed;
 }
 
+/* No other thread knows the GPU yet. */
 void gpu_prepare_gates(struct device *gpu)
 {
-    pthread_mutex_lock(&lock);
     make_flags(gpu);
-    pthread_mutex_unlock(&lock);
 }
 
 int gpu_may_wait(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&closing);
     if (calls_in_streams == 0 && !closed_gates())
         return 1;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&closing);
     return 0;
 }
 
 void gpu_has_waited(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&closing);
 }
 
 static void count_calls(int more)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&closing);
     calls_in_streams += more;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&closing);
 }
 
 void cuda_call_enters_stream(void)
@@ -217,14 +225,20 @@ static ct_status check_limits(const void *owner)
 
 static ct_status get_gate(struct device *gpu, const void *owner, struct gate **gate)
 {
-    ct_status status;
+    ct_status status = CT_OK;
 
-    pthread_mutex_lock(&lock);
-    status = check_limits(owner);
-    if (status == CT_OK && !gpu->gate_flags)
+    *gate = NULL;
+    pthread_mutex_lock(&closing);
+    if (!gpu->gate_flags)
         status = calls_in_streams > 0 || closed_gates() ? gpu_refuse_to_wait() : make_flags(gpu);
-    *gate = status == CT_OK ? take_gate(gpu->gate_flags, owner) : NULL;
-    pthread_mutex_unlock(&lock);
+    if (status == CT_OK) {
+        pthread_mutex_lock(&lock);
+        status = check_limits(owner);
+        if (status == CT_OK)
+            *gate = take_gate(gpu->gate_flags, owner);
+        pthread_mutex_unlock(&lock);
+    }
+    pthread_mutex_unlock(&closing);
     if (status == CT_OK && !*gate)
         status =
             ct_fail(CT_ERR_UNSUPPORTED, "%d waits of streams are under way on this GPU", GATES);
@@ -239,38 +253,6 @@ static void give_back(struct gate *gate)
     pthread_mutex_unlock(&lock);
 }
 
-ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, void **gate)
-{
-    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
-    struct gate *taken;
-
-    if (status == CT_OK)
-        status = gpu_refuse_capture(gpu, stream);
-    if (status == CT_OK) {
-        gpu_close_unused(gpu);
-        status = get_gate(gpu, owner, &taken);
-    }
-    if (status != CT_OK)
-        return status;
-    status = cuda_flag_ops(
-        gpu, stream,
-        (const struct flag_op[]){ { taken->flag, OPEN, 1 }, { taken->flag, PASSED, 0 } }, 2);
-    if (status != CT_OK)
-        give_back(taken);
-    *gate = taken;
-    return status;
-}
-
-void cuda_open_gate(void *gate)
-{
-    struct gate *opened = gate;
-
-    pthread_mutex_lock(&lock);
-    open_gate(opened);
-    opened->owner = NULL;
-    pthread_mutex_unlock(&lock);
-}
-
 /* ---- Limits -------------------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -278,13 +260,16 @@ static pthread_cond_t sooner; /* than the thread wakes up */
 static int64_t wakes_at = NO_DEADLINE;
 static int no_thread; /* an error number */
 
-/* The lock is held, as below. */
-static void open_gates_of(const void *owner)
+/* The lock is held, as below.  How many were closed. */
+static int open_gates_of(const void *owner)
 {
+    int opened = 0;
+
     for (const struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
         for (int i = 0; i < GATES && gpu->gate_flags; i++)
             if (gpu->gate_flags->gate[i].owner == owner)
-                open_gate(&gpu->gate_flags->gate[i]);
+                opened += open_gate(&gpu->gate_flags->gate[i]);
+    return opened;
 }
 
 /* Returns when the next one is over. */
@@ -295,7 +280,7 @@ static int64_t end_limits(int64_t now)
     for (struct gate_limit *limit = limits; limit; limit = limit->next) {
         if (!limit->is_over && limit->deadline <= now) {
             limit->is_over = 1;
-            open_gates_of(limit->owner);
+            limit->opened = open_gates_of(limit->owner);
         }
         if (!limit->is_over && limit->deadline < next)
             next = limit->deadline;
@@ -319,7 +304,8 @@ static void *keep_limits(void *arg)
     return arg;
 }
 
-/* It lives as long as the process, and is mostly asleep. */
+/* It lives as long as the process, and is mostly asleep.  A child of fork() has neither it nor the
+ * driver. */
 static void begin_thread(void)
 {
     pthread_condattr_t monotonic;
@@ -340,40 +326,48 @@ static void begin_thread(void)
     pthread_attr_destroy(&detached);
 }
 
+static ct_status check_thread(void)
+{
+    pthread_once(&once, begin_thread);
+    return no_thread ? ct_fail(CT_ERR_UNSUPPORTED, "no thread to keep the time of a call: %s",
+                               strerror(no_thread))
+                     : CT_OK;
+}
+
 /* The lock is held. */
 static void set_deadline(struct gate_limit *limit, int64_t deadline)
 {
     limit->deadline = deadline;
-    if (deadline >= wakes_at)
+    if (deadline >= wakes_at || no_thread)
         return;
     wakes_at = deadline;
     pthread_cond_signal(&sooner);
 }
 
-ct_status cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline)
+void cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline)
 {
     pthread_once(&once, begin_thread);
-    if (no_thread)
-        return ct_fail(CT_ERR_SYSTEM, "no thread to keep the time of a call: %s",
-                       strerror(no_thread));
     *limit = (struct gate_limit){ .owner = owner };
     pthread_mutex_lock(&lock);
     limit->next = limits;
     limits = limit;
     set_deadline(limit, deadline);
     pthread_mutex_unlock(&lock);
-    return CT_OK;
 }
 
-void cuda_shorten_limit(struct gate_limit *limit, int64_t deadline)
+int cuda_set_limit(struct gate_limit *limit, int64_t deadline)
 {
+    int opened;
+
     pthread_mutex_lock(&lock);
-    if (deadline < limit->deadline)
+    if (!limit->is_over)
         set_deadline(limit, deadline);
+    opened = limit->opened;
     pthread_mutex_unlock(&lock);
+    return opened > 0;
 }
 
-int cuda_end_limit(struct gate_limit *limit)
+void cuda_end_limit(struct gate_limit *limit)
 {
     struct gate_limit **place = &limits;
 
@@ -382,5 +376,40 @@ int cuda_end_limit(struct gate_limit *limit)
         place = &(*place)->next;
     *place = limit->next;
     pthread_mutex_unlock(&lock);
-    return limit->is_over;
+}
+
+/* ---- Closing and opening --------------------------------------------------------------- */
+
+ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, void **gate)
+{
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+    struct gate *taken;
+
+    if (status == CT_OK)
+        status = gpu_refuse_capture(gpu, stream);
+    if (status == CT_OK)
+        status = check_thread();
+    if (status == CT_OK) {
+        gpu_close_unused(gpu);
+        status = get_gate(gpu, owner, &taken);
+    }
+    if (status != CT_OK)
+        return status;
+    status = cuda_flag_ops(
+        gpu, stream,
+        (const struct flag_op[]){ { taken->flag, OPEN, 1 }, { taken->flag, PASSED, 0 } }, 2);
+    if (status != CT_OK)
+        give_back(taken);
+    *gate = taken;
+    return status;
+}
+
+void cuda_open_gate(void *gate)
+{
+    struct gate *opened = gate;
+
+    pthread_mutex_lock(&lock);
+    open_gate(opened);
+    opened->owner = NULL;
+    pthread_mutex_unlock(&lock);
 }

@@ -326,13 +326,16 @@ static ct_status run_paths(struct call *c, struct device_group *d, enum path_res
     return status == CT_OK ? try_paths(c, result) : status;
 }
 
-/* After a failure the group's streams go on soon, whatever may keep this thread in the driver. */
+/* How long the driver may keep this thread when the call's time is over, or it has failed: then the
+ * thread waits for the devices that use its buffers. */
+enum { DRIVER_LATE_MS = 1000, DRIVER_SETTLES_MS = SHM_GROUP_DEVICE_SETTLING_MS + DRIVER_LATE_MS };
+
 static ct_status run_on_device(struct call *c, struct device_group *d, enum path_result *result)
 {
     const ct_status status = run_paths(c, d, result);
 
     if (status != CT_OK)
-        c->place.space->shorten_limit(&d->limit, deadline_after(SHM_GROUP_DEVICE_SETTLING_MS));
+        c->place.space->set_limit(&d->limit, deadline_after(DRIVER_SETTLES_MS));
     return status;
 }
 
@@ -440,23 +443,21 @@ static ct_status fail_group(ct_group *group, ct_status status)
     return ct_fail(status, "%s", words);
 }
 
-/* Streams that wait for the group's calls wait until the deadline at most.  A call that was not
- * done by then has failed, however it ended: its stream went on before. */
+/* Where the driver keeps this thread, streams go on without the call, which has failed then. */
 static ct_status run_in_time(struct call *c, struct device_group *d)
 {
     const struct space *space = c->place.space ? c->place.space : d->table.place.space;
-    ct_status status = space->begin_limit(&d->limit, &c->group->queue, c->deadline);
+    ct_status status;
 
-    if (status != CT_OK)
-        return status;
+    space->begin_limit(&d->limit, &c->group->queue, c->deadline + DRIVER_LATE_MS);
     status = c->place.space ? run_here(c, d) : run_elsewhere(c, d);
+    if (space->set_limit(&d->limit, deadline_after(DRIVER_SETTLES_MS)) && status == CT_OK)
+        status = ct_fail(CT_ERR_TIMEOUT, "the driver did not return in time: does another thread "
+                                         "wait for the whole device, as in cudaFree()?");
     if (status != CT_OK && !c->refused)
         status = fail_group(c->group, status);
-    if (!space->end_limit(&d->limit) || status != CT_OK)
-        return status;
-    ct_fail(CT_ERR_TIMEOUT, "the driver did not return in time: does another thread wait for the "
-                            "whole device, as in cudaFree()?");
-    return fail_group(c->group, CT_ERR_TIMEOUT);
+    space->end_limit(&d->limit);
+    return status;
 }
 
 static ct_status device_run(struct call *c)

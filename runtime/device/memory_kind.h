@@ -63,7 +63,7 @@ struct in_stream {
 struct gate_limit {
     const void *owner;
     int64_t deadline;
-    int is_over;
+    int is_over, opened; /* gates that it has opened */
     struct gate_limit *next;
 };
 
@@ -139,16 +139,17 @@ struct space {
     void (*spoil)(struct device *device, void *stream);
     /* A stream gate: work enqueued later in a stream of the caller (NULL: the legacy default one)
      * waits until open_gate(), which any thread calls once, without enter().  owner: any address,
-     * of those whose limits count for the gate.  CT_ERR_UNSUPPORTED: the driver can't.
-     * CT_ERR_INVALID: as mark(). */
+     * whose limits count for the gate.  CT_ERR_UNSUPPORTED: the driver can't, or a limit of the
+     * owner is over.  CT_ERR_INVALID: as mark(). */
     ct_status (*close_gate)(struct device *device, void *stream, const void *owner, void **gate);
     void (*open_gate)(void *gate);
-    /* Around what a thread does for the owner of gates.  At the deadline all gates of the owner
-     * open, in whatever driver call the thread may stand; then end_limit() returns 1, and what the
-     * thread did has failed.  Any thread, without enter(). */
-    ct_status (*begin_limit)(struct gate_limit *limit, const void *owner, int64_t deadline);
-    void (*shorten_limit)(struct gate_limit *limit, int64_t deadline);
-    int (*end_limit)(struct gate_limit *limit);
+    /* Around what a thread does for an owner of gates.  At the deadline all gates of the owner
+     * open, in whatever driver call the thread may stand.  set_limit() sets another deadline, and
+     * returns 1 if the limit was over and has opened a gate: then all that the owner's gates were
+     * closed for has failed.  Any thread, without enter(). */
+    void (*begin_limit)(struct gate_limit *limit, const void *owner, int64_t deadline);
+    int (*set_limit)(struct gate_limit *limit, int64_t deadline);
+    void (*end_limit)(struct gate_limit *limit);
     /* Around a call in which a stream waits for flags that other ranks write, from before the waits
      * are enqueued until the stream has passed them: driver calls that might wait for it are put
      * off, as while a gate is closed.  From any thread, without enter(). */

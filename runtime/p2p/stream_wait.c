@@ -29,20 +29,32 @@ static void held_stream_release(struct sequel *sequel)
     free(held);
 }
 
+enum { HOLDS_MS = 10000 };
+
 ct_status stream_hold(struct place place, void *stream, struct queue *const *owner,
                       struct held_stream **held)
 {
     struct held_stream *h = malloc(sizeof *h);
+    struct gate_limit limit;
     ct_status status;
     void *before;
+    int late;
 
     if (!h)
         return ct_fail(CT_ERR_NOMEM, "no memory to let a stream wait");
     *h = (struct held_stream){ .sequel = { .run = held_stream_release }, .space = place.space };
+    /* No task has a limit yet, and behind the gate the driver may keep this thread. */
+    place.space->begin_limit(&limit, owner, deadline_after(HOLDS_MS));
     status = place.space->enter(&before);
     if (status == CT_OK) {
         status = place.space->close_gate(place.device, stream, owner, &h->hold);
         place.space->leave(before);
+    }
+    late = place.space->set_limit(&limit, NO_DEADLINE);
+    place.space->end_limit(&limit);
+    if (status == CT_OK && late) {
+        place.space->open_gate(h->hold);
+        status = ct_fail(CT_ERR_TIMEOUT, "the driver did not return in %d s", HOLDS_MS / 1000);
     }
     if (status == CT_OK)
         *held = h;
@@ -66,6 +78,8 @@ void stream_log_host_waits(const char *call)
 
 /* ---- Messages that end on a thread of the group ----------------------------------- */
 
+enum { DRIVER_LATE_MS = 1000 }; /* it may keep a thread so long when the time is over */
+
 static ct_status landing_run(struct task *task)
 {
     struct landing *landing = (struct landing *)task; /* its first */
@@ -73,19 +87,23 @@ static ct_status landing_run(struct task *task)
     const struct limit *limit = &landing->limit;
     const int64_t started = clock_of_start(limit->ms, clock_coarse_ns());
     struct gate_limit gates;
-    ct_status status =
-        landing->space->begin_limit(&gates, &work->group->landings, started + limit->ms);
+    ct_status status;
 
-    if (status != CT_OK)
-        return status;
+    landing->space->begin_limit(&gates, &work->group->landings,
+                                started + limit->ms + DRIVER_LATE_MS);
     status = message_finish_by(work->group, work->request, work->kept.verb, &landing->from,
                                landing->caller, limit, started);
-    if (!landing->space->end_limit(&gates) || status != CT_OK)
-        return status;
-    return ct_fail(CT_ERR_TIMEOUT,
-                   "%s: the driver did not return in time: does another thread wait for the whole "
-                   "device, as in cudaFree()?",
-                   work->kept.verb);
+    if (landing->space->set_limit(&gates, NO_DEADLINE)) {
+        ct_fail(CT_ERR_TIMEOUT,
+                "%s: the driver did not return in time: does another thread wait for the whole "
+                "device, as in cudaFree()?",
+                work->kept.verb);
+        status = group_fail(work->group, CT_ERR_TIMEOUT);
+    }
+    landing->space->end_limit(&gates);
+    if (status == CT_OK) /* the streams of those behind an earlier one went on with it */
+        status = group_check(work->group);
+    return status;
 }
 
 static ct_status begin_landing(ct_work *work, const struct space *space, const void *caller)

@@ -14,8 +14,8 @@ struct held_stream {
     void *hold;
 };
 
-/* Later work in the stream waits; see space->close_gate().  owner: where the group has the queue
- * that ends the task. */
+/* Later work in the stream waits; see space->close_gate().  owner: &group->queue or
+ * &group->landings, whichever has the thread that will end the task. */
 ct_status stream_hold(struct place place, void *stream, struct queue *const *owner,
                       struct held_stream **held);
 /* Releases the stream at once. */

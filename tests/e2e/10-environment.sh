@@ -31,7 +31,7 @@ RANK=9 WORLD_SIZE=9 FOO=bar OMP_NUM_THREADS=7 run --nproc-per-node=2 sh -c 'echo
 expect "inherited, but for what is ours" is "$(sorted "$out")" $'0 2 bar 7\n1 2 bar 7'
 expect "no OMP line when it is set" lacks "$err" OMP
 
-run sh -c 'echo $CUDA_DEVICE_MAX_CONNECTIONS'
+CUDA_DEVICE_MAX_CONNECTIONS= run sh -c 'echo $CUDA_DEVICE_MAX_CONNECTIONS'
 expect "each stream has a hardware queue" is "$out" 32
 CUDA_DEVICE_MAX_CONNECTIONS=1 run sh -c 'echo $CUDA_DEVICE_MAX_CONNECTIONS'
 expect "but for the user's own choice" is "$out" 1

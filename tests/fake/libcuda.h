@@ -36,7 +36,8 @@
  * What a real driver may do, and no program should need it not to (scripts/hostile):
  *   FAKE_CUDA_LOCK=kept        a call that frees, registers or unmaps keeps the driver's lock while
  *                              it waits for the device: meanwhile no other thread gets into the
- *                              driver
+ *                              driver; FAKE_CUDA_LOCK_SAYS=file: it is made when such a call finds
+ *                              a stream that waits for a word
  *   FAKE_CUDA_QUEUES=shared    the streams of a context share CUDA_DEVICE_MAX_CONNECTIONS (8)
  *                              queues, those of high priority as many others; what is in one queue
  *                              runs in the order in which it was enqueued

@@ -80,11 +80,12 @@ static CUresult begin_to_ask(const char *function, CUevent event)
 
 CUresult cuEventQuery(CUevent event)
 {
-    const CUresult result = begin_to_ask(__func__, event);
+    CUresult result = begin_to_ask(__func__, event);
 
     if (result != CUDA_SUCCESS || !event->recorded.stream)
         return result;
-    return fake_draw(4) == 1 ? CUDA_ERROR_NOT_READY : fake_query(&event->recorded);
+    result = fake_query(&event->recorded);
+    return result == CUDA_SUCCESS && fake_draw(4) == 1 ? CUDA_ERROR_NOT_READY : result;
 }
 
 CUresult cuEventSynchronize(CUevent event)

@@ -3,10 +3,12 @@
  * keep its lock while it waits for the device, and do late what may come in any order. */
 #include "tests/fake/libcuda.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 int fake_setting_is(const char *name, const char *value)
 {
@@ -36,6 +38,16 @@ void fake_wait_for_driver(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* To a test, by a file. */
+static void say_that_it_waits(void)
+{
+    const char *const path = getenv("FAKE_CUDA_LOCK_SAYS");
+    const int file = path ? open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600) : -1;
+
+    if (file >= 0)
+        close(file);
+}
+
 int fake_keep_driver(void)
 {
     int keeps = fake_setting_is("FAKE_CUDA_LOCK", "kept");
@@ -47,6 +59,8 @@ int fake_keep_driver(void)
     keeps = !is_kept; /* else a call within the one that keeps it */
     is_kept = 1;
     keeper = pthread_self();
+    if (keeps && fake_waits_for_words() > 0)
+        say_that_it_waits();
     pthread_mutex_unlock(&lock);
     return keeps;
 }

@@ -220,29 +220,44 @@ static int release_until(const struct watched *w, int kind, void *mark)
     return status != CT_ERR_TIMEOUT;
 }
 
-/* This leader's device is done with so many of its calls, or with as many as there are. */
+/* 1: there was a call that this leader's device uses buffers in; now it does not count any more. */
+static int take_touching(struct handover *h)
+{
+    int left = atomic_load(&h->touching);
+
+    while (left > 0 && !atomic_compare_exchange_weak(&h->touching, &left, left - 1))
+        ;
+    return left > 0;
+}
+
+/* This leader's device is done with so many calls, or with all. */
 static void have_worked(const ct_group *group, int calls)
 {
-    struct handover *h = &fused_of(group)->handover;
+    while (calls-- > 0 && take_touching(&fused_of(group)->handover))
+        shm_group_untouch_in_stream(group->shm);
+}
 
-    for (int left = atomic_load(&h->touching); calls > 0 && left > 0; calls--) {
-        while (left > 0 && !atomic_compare_exchange_weak(&h->touching, &left, left - 1))
-            ;
-        if (left > 0)
-            shm_group_untouch_in_stream(group->shm);
-    }
+/* How many calls the leader's device is done with when it is done with this one.  If the stream has
+ * not passed this call, no later kernel has begun, and each of them will see that it is called
+ * off.  So leaders need not wait for each other's later calls. */
+static int called_off_with(const struct watched *w)
+{
+    const struct space *space = w->call.place.space;
+
+    return space->wait_for(w->call.place.device, w->mark, 0, NULL) == CT_ERR_TIMEOUT ? INT_MAX : 1;
 }
 
 /* The group is broken.  Later work in this rank's stream may free its buffers, so that is released
- * last, when no leader uses them.  A leader that is done with this call uses none in a later one,
- * which is called off: it would come to those only when the other leaders release their streams, as
- * they would when it has come to theirs.  0: the stream waits nevertheless. */
+ * last, when no leader uses them.  0: the stream waits nevertheless. */
 static int release_all(const struct watched *w)
 {
+    int calls;
+
     handover_call_off(w->call.group);
+    calls = called_off_with(w);
     if (device_leaders(w->call.group)->mine >= 0
         && release_until(w, READY, w->worked ? w->worked : w->mark))
-        have_worked(w->call.group, INT_MAX);
+        have_worked(w->call.group, calls);
     if (w->call.group->shm)
         shm_group_await_untouched(
             w->call.group->shm); /* not shm_group_settle(): the offers are those of a later call */

@@ -82,20 +82,25 @@ struct step {
     struct comm_id id;
 };
 
+/* The communicator is freed with the group: to free it may wait for streams that wait themselves.
+ */
+static void give_up(ct_group *group, struct communicator *comm)
+{
+    if (comm->nccl)
+        comm->library->give_up(comm->nccl);
+    device_disable(group, PATH_NCCL);
+}
+
 enum { GIVES_UP_MS = 3000 }; /* it takes 2 s at most, but for the driver's lock */
 
-/* The communicator is freed with the group: to free it may wait for streams that wait themselves.
- * An abort frees memory: if the driver keeps its lock meanwhile, this thread can't let the streams
+/* An abort frees memory.  If the driver keeps its lock meanwhile, this thread can't let the streams
  * go on. */
-void communicator_give_up(ct_group *group, struct communicator *comm)
+void communicator_fail(ct_group *group, struct communicator *comm)
 {
     struct device_group *d = group->device;
 
-    if (comm->nccl) {
-        d->table.place.space->shorten_limit(&d->limit, deadline_after(GIVES_UP_MS));
-        comm->library->give_up(comm->nccl);
-    }
-    device_disable(group, PATH_NCCL);
+    d->table.place.space->set_limit(&d->limit, deadline_after(GIVES_UP_MS));
+    give_up(group, comm);
 }
 
 /* On all ranks; rank 0 logs it. */
@@ -103,7 +108,7 @@ static void disable_nccl(const struct call *c, struct communicator *comm, const 
 {
     struct device_group *d = c->group->device;
 
-    communicator_give_up(c->group, comm);
+    give_up(c->group, comm);
     snprintf(d->path[PATH_NCCL].why, sizeof d->path[PATH_NCCL].why, "%s", why);
     if (c->group->rank == 0)
         log_line(d->table.override == PATH_NCCL ? LOG_WARN : LOG_INFO,
@@ -213,6 +218,6 @@ ct_status communicator_join(struct call *c, struct communicator *comm)
                    : ct_fail(CT_ERR_NOMEM, "no memory to gather from %d ranks", c->group->size);
     free(steps);
     if (status != CT_OK)
-        communicator_give_up(c->group, comm);
+        communicator_fail(c->group, comm);
     return status;
 }

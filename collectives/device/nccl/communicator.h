@@ -27,7 +27,7 @@ ct_status communicator_join(struct call *c, struct communicator *comm);
 /* Waits until what this rank has begun is over. */
 ct_status communicator_wait(struct call *c, const struct communicator *comm);
 /* After a call that failed: NCCL stops using the buffers, and no further call takes this path. */
-void communicator_give_up(ct_group *group, struct communicator *comm);
+void communicator_fail(ct_group *group, struct communicator *comm);
 
 #define NCCL_SAME_GPU "two ranks have the same GPU" /* why NCCL can't be used, for the user */
 

@@ -221,7 +221,7 @@ static ct_status nccl_run(struct call *c, enum path_result *result)
     if (status == CT_OK)
         return CT_OK;
     snprintf(why, sizeof why, "%s", ct_last_error());
-    communicator_give_up(c->group, comm);
+    communicator_fail(c->group, comm);
     return ct_fail(status, "%s", why);
 }
 

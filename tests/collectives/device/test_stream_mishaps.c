@@ -10,13 +10,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "include/ct_cuda.h"
 #include "runtime/util/log.h"
 #include "tests/marks.h"
 #include "tests/cuda/streams.h"
 
-enum { ROUNDS = 6 };
+enum { ROUNDS = 6, LIMIT_MS = 2000 };
 
 /* Not before the others have made their calls, of which this one would be the end. */
 static void leave_behind_them(ct_group *group, const char *run)
@@ -206,40 +207,71 @@ static void *free_it(void *memory)
     return NULL;
 }
 
-/* A thread of each rank frees memory while the driver keeps its lock, which waits for the stream,
- * and so for the call, for which rank 0's group needs the driver. */
+static const char held[] = "held";
+
+static void wait_until_held(void)
+{
+    const char *const path = getenv("FAKE_CUDA_LOCK_SAYS");
+
+    while (access(path, F_OK) != 0)
+        nap(2);
+}
+
+/* Of a message rank 0's driver is locked, and the message comes then; of calls all are. */
+static void begin(ct_group *part, const struct scene *s, ct_work **work)
+{
+    if (!work) {
+        EXPECT_OK(ct_set_stream(part, s->stream));
+        for (int i = 0; i < 3; i++)
+            EXPECT_OK(ct_all_reduce(part, s->send, s->recv, COUNT, CT_I32, CT_SUM, NULL));
+    } else if (ct_rank(part) == 0) {
+        EXPECT_OK(ct_irecv(part, s->recv, COUNT, CT_I32, 1, 0, work));
+        EXPECT_OK(ct_wait_on_stream(*work, s->stream));
+    }
+}
+
+/* A thread frees memory while the driver keeps its lock.  It waits for the stream, which waits for
+ * the call or the message, for which the group needs the driver. */
 static void locked_out(ct_group *group, void *arg)
 {
-    const int by_message = !strcmp(arg, "message");
+    const int by_message = !strcmp(arg, "message"), me = ct_rank(group);
+    const int locks = !by_message || me == 0;
+    int32_t sent[COUNT] = { 0 };
     void *memory = NULL;
+    char path[160];
     ct_work *work = NULL;
     ct_group *part;
     pthread_t thread;
     struct gate gate;
     struct scene s;
 
+    path_of(path, sizeof path, arg, me);
+    setenv("FAKE_CUDA_LOCK_SAYS", path, 1);
     if (!set_up(&s, group) || !EXPECT(memory = device_alloc(100, 0))
-        || !EXPECT_OK(ct_split_group(group, 0, ct_rank(group), &part))
+        || !EXPECT_OK(ct_split_group(group, 0, me, &part))
         || !EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL)))
         return;
-    EXPECT_OK(ct_set_stream(part, s.stream));
-    EXPECT_OK(ct_set_timeout(part, 5 * SOON_MS));
-    EXPECT(gate_close(&gate, s.stream)); /* the calls are not over before it frees */
-    if (by_message) {
-        EXPECT_OK(ct_irecv(part, s.recv, COUNT, CT_I32, 1 - ct_rank(part), 0, &work));
-        EXPECT_OK(ct_wait_on_stream(work, s.stream));
+    EXPECT_OK(ct_barrier(part, NULL));
+    EXPECT_OK(ct_set_timeout(part, LIMIT_MS));
+    if (locks)
+        EXPECT(gate_close(&gate, s.stream)); /* nothing is over before it frees */
+    begin(part, &s, by_message ? &work : NULL);
+    if (locks) {
+        EXPECT(pthread_create(&thread, NULL, free_it, memory) == 0);
+        wait_until_held();
+        mark(held, me);
+        gate_open(&gate);
+    } else {
+        await(held, 0);
+        EXPECT_OK(ct_send(part, sent, COUNT, CT_I32, 0, 0));
+        device_free(memory);
     }
-    for (int i = 0; i < 3 && !by_message; i++)
-        EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
-    setenv("FAKE_CUDA_LOCK", "kept", 1);
-    EXPECT(pthread_create(&thread, NULL, free_it, memory) == 0);
-    nap(SOON_MS);
-    gate_open(&gate);
-    EXPECT(pthread_join(thread, NULL) == 0);
+    if (locks)
+        EXPECT(pthread_join(thread, NULL) == 0);
     CU(device.cuStreamSynchronize(s.stream));
-    if (by_message)
-        EXPECT_STATUS(ct_wait(work), CT_ERR_TIMEOUT);
-    else
+    if (work)
+        EXPECT_ERROR(ct_wait(work), CT_ERR_TIMEOUT, "driver");
+    else if (!by_message)
         EXPECT(ct_barrier(part, NULL) != CT_OK);
     EXPECT_OK(ct_barrier(group, NULL));
     EXPECT_OK(ct_destroy_process_group(part));
@@ -247,16 +279,23 @@ static void locked_out(ct_group *group, void *arg)
     tear_down(&s);
 }
 
+static void locked(const char *run)
+{
+    run_processes(2, locked_out, (void *)(uintptr_t)run);
+}
+
 static void a_thread_that_frees_memory_holds_a_call_until_its_timeout_at_most(void **state)
 {
     (void)state;
     if (!device_is_fake())
         skip();
-    run_processes(2, locked_out, (void *)(uintptr_t) "call");
+    setenv("FAKE_CUDA_LOCK", "kept", 1);
+    locked("call");
     setenv("CT_DEVICE", "staged", 1);
-    run_processes(2, locked_out, (void *)(uintptr_t) "staged call");
+    locked("staged call");
     unsetenv("CT_DEVICE");
-    run_processes(2, locked_out, (void *)(uintptr_t) "message");
+    locked("message");
+    unsetenv("FAKE_CUDA_LOCK");
 }
 
 static void the_stream_of_each_thread_is_refused(void **state)

@@ -143,6 +143,47 @@ static void keeps_its_limit(ct_group *group, void *arg)
     tear_down(&s);
 }
 
+/* The first message never comes; the second one comes when the time of the first is over. */
+static void second_comes(ct_group *group, void *arg)
+{
+    ct_work *works[2] = { NULL, NULL };
+    int32_t sent[COUNT], first = 0;
+    struct scene s;
+
+    for (int i = 0; i < COUNT; i++)
+        sent[i] = 7;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 0) {
+        await(arg, 1);
+        nap(2 * SOON_MS);
+        EXPECT_OK(ct_send(group, sent, COUNT, CT_I32, 1, 1));
+        await(arg, 2);
+    } else {
+        EXPECT_OK(ct_set_next_timeout(group, SOON_MS));
+        EXPECT_OK(ct_irecv(group, &first, 1, CT_I32, 0, 0, &works[0]));
+        EXPECT_OK(ct_wait_on_stream(works[0], s.stream));
+        EXPECT_OK(ct_set_next_timeout(group, GROUP_TIMEOUT_MS));
+        EXPECT_OK(ct_irecv(group, s.recv, COUNT, CT_I32, 0, 1, &works[1]));
+        EXPECT_OK(ct_wait_on_stream(works[1], s.stream));
+        look(&s, s.recv);
+        EXPECT_STATUS(ct_wait(works[0]), CT_ERR_TIMEOUT);
+        mark(arg, 1);
+        CU(device.cuStreamSynchronize(s.stream));
+        EXPECT(all_seen_are(&s, 7));
+        EXPECT_OK(ct_wait(works[1]));
+        mark(arg, 2);
+    }
+    tear_down(&s);
+}
+
+static void a_message_that_times_out_does_not_let_the_stream_pass_the_next(void **state)
+{
+    (void)state;
+    run_processes(2, second_comes, (void *)(uintptr_t) "second");
+}
+
 static void a_message_that_a_stream_waits_for_keeps_its_limit(void **state)
 {
     (void)state;
@@ -209,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_stream_may_wait_for_host_memory_too),
         cmocka_unit_test(a_stream_may_wait_for_a_message),
         cmocka_unit_test(a_message_that_a_stream_waits_for_keeps_its_limit),
+        cmocka_unit_test(a_message_that_times_out_does_not_let_the_stream_pass_the_next),
         cmocka_unit_test(without_a_context_there_is_no_stream),
         cmocka_unit_test(where_no_stream_can_wait_the_host_does),
     };
