@@ -237,13 +237,16 @@ static void have_worked(const ct_group *group, int calls)
         shm_group_untouch_in_stream(group->shm);
 }
 
-/* How many calls the leader's device is done with when it is done with this one.  If the stream has
- * not passed this call, no later kernel has begun, and each of them will see that it is called
- * off.  So leaders need not wait for each other's later calls. */
+/* How many calls this leader's device is done with when it is done with this one.  Several leaders
+ * must not wait for each other's later calls, to which their streams come when both are released.
+ * If the stream has not passed this call, no later kernel has begun, and each will see that it is
+ * called off. */
 static int called_off_with(const struct watched *w)
 {
     const struct space *space = w->call.place.space;
 
+    if (device_leaders(w->call.group)->count == 1)
+        return 1;
     return space->wait_for(w->call.place.device, w->mark, 0, NULL) == CT_ERR_TIMEOUT ? INT_MAX : 1;
 }
 
