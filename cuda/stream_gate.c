@@ -260,8 +260,8 @@ static pthread_cond_t sooner; /* than the thread wakes up */
 static int64_t wakes_at = NO_DEADLINE;
 static int no_thread; /* an error number */
 
-/* The lock is held, as below.  How many were closed. */
-static int open_gates_of(const void *owner)
+/* The lock is held, as below.  All that goes on for the owner has failed. */
+static void open_gates_of(const void *owner)
 {
     int opened = 0;
 
@@ -269,7 +269,9 @@ static int open_gates_of(const void *owner)
         for (int i = 0; i < GATES && gpu->gate_flags; i++)
             if (gpu->gate_flags->gate[i].owner == owner)
                 opened += open_gate(&gpu->gate_flags->gate[i]);
-    return opened;
+    for (struct gate_limit *limit = limits; limit; limit = limit->next)
+        if (limit->owner == owner)
+            limit->opened += opened;
 }
 
 /* Returns when the next one is over. */
@@ -280,7 +282,7 @@ static int64_t end_limits(int64_t now)
     for (struct gate_limit *limit = limits; limit; limit = limit->next) {
         if (!limit->is_over && limit->deadline <= now) {
             limit->is_over = 1;
-            limit->opened = open_gates_of(limit->owner);
+            open_gates_of(limit->owner);
         }
         if (!limit->is_over && limit->deadline < next)
             next = limit->deadline;

@@ -63,7 +63,7 @@ struct in_stream {
 struct gate_limit {
     const void *owner;
     int64_t deadline;
-    int is_over, opened; /* gates that it has opened */
+    int is_over, opened; /* gates of the owner that limits have opened meanwhile */
     struct gate_limit *next;
 };
 

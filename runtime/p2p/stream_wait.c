@@ -181,6 +181,8 @@ static ct_status stream_wait_for(ct_work *work, struct place place, void *stream
         stream_log_host_waits("ct_wait_on_stream");
         status = CT_OK;
     }
+    if (status == CT_ERR_TIMEOUT) /* streams went on that waited for other works */
+        return group_fail(work->group, status);
     if (status != CT_OK)
         return status;
     if (!held)
