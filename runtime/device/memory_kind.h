@@ -145,8 +145,8 @@ struct space {
     void (*open_gate)(void *gate);
     /* Around what a thread does for an owner of gates.  At the deadline all gates of the owner
      * open, in whatever driver call the thread may stand.  set_limit() sets another deadline, and
-     * returns 1 if the limit was over and has opened a gate: then all that the owner's gates were
-     * closed for has failed.  Any thread, without enter(). */
+     * returns 1 if a limit of the owner was over meanwhile and has opened a gate: then all that the
+     * owner's gates were closed for has failed.  Any thread, without enter(). */
     void (*begin_limit)(struct gate_limit *limit, const void *owner, int64_t deadline);
     int (*set_limit)(struct gate_limit *limit, int64_t deadline);
     void (*end_limit)(struct gate_limit *limit);
