@@ -16,7 +16,6 @@
  *
  * The flags of a GPU are one page, kept until the process ends. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "cuda/device_internal.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
+#include "runtime/util/thread.h"
 
 /* ---- Flags --------------------------------------------------------------------------- */
 
@@ -311,21 +311,12 @@ static void *keep_limits(void *arg)
 static void begin_thread(void)
 {
     pthread_condattr_t monotonic;
-    pthread_attr_t detached;
-    sigset_t all, old;
-    pthread_t thread;
 
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&sooner, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all); /* signals are the program's */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    no_thread = pthread_create(&thread, &detached, keep_limits, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&detached);
+    no_thread = thread_start(NULL, keep_limits, NULL);
 }
 
 static ct_status check_thread(void)

@@ -18,7 +18,6 @@
  * for the thread. */
 #include "cuda/nccl/nccl.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +27,7 @@
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
+#include "runtime/util/thread.h"
 
 struct device_comm {
     const struct nccl *nccl;
@@ -131,18 +131,6 @@ static void *abort_it(void *arg)
     return NULL;
 }
 
-static int begin_abort(struct device_comm *comm)
-{
-    sigset_t all, old;
-    int error;
-
-    sigfillset(&all); /* signals are the program's */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&comm->aborting, NULL, abort_it, comm);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return !error;
-}
-
 /* 1: it has. */
 static int stream_ends(const struct device_comm *comm, int64_t deadline)
 {
@@ -179,7 +167,7 @@ static void give_up(struct device_comm *comm)
         spoil_capture(comm);
         if (comm->nccl_comm) {
             let_stream_tell(comm);
-            comm->has_thread = begin_abort(comm);
+            comm->has_thread = thread_start(&comm->aborting, abort_it, comm) == 0;
         }
         if (comm->has_thread)
             wait_for_abort(comm);

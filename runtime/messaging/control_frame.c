@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control_frame.c - frames that no request owns, and waking the progress thread, which sends those
  * that can't be written at once. */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "runtime/messaging/messaging_internal.h"
+#include "runtime/util/thread.h"
 
-/* The program's signal handlers must not run on this thread, so it blocks all signals. */
 void progress_thread_wake(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
-    sigset_t all, old;
 
-    if (!m->has_thread) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        m->has_thread = pthread_create(&m->thread, NULL, m->thread_main, mesh) == 0;
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
-    }
+    if (!m->has_thread)
+        m->has_thread = thread_start(&m->thread, m->thread_main, mesh) == 0;
     pthread_cond_signal(&m->needed);
 }
 

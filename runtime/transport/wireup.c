@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
+#include "runtime/util/thread.h"
 
 #define CONNECT_MS 10000 /* of one try, for a host that does not answer at all */
 #define UNREACHABLE_MS \
@@ -843,16 +843,10 @@ int wireup_is_full(struct wireup *w, char *why, size_t size)
     return full;
 }
 
-/* Signals belong to the program: all are blocked in this thread. */
 static ct_status start_thread(struct wireup *w)
 {
-    sigset_t all, old;
-    int error;
+    const int error = thread_start(&w->thread, wireup_run, w);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&w->thread, NULL, wireup_run, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     w->has_thread = error == 0;
     return error ? ct_fail(CT_ERR_SYSTEM, "no thread for connections: %s", strerror(error)) : CT_OK;
 }

@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "runtime/util/clock.h"
+#include "runtime/util/thread.h"
 
 struct queue {
     pthread_t thread;
@@ -74,7 +74,6 @@ static ct_status queue_create(struct queue **queue)
 {
     struct queue *q = calloc(1, sizeof *q);
     pthread_condattr_t monotonic;
-    sigset_t all, old;
     int error;
 
     if (!q)
@@ -86,10 +85,7 @@ static ct_status queue_create(struct queue **queue)
     pthread_cond_init(&q->finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
     q->end = &q->first;
-    sigfillset(&all); /* signals are the program's */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&q->thread, NULL, run, q);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    error = thread_start(&q->thread, run, q);
     if (error) {
         free(q);
         return ct_fail(CT_ERR_SYSTEM, "no thread for asynchronous calls: %s", strerror(error));

@@ -34,8 +34,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +46,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
+#include "runtime/util/thread.h"
 
 enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
@@ -507,30 +506,13 @@ static void *set_for_ever(void *arg)
     return NULL;
 }
 
-static int begin_thread(struct flags *flags)
-{
-    pthread_attr_t detached;
-    sigset_t all, old;
-    pthread_t thread;
-    int error;
-
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all); /* signals are the program's */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&thread, &detached, set_for_ever, flags);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&detached);
-    return error;
-}
-
 static void end_launches(const ct_group *group)
 {
     struct flags *flags = flags_of(group);
     int error;
 
     handover_call_off(group);
-    error = flags ? begin_thread(flags) : ENOMEM;
+    error = flags ? thread_start(NULL, set_for_ever, flags) : ENOMEM;
     if (error == 0)
         return;
     log_line(LOG_WARN, "group %s: a launch of a graph with its calls may stand still: %s",

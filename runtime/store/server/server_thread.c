@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "runtime/store/server/server_thread.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
+#include "runtime/util/thread.h"
 
 struct store_thread {
     pthread_t thread;
@@ -56,13 +56,8 @@ static void host_free(struct store_thread *host)
 
 static ct_status start_thread(struct store_thread *host)
 {
-    sigset_t all, old;
-    int error;
+    const int error = thread_start(&host->thread, run, host);
 
-    sigfillset(&all); /* signals are the program's */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&host->thread, NULL, run, host);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return error ? ct_fail(CT_ERR_SYSTEM, "no thread for the store: %s", strerror(error)) : CT_OK;
 }
 
