@@ -1057,13 +1057,18 @@ ct_status shm_group_touch_in_stream(struct shm_group *f)
     atomic_fetch_add(&f->members[f->rank].in_streams, 1);
     if (!has_failed(f))
         return CT_OK;
-    shm_group_untouch_in_stream(f);
+    shm_group_untouch_in_stream(f, 1);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
-void shm_group_untouch_in_stream(struct shm_group *f)
+/* Another thread may have taken all of them back meanwhile. */
+void shm_group_untouch_in_stream(struct shm_group *f, int calls)
 {
-    atomic_fetch_sub_explicit(&f->members[f->rank].in_streams, 1, memory_order_release);
+    _Atomic int *const in_streams = &f->members[f->rank].in_streams;
+    int count = atomic_load(in_streams);
+
+    while (!atomic_compare_exchange_weak(in_streams, &count, count < calls ? 0 : count - calls))
+        ;
 }
 
 /* BY_HOST, BY_DEVICE; 0: the member does not use buffers of others. */

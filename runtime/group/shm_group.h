@@ -122,9 +122,10 @@ ct_status shm_group_touch(struct shm_group *shm);
 #define SHM_GROUP_DEVICE_SETTLING_MS 10000
 ct_status shm_group_touch_by_device(struct shm_group *shm);
 void shm_group_untouch(struct shm_group *shm);
-/* The same for a call whose turn in a stream comes later; there may be several at a time. */
+/* The same for a call whose turn in a stream comes later.  Several may be on their way; the device
+ * is done with so many of them, or with all that there are. */
 ct_status shm_group_touch_in_stream(struct shm_group *shm);
-void shm_group_untouch_in_stream(struct shm_group *shm);
+void shm_group_untouch_in_stream(struct shm_group *shm, int calls);
 void shm_group_settle(struct shm_group *shm);
 /* Waits alone, for a thread beside the one that is in a call: what that call has offered stays. */
 void shm_group_await_untouched(struct shm_group *shm);

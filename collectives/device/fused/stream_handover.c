@@ -129,16 +129,14 @@ static void set_ready(const struct call *c, const struct leaders *l, struct list
 static ct_status enter_stream(struct call *c, const struct leaders *l)
 {
     struct handover *h = &fused_of(c->group)->handover;
-    ct_status status;
+    ct_status status = CT_OK;
 
     if (c->is_in_stream)
         return CT_OK;
-    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->shm) {
+    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->shm)
         status = shm_group_touch_in_stream(c->group->shm);
-        if (status != CT_OK)
-            return status;
-        atomic_fetch_add(&h->touching, 1);
-    }
+    if (status != CT_OK)
+        return status;
     c->is_in_stream = h->used = 1;
     h->captured |= c->capture != NOT_CAPTURED;
     if (c->capture == NOT_CAPTURED)
@@ -219,21 +217,11 @@ static int release_until(const struct watched *w, int kind, void *mark)
     return status != CT_ERR_TIMEOUT;
 }
 
-/* 1: there was a call that this leader's device uses buffers in; now it does not count any more. */
-static int take_touching(struct handover *h)
-{
-    int left = atomic_load(&h->touching);
-
-    while (left > 0 && !atomic_compare_exchange_weak(&h->touching, &left, left - 1))
-        ;
-    return left > 0;
-}
-
 /* This leader's device is done with so many calls, or with all. */
 static void have_worked(const ct_group *group, int calls)
 {
-    while (calls-- > 0 && take_touching(&fused_of(group)->handover))
-        shm_group_untouch_in_stream(group->shm);
+    if (device_leaders(group)->mine >= 0 && group->shm)
+        shm_group_untouch_in_stream(group->shm, calls);
 }
 
 /* How many calls this leader's device is done with when it is done with this one.  Several leaders

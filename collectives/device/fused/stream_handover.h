@@ -22,13 +22,12 @@ struct handover {
     struct place pinned;       /* the device that has pinned all parts */
     int tried;                 /* all ranks have tried it */
     int on;                    /* every rank can; the same on all */
-    int always; /* not only for graphs: CT_HANDOVER=stream on all ranks, or there is one rank */
-    int used;   /* by a call */
-    _Atomic int touching; /* calls in which this leader's device uses the ranks' buffers */
-    int waited_for;       /* by a stream, though its call was given up: the flags stay */
-    int captured;         /* a call is in a graph, which may be launched at any time */
-    void *worked;         /* with several leaders: the mark behind this one's work for the call */
-    void *stream;         /* of the last call that is in no graph */
+    int always;     /* not only for graphs: CT_HANDOVER=stream on all ranks, or there is one rank */
+    int used;       /* by a call */
+    int waited_for; /* by a stream, though its call was given up: the flags stay */
+    int captured;   /* a call is in a graph, which may be launched at any time */
+    void *worked;   /* with several leaders: the mark behind this one's work for the call */
+    void *stream;   /* of the last call that is in no graph */
 };
 
 /* All ranks make this call, in the group's first call, and again while one of them captures that or
