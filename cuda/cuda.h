@@ -63,6 +63,7 @@ void cuda_open_gate(void *gate);
 /* As in struct space; no driver is called. */
 void cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline);
 int cuda_set_limit(struct gate_limit *limit, int64_t deadline);
+ct_status cuda_fail_late(void);
 void cuda_end_limit(struct gate_limit *limit);
 
 /* Blocking copies between this GPU and any host memory, in libct's own stream. */

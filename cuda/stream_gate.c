@@ -337,11 +337,25 @@ static void set_deadline(struct gate_limit *limit, int64_t deadline)
     pthread_cond_signal(&sooner);
 }
 
+/* The lock is held.  How many gates of the owner an earlier limit has opened whose call has yet to
+ * end. */
+static int opened_early(const void *owner)
+{
+    int opened = 0;
+
+    for (const struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
+        for (int i = 0; i < GATES && gpu->gate_flags; i++)
+            opened += gpu->gate_flags->gate[i].owner == owner
+                      && atomic_load(&gpu->gate_flags->flag[i]) != CLOSED;
+    return opened;
+}
+
 void cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline)
 {
     pthread_once(&once, begin_thread);
     *limit = (struct gate_limit){ .owner = owner };
     pthread_mutex_lock(&lock);
+    limit->opened = opened_early(owner);
     limit->next = limits;
     limits = limit;
     set_deadline(limit, deadline);
@@ -358,6 +372,14 @@ int cuda_set_limit(struct gate_limit *limit, int64_t deadline)
     opened = limit->opened;
     pthread_mutex_unlock(&lock);
     return opened > 0;
+}
+
+ct_status cuda_fail_late(void)
+{
+    return ct_fail(
+        CT_ERR_TIMEOUT,
+        "the CUDA driver did not return in time.  Does another thread wait for the whole "
+        "GPU, as in cudaFree()?  See docs/gpu.md, Streams");
 }
 
 void cuda_end_limit(struct gate_limit *limit)

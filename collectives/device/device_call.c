@@ -326,16 +326,15 @@ static ct_status run_paths(struct call *c, struct device_group *d, enum path_res
     return status == CT_OK ? try_paths(c, result) : status;
 }
 
-/* How long the driver may keep this thread when the call's time is over, or it has failed: then the
- * thread waits for the devices that use its buffers. */
-enum { DRIVER_LATE_MS = 1000, DRIVER_SETTLES_MS = SHM_GROUP_DEVICE_SETTLING_MS + DRIVER_LATE_MS };
+/* After a failure this thread waits so long for devices that use its buffers. */
+enum { SETTLES_MS = SHM_GROUP_DEVICE_SETTLING_MS + DRIVER_LATE_MS };
 
 static ct_status run_on_device(struct call *c, struct device_group *d, enum path_result *result)
 {
     const ct_status status = run_paths(c, d, result);
 
     if (status != CT_OK)
-        c->place.space->set_limit(&d->limit, deadline_after(DRIVER_SETTLES_MS));
+        c->place.space->set_limit(&d->limit, deadline_after(SETTLES_MS));
     return status;
 }
 
@@ -443,7 +442,7 @@ static ct_status fail_group(ct_group *group, ct_status status)
     return ct_fail(status, "%s", words);
 }
 
-/* Where the driver keeps this thread, streams go on without the call, which has failed then. */
+/* If the driver keeps this thread, streams go on without the call.  Then the call has failed. */
 static ct_status run_in_time(struct call *c, struct device_group *d)
 {
     const struct space *space = c->place.space ? c->place.space : d->table.place.space;
@@ -451,9 +450,9 @@ static ct_status run_in_time(struct call *c, struct device_group *d)
 
     space->begin_limit(&d->limit, &c->group->queue, c->deadline + DRIVER_LATE_MS);
     status = c->place.space ? run_here(c, d) : run_elsewhere(c, d);
-    if (space->set_limit(&d->limit, deadline_after(DRIVER_SETTLES_MS)) && status == CT_OK)
-        status = ct_fail(CT_ERR_TIMEOUT, "the driver did not return in time: does another thread "
-                                         "wait for the whole device, as in cudaFree()?");
+    if (space->set_limit(&d->limit, deadline_after(SETTLES_MS))
+        && (status == CT_OK || status == CT_ERR_TIMEOUT))
+        status = space->fail_late();
     if (status != CT_OK && !c->refused)
         status = fail_group(c->group, status);
     space->end_limit(&d->limit);

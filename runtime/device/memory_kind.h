@@ -59,13 +59,17 @@ struct in_stream {
     const _Atomic uint32_t *called_off;
 };
 
-/* How long the gates of an owner stay closed at most; the caller's until end_limit(). */
+/* When the gates of an owner open at the latest.  The caller keeps it until end_limit(). */
 struct gate_limit {
     const void *owner;
     int64_t deadline;
-    int is_over, opened; /* gates of the owner that limits have opened meanwhile */
+    int is_over;
+    int opened; /* gates of the owner that this limit or another one has opened */
     struct gate_limit *next;
 };
+
+/* A thread that the driver does not keep notices a timeout before its gates open by their limit. */
+enum { DRIVER_LATE_MS = 1000 };
 
 /* Whether a stream is being captured into a graph: then the work enqueued there runs at each launch
  * of the graph. */
@@ -144,11 +148,12 @@ struct space {
     ct_status (*close_gate)(struct device *device, void *stream, const void *owner, void **gate);
     void (*open_gate)(void *gate);
     /* Around what a thread does for an owner of gates.  At the deadline all gates of the owner
-     * open, in whatever driver call the thread may stand.  set_limit() sets another deadline, and
-     * returns 1 if a limit of the owner was over meanwhile and has opened a gate: then all that the
-     * owner's gates were closed for has failed.  Any thread, without enter(). */
+     * open, even if the thread stands in a driver call.  set_limit() sets another deadline.  It
+     * returns 1 if a gate of the owner is open too early, by this limit or another one: then
+     * everything that the owner's gates wait for has failed.  Any thread, without enter(). */
     void (*begin_limit)(struct gate_limit *limit, const void *owner, int64_t deadline);
     int (*set_limit)(struct gate_limit *limit, int64_t deadline);
+    ct_status (*fail_late)(void); /* CT_ERR_TIMEOUT, and says what kept the thread */
     void (*end_limit)(struct gate_limit *limit);
     /* Around a call in which a stream waits for flags that other ranks write, from before the waits
      * are enqueued until the stream has passed them: driver calls that might wait for it are put

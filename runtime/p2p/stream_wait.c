@@ -12,6 +12,7 @@
 #include "runtime/p2p/stream_wait.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "include/ct_cuda.h"
@@ -29,7 +30,7 @@ static void held_stream_release(struct sequel *sequel)
     free(held);
 }
 
-enum { HOLDS_MS = 10000 };
+enum { HOLDS_MS = 10000 }; /* for driver calls that enqueue */
 
 ct_status stream_hold(struct place place, void *stream, struct queue *const *owner,
                       struct held_stream **held)
@@ -43,7 +44,7 @@ ct_status stream_hold(struct place place, void *stream, struct queue *const *own
     if (!h)
         return ct_fail(CT_ERR_NOMEM, "no memory to let a stream wait");
     *h = (struct held_stream){ .sequel = { .run = held_stream_release }, .space = place.space };
-    /* No task has a limit yet, and behind the gate the driver may keep this thread. */
+    /* The gate's task has not begun, so it has no limit yet. */
     place.space->begin_limit(&limit, owner, deadline_after(HOLDS_MS));
     status = place.space->enter(&before);
     if (status == CT_OK) {
@@ -54,7 +55,7 @@ ct_status stream_hold(struct place place, void *stream, struct queue *const *own
     place.space->end_limit(&limit);
     if (status == CT_OK && late) {
         place.space->open_gate(h->hold);
-        status = ct_fail(CT_ERR_TIMEOUT, "the driver did not return in %d s", HOLDS_MS / 1000);
+        status = place.space->fail_late();
     }
     if (status == CT_OK)
         *held = h;
@@ -78,7 +79,20 @@ void stream_log_host_waits(const char *call)
 
 /* ---- Messages that end on a thread of the group ----------------------------------- */
 
-enum { DRIVER_LATE_MS = 1000 }; /* it may keep a thread so long when the time is over */
+/* Streams went on without this message, and without the messages behind it. */
+static ct_status fail_late(const struct landing *landing, ct_status status)
+{
+    const ct_work *work = landing->work;
+    char what[600];
+
+    if (status == CT_OK)
+        message_describe(work->group, work->request, work->kept.verb, what, sizeof what);
+    else
+        snprintf(what, sizeof what, "%s", ct_last_error());
+    status = landing->space->fail_late();
+    ct_fail_in(status, "%s: ", what);
+    return group_fail(work->group, status);
+}
 
 static ct_status landing_run(struct task *task)
 {
@@ -93,16 +107,9 @@ static ct_status landing_run(struct task *task)
                                 started + limit->ms + DRIVER_LATE_MS);
     status = message_finish_by(work->group, work->request, work->kept.verb, &landing->from,
                                landing->caller, limit, started);
-    if (landing->space->set_limit(&gates, NO_DEADLINE)) {
-        ct_fail(CT_ERR_TIMEOUT,
-                "%s: the driver did not return in time: does another thread wait for the whole "
-                "device, as in cudaFree()?",
-                work->kept.verb);
-        status = group_fail(work->group, CT_ERR_TIMEOUT);
-    }
+    if (landing->space->set_limit(&gates, NO_DEADLINE))
+        status = fail_late(landing, status);
     landing->space->end_limit(&gates);
-    if (status == CT_OK) /* the streams of those behind an earlier one went on with it */
-        status = group_check(work->group);
     return status;
 }
 

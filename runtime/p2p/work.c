@@ -49,8 +49,8 @@ static int is_done(ct_work *work)
 }
 
 /* "recv of 4 f32 from rank 1 (tag 0) on group world, rank 0" */
-static void describe(const ct_group *g, const struct request *request, const char *verb, char *text,
-                     size_t size)
+void message_describe(const ct_group *g, const struct request *request, const char *verb,
+                      char *text, size_t size)
 {
     const int named = request->peer == CT_ANY_SOURCE ? -1 : ct_group_rank(g, request->peer);
     char peer[160] = "anybody", here[160];
@@ -94,7 +94,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
     if (status == CT_OK)
         return CT_OK;
     status = group_cause(g, status, 0);
-    describe(g, request, verb, what, sizeof what);
+    message_describe(g, request, verb, what, sizeof what);
     blame = ct_last_blame();
     if (status == CT_ERR_TIMEOUT && request->peer != CT_ANY_SOURCE)
         blame = late_peer(g, ct_group_rank(g, request->peer), where, sizeof where);

@@ -32,6 +32,9 @@ struct ct_work {
 /* The program gets the work, and has to wait for it.  Else it ends with its group. */
 void work_keep(ct_work *work);
 
+/* "irecv of 1000 f32 from rank 1 (tag 0) on group world, rank 0" */
+void message_describe(const ct_group *group, const struct request *request, const char *verb,
+                      char *text, size_t size);
 /* Waits for a message of the group that was started, within a limit that runs since `started`
  * (clock_ms()).  It records the call, and sets the error sentence.  *from (may be NULL): its
  * sender, rank in the group. */
