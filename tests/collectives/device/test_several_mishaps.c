@@ -16,7 +16,7 @@
 #include "tests/cuda/deaths.h"
 #include "tests/cuda/several.h"
 
-enum { CALLS = 3, MOST_PHASES = 4, LIMIT_MS = 3000, IN_FLIGHT = 4 };
+enum { CALLS = 3, MOST_PHASES = 4, LIMIT_MS = 3000, IN_FLIGHT = 10 };
 
 /* Rank 1's buffer is for one call where rank 0's is. */
 static void moves(ct_group *group, void *arg)
