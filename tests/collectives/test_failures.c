@@ -4,6 +4,7 @@
  * No rank hangs, every rank gets a status and a sentence, and the group stays
  * broken with that status.  Ranks wait for each other by files in scratch(),
  * so that no test depends on which rank is faster. */
+#include "runtime/group/group.h"
 #include "tests/marks.h"
 
 #include <pthread.h>
@@ -421,6 +422,14 @@ static void *aborts(void *group)
     return NULL;
 }
 
+/* Not before the call has begun, or the call does not name itself. */
+static void *aborts_a_call(void *group)
+{
+    while (atomic_load(&((ct_group *)group)->running) == 0)
+        nap(1);
+    return aborts(group);
+}
+
 /* Rank 1 never comes; a thread of rank 0 gives up for it. */
 static void aborted(ct_group *group, void *arg)
 {
@@ -430,7 +439,9 @@ static void aborted(ct_group *group, void *arg)
     ct_work *work = NULL;
     int32_t value = 1;
 
-    if (ct_rank(group) == 0 && EXPECT(pthread_create(&thread, NULL, aborts, group) == 0)) {
+    if (ct_rank(group) == 0
+        && EXPECT(pthread_create(&thread, NULL, where == IN_RECV ? aborts : aborts_a_call, group)
+                  == 0)) {
         if (where == IN_BARRIER) {
             EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_ABORTED, "barrier|group created");
         } else if (where == IN_WAIT) {
