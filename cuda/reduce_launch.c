@@ -22,7 +22,7 @@ static int are_not_for_it(CUresult result)
            || result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-/* What the driver says of a program that is newer than itself is no help. */
+/* The driver's own text does not say that the driver is too old. */
 static ct_status has_none(const struct device *gpu)
 {
     int version = 0;

@@ -66,9 +66,8 @@ const struct jobfile_entry *worker_env_conflict(const struct jobfile *file);
 
 /* torchrun's rule: several workers, and the user said nothing. */
 int worker_env_sets_omp(const struct options *options, int size);
-/* Whether CUDA_DEVICE_MAX_CONNECTIONS becomes 32, the most, since the user has not set it: of 8
- * hardware queues two streams may share one, and the second then waits for what the first waits
- * for. */
+/* Whether CUDA_DEVICE_MAX_CONNECTIONS becomes 32, the most, since the user has not set it.  Two
+ * streams that share one of 8 hardware queues wait for each other. */
 int worker_env_sets_connections(const struct options *options);
 
 #endif

@@ -8,9 +8,9 @@
  * records an event in each call?  locks: which calls wait for a stream that waits, and keep other
  * threads from launching meanwhile?  queues: which streams keep ours from running while they wait?
  *
- * Each reading has a process of its own, for a driver does not survive fork(), and a limit: one
- * that blocks in the driver leaves a line that says so, and the next one begins.  Exits with 1 if
- * there is no GPU. */
+ * Each reading runs in its own process, since a driver does not survive fork(), and has a limit.
+ * If one blocks in the driver, a line says so, and the next one begins.  Exits with 1 if it finds
+ * no GPU. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -58,7 +58,7 @@ static void open_or_end(void)
         _exit(1);
 }
 
-/* 0 in the child, which has a driver of its own and ends with this process. */
+/* 0 in the child, which opens the driver again and ends with this process. */
 static pid_t fork_with_driver(void)
 {
     const pid_t child = fork();

@@ -15,7 +15,7 @@
  * fills its buffer and compares 200 ms later, since a kernel of the dead leader's might still write
  * there; the line says whether the buffer stayed as it was, and whether the GPU still works.
  *
- * Exits with 1 if a result is wrong, a call fails that nobody's death explains, or descriptors or
+ * Exits with 1 if a result is wrong, a call fails although all ranks live, or descriptors or
  * its own memory grow from a tenth of the way on; what it shares with others the system may take
  * and give back as it likes. */
 #include <dirent.h>
