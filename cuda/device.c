@@ -35,7 +35,7 @@ static ct_status gpu_fill(struct device *gpu)
             &gpu->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu->device);
     if (result == CUDA_SUCCESS)
         result = driver->cuDeviceGetAttribute(
-            &gpu->has_hosts_addresses, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+            &gpu->same_host_addresses, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
             gpu->device);
     if (result == CUDA_SUCCESS)
         result = driver->cuCtxGetStreamPriorityRange(&least, &greatest);

@@ -31,7 +31,7 @@ struct device {
     CUdevice device;
     CUuuid uuid;
     int processors;          /* multiprocessors */
-    int has_hosts_addresses; /* registered host memory has the same address on the GPU */
+    int same_host_addresses; /* registered host memory has the same address on the GPU */
     CUstream stream; /* libct's own: it and the default streams do not wait for each other */
     CUstream copies[COPY_WAYS]; /* copy.c: the same */
     struct device *next;

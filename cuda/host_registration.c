@@ -55,7 +55,7 @@ ct_status gpu_address_of(struct device *gpu, const volatile void *host, CUdevice
     void *const memory = (void *)(uintptr_t)host;
 
     *at = (CUdeviceptr)(uintptr_t)memory;
-    if (gpu->has_hosts_addresses)
+    if (gpu->same_host_addresses)
         return CT_OK;
     return driver_says(gpu->driver, gpu->driver->cuMemHostGetDevicePointer(at, memory, 0),
                        "looking for the address of host memory");

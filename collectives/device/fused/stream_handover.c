@@ -228,7 +228,7 @@ static void have_worked(const ct_group *group, int calls)
  * must not wait for each other's later calls, to which their streams come when both are released.
  * If the stream has not passed this call, no later kernel has begun, and each will see that it is
  * called off. */
-static int called_off_with(const struct watched *w)
+static int calls_done_with(const struct watched *w)
 {
     const struct space *space = w->call.place.space;
 
@@ -244,7 +244,7 @@ static int release_all(const struct watched *w)
     int calls;
 
     handover_call_off(w->call.group);
-    calls = called_off_with(w);
+    calls = calls_done_with(w);
     if (device_leaders(w->call.group)->mine >= 0
         && release_until(w, READY, w->worked ? w->worked : w->mark))
         have_worked(w->call.group, calls);
