@@ -2,6 +2,7 @@
 /* context.c - the current context of a thread, and waiting for the work in streams. */
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "cuda/device_internal.h"
 #include "runtime/util/clock.h"
@@ -114,11 +115,28 @@ static CUresult take_event(struct device *gpu, CUevent *event)
     return *event ? CUDA_SUCCESS : gpu->driver->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 }
 
-/* The event may still be pending: its next user records it again. */
+/* The lock is held. */
+static void make_room_for_event(struct device *gpu)
+{
+    const int room = 2 * gpu->events_room + 8;
+    CUevent *events;
+
+    if (gpu->events_idle < gpu->events_room)
+        return;
+    events = realloc(gpu->events, (size_t)room * sizeof *events);
+    if (!events)
+        return;
+    gpu->events = events;
+    gpu->events_room = room;
+}
+
+/* The event may still be pending: its next user records it again.  It is kept, since a call that
+ * destroys it may be blocked in the driver while gates are closed. */
 static void give_event(struct device *gpu, CUevent event)
 {
     pthread_mutex_lock(&gpu->lock);
-    if (gpu->events_idle < EVENTS_KEPT) {
+    make_room_for_event(gpu);
+    if (gpu->events_idle < gpu->events_room) {
         gpu->events[gpu->events_idle++] = event;
         event = NULL;
     }

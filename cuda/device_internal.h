@@ -22,7 +22,7 @@ struct exported {
     CUipcMemHandle ipc;
 };
 
-enum { EXPORTS_KEPT = 32, EVENTS_KEPT = 8, PEERS_KEPT = 16 };
+enum { EXPORTS_KEPT = 32, PEERS_KEPT = 16 };
 
 struct device {
     /* Constant once cuda_gpu_of() has returned it. */
@@ -43,8 +43,8 @@ struct device {
     CUmodule module;      /* reduce_launch.c: the kernels; NULL: not loaded yet */
     int has_no_kernels;   /* reduce_launch.c: the driver said so */
     CUfunction *kernels;  /* reduce_launch.c: of that module, by enum kernel; NULL until then */
-    CUevent events[EVENTS_KEPT]; /* context.c: idle ones */
-    int events_idle;
+    CUevent *events;      /* context.c: idle ones */
+    int events_idle, events_room;
     struct pool_block *scratch_pool; /* used and idle */
     CUcontext peers[PEERS_KEPT];     /* contexts of this process to which this one has access */
     int peers_known;
