@@ -1099,9 +1099,9 @@ static int await_untouched(struct shm_group *f)
     return 0;
 }
 
-void shm_group_await_untouched(struct shm_group *f)
+int shm_group_is_gone(const struct shm_group *f, int rank)
 {
-    await_untouched(f);
+    return rank != f->rank && node_peer_gone(&f->mesh->node, f->locals[rank]);
 }
 
 void shm_group_settle(struct shm_group *f)

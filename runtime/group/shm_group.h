@@ -127,8 +127,8 @@ void shm_group_untouch(struct shm_group *shm);
 ct_status shm_group_touch_in_stream(struct shm_group *shm);
 void shm_group_untouch_in_stream(struct shm_group *shm, int calls);
 void shm_group_settle(struct shm_group *shm);
-/* Waits alone, for a thread beside the one that is in a call: what that call has offered stays. */
-void shm_group_await_untouched(struct shm_group *shm);
+/* The rank's process is gone, and what its device did with it. */
+int shm_group_is_gone(const struct shm_group *shm, int rank);
 
 ct_status shm_group_publish(struct shm_group *shm);
 ct_status shm_group_wait(struct shm_group *shm, int rank);

@@ -61,6 +61,12 @@ size_t host_kernel_bytes(const char *name)
     return find(name) ? sizeof(struct fold_args) : 0;
 }
 
+const uint32_t *host_kernel_called_off(const char *name, const void *of)
+{
+    return find(name) ? (const uint32_t *)(uintptr_t)((const struct fold_args *)of)->called_off
+                      : NULL;
+}
+
 void host_kernel_pointers(const char *name, void *of,
                           void (*each)(uint64_t *pointer, int is_written))
 {

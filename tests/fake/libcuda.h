@@ -264,6 +264,7 @@ CUresult capture_admits(CUstream stream);
 CUresult capture_asks(CUstream stream);
 CUresult capture_asks_all(CUcontext context);
 CUresult capture_asks_event(const struct captured *event);
+int capture_has(CUstream stream);
 /* 1: the stream is captured, and the op or event belongs to that. */
 int capture_takes(CUstream stream, struct op *op);
 int capture_records(CUstream stream, struct captured *event);

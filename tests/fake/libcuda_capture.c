@@ -48,6 +48,16 @@ static void see(struct seat *seat, const uint64_t *seen)
             seat->seen[i] = seen[i];
 }
 
+int capture_has(CUstream stream)
+{
+    int seat, has;
+
+    pthread_mutex_lock(&captures.lock);
+    has = capture_of(stream, &seat) != NULL;
+    pthread_mutex_unlock(&captures.lock);
+    return has;
+}
+
 /* ---- What is captured ------------------------------------------------------------ */
 
 int capture_takes(CUstream stream, struct op *op)

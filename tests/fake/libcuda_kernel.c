@@ -34,6 +34,13 @@ __attribute__((weak)) size_t host_kernel_bytes(const char *name)
     return 0;
 }
 
+__attribute__((weak)) const uint32_t *host_kernel_called_off(const char *name, const void *args)
+{
+    (void)name;
+    (void)args;
+    return NULL;
+}
+
 __attribute__((weak)) void host_kernel_pointers(const char *name, void *args,
                                                 void (*each)(uint64_t *pointer, int is_written))
 {
@@ -143,7 +150,32 @@ static void translate(uint64_t *pointer, int is_written)
     *pointer = (uint64_t)(uintptr_t)alias;
 }
 
-static struct op *prepare(CUfunction function, const void *args)
+/* From now on the op uses what its arguments point to. */
+static void use_arguments(struct op *op, CUfunction function)
+{
+    launch.op = op;
+    launch.context = function->context;
+    launch.lost = launch.wrong = 0;
+    host_kernel_pointers(function->name, op->args, translate);
+    if (launch.lost) {
+        op->run = NULL;
+        op->failure = CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+}
+
+/* What is called off when its turn comes uses nothing: by then its memory may be gone. */
+static void run_unless_called_off(struct op *op)
+{
+    const CUfunction function = op->argument;
+
+    if (__atomic_load_n(host_kernel_called_off(function->name, op->args), __ATOMIC_SEQ_CST))
+        return;
+    use_arguments(op, function);
+    if (op->failure == CUDA_SUCCESS)
+        run_kernel(op);
+}
+
+static struct op *prepare(CUfunction function, CUstream stream, const void *args)
 {
     const size_t bytes = host_kernel_bytes(function->name);
     struct op *op = op_create(run_kernel);
@@ -154,10 +186,12 @@ static struct op *prepare(CUfunction function, const void *args)
     if (!op->args)
         fake_dies("no memory");
     memcpy(op->args, args, bytes);
-    launch.op = op;
-    launch.context = function->context;
-    launch.lost = launch.wrong = 0;
-    host_kernel_pointers(function->name, op->args, translate);
+    if (host_kernel_called_off(function->name, op->args) && !capture_has(stream)) {
+        op->run = run_unless_called_off;
+        op->argument = function;
+    } else {
+        use_arguments(op, function);
+    }
     return op;
 }
 
@@ -176,13 +210,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
     if (blocks < 1 || blocks_y != 1 || blocks_z != 1 || threads < 1 || threads > 1024
         || threads_y != 1 || threads_z != 1 || shared != 0 || !args || extra)
         return CUDA_ERROR_INVALID_VALUE;
-    op = prepare(function, args[0]);
+    op = prepare(function, stream, args[0]);
     op->blocks = blocks;
     op->threads = threads;
-    if (launch.lost) {
-        op->run = NULL;
-        op->failure = CUDA_ERROR_ILLEGAL_ADDRESS;
-    }
     fake_enqueue(stream, op);
     return CUDA_SUCCESS;
 }

@@ -351,21 +351,23 @@ static ct_status drain_after_failure(struct call *c, ct_status status)
     return ct_fail(status, "%s", why);
 }
 
-/* First enqueues an empty plan: that tells whether the kernels exist before any stream waits. */
+/* A call of which a part is in the stream gets its end, too: another leader may be using the
+ * buffers of this rank. */
 static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
                                    const struct plan *plan)
 {
     const struct leaders *l = device_leaders(c->group);
-    const struct plan none = { .folds = plan->folds };
-    ct_status status = enqueue_plan(c, f, &none);
+    ct_status status = handover_open(c, l), closed;
+    char why[400];
 
-    if (status != CT_OK)
-        return status;
-    status = handover_take(c, l);
-    if (status == CT_OK)
+    if (status == CT_OK && l->mine >= 0)
         status = enqueue_plan(c, f, plan);
-    if (status == CT_OK)
-        status = handover_give(c, l);
+    snprintf(why, sizeof why, "%s", ct_last_error());
+    closed = c->is_in_stream ? handover_close(c, l) : CT_OK;
+    if (status != CT_OK)
+        ct_fail(status, "%s", why);
+    else
+        status = closed;
     return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
 }
 
@@ -386,18 +388,21 @@ static ct_status fold_and_copy(struct call *c, const struct fused_group *f, cons
     return CT_OK;
 }
 
-/* Several leaders get the same result: their shares differ only in bytes. */
-static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_result *result)
+/* This leader's share. */
+static ct_status make_share(const struct call *c, const struct fused_group *f, struct plan *plan)
 {
     const struct leaders *l = device_leaders(c->group);
-    struct plan plan;
-    ct_status status = plan_make(c, &f->all, &plan);
+    const ct_status status = plan_make(c, &f->all, plan);
 
     if (status == CT_OK && l->count > 1)
-        plan_cut(l, &plan, c->element);
-    if (status == CT_OK)
-        status = c->by_streams ? enqueue_in_stream(c, f, &plan) : fold_and_copy(c, f, &plan);
-    plan_free(&plan);
+        plan_cut(l, plan, c->element);
+    return status;
+}
+
+/* Several leaders get the same result: their shares differ only in bytes. */
+static ct_status result_of(const struct call *c, struct fused_group *f, ct_status status,
+                           enum path_result *result)
+{
     *result = PATH_OK;
     if (status != CT_ERR_UNSUPPORTED)
         return status;
@@ -405,6 +410,29 @@ static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_r
         PATH_SKIP_CALL; /* nothing was enqueued: no kernels for this device, or for so many ranks */
     log_why(c, f, *result, ct_last_error());
     return CT_OK;
+}
+
+static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_result *result)
+{
+    struct plan plan;
+    ct_status status = make_share(c, f, &plan);
+
+    if (status == CT_OK)
+        status = fold_and_copy(c, f, &plan);
+    plan_free(&plan);
+    return result_of(c, f, status, result);
+}
+
+/* An empty plan tells whether the kernels exist before any stream waits. */
+static ct_status prepare_share(const struct call *c, struct fused_group *f, struct plan *plan,
+                               enum path_result *result)
+{
+    ct_status status = make_share(c, f, plan);
+    const struct plan none = { .folds = plan->folds };
+
+    if (status == CT_OK)
+        status = enqueue_plan(c, f, &none);
+    return result_of(c, f, status, result);
 }
 
 /* ---- A call ---------------------------------------------------------------------------------- */
@@ -469,13 +497,29 @@ static ct_status run_among_ranks(struct call *c, struct fused_group *f, enum pat
     return status == CT_OK ? share_result(c, result) : status;
 }
 
+/* All ranks agree before any of them has something in its stream. */
+static ct_status run_in_streams(struct call *c, struct fused_group *f, enum path_result *result)
+{
+    struct plan plan = { .count = 0 };
+    ct_status status = CT_OK;
+
+    *result = PATH_SKIP_CALL;
+    if (device_leaders(c->group)->mine >= 0)
+        status = prepare_share(c, f, &plan, result);
+    if (status == CT_OK && c->group->size > 1)
+        status = share_result(c, result);
+    if (status == CT_OK && *result == PATH_OK)
+        status = enqueue_in_stream(c, f, &plan);
+    plan_free(&plan);
+    return status;
+}
+
 static ct_status carry_out(struct call *c, struct fused_group *f, enum path_result *result)
 {
-    ct_status status =
-        c->group->size == 1 ? work_for_all(c, f, result) : run_among_ranks(c, f, result);
+    const ct_status status = c->by_streams         ? run_in_streams(c, f, result)
+                             : c->group->size == 1 ? work_for_all(c, f, result)
+                                                   : run_among_ranks(c, f, result);
 
-    if (status == CT_OK && *result == PATH_OK && c->by_streams)
-        status = handover_follow(c, device_leaders(c->group));
     return status == CT_OK && *result == PATH_OK ? bounce_out(c, &f->given) : status;
 }
 

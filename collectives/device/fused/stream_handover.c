@@ -2,29 +2,36 @@
 /* stream_handover.c - streams that hand a fused call over to each other, so that no host waits for
  * a device.
  *
- *   the ranks exchange on the host whose buffers are where, as for any fused call (fused.c)
- *   -> a leader enqueues in its stream: wait for READY of each rank, and reset it; fold and copy;
- *      set OVER of each rank
- *   -> each rank enqueues in its stream: set READY; wait for OVER, and reset it
+ *   the ranks agree on the host that and how the call is made, as for any fused call (fused.c)
+ *   -> a leader enqueues in its stream: wait for READY of each rank; fold and copy; set OVER
+ *   -> each rank enqueues in its stream: set READY; wait for OVER of each leader; set PASSED
  *   -> the call returns; the devices go on by themselves
  *
- * READY and OVER are stream flags: words of 1 or 0 that the waiting stream resets, so the same
- * operations are enqueued in every call, and a graph can be launched again.  The flags lie in host
- * memory that all ranks share and each rank has pinned whole.  So a host can let its own stream go
- * on with one store, whatever has become of the other ranks.  Otherwise a host waits for
- * each device (fused.c).  Which is faster no GPU has shown.
+ * Each of these is a word in host memory that all ranks share and each rank has pinned whole, and
+ * is set to the call's number, which is the same on all ranks.  A stream waits until the word is
+ * the number or a later one.  So nothing is reset, and a leader of N ranks waits N - 1 times and
+ * sets a word once for all of them.
+ *
+ * Launches of a CUDA graph have no numbers of their own.  For calls in graphs each rank has a READY
+ * and an OVER for each leader, 1 or 0, which the stream that waited for it resets.
+ *
+ * Which is faster, that or hosts that wait for each device (fused.c), no GPU has shown.
  *
  * Watching.  No host waits in such a call, so a thread of the group's (group->watches) waits until
- * the stream has passed it, and checks meanwhile that the other ranks live.  The thread does
+ * the stream has passed it, and checks meanwhile that the other ranks live.  It reads PASSED and
+ * calls no driver, since that may keep a lock until this very stream goes on.  The thread does
  * nothing else: a message may come after calls that wait for this thread (handover_turn()).
  *
  *   a rank is gone, or has given up, or the timeout is over
- *   -> the group breaks
+ *   -> the group breaks; no rank enqueues a further call (BROKEN, ENQUEUES)
  *   -> the leaders' work is called off: kernels that have not begun do nothing
- *   -> a leader releases its own stream
- *   -> each rank waits until the leaders are done, then releases its own stream
+ *   -> a leader raises READY of all ranks to the last call that it has enqueued
+ *   -> each rank raises OVER of all leaders to the last call of which no kernel runs, until its own
+ *      stream has passed all its calls
  *
- * so that no rank frees its buffers while a leader's kernel uses them.
+ * so that no rank frees its buffers while a leader's kernel uses them.  A leader's kernel runs
+ * while its BEGUN, set before it, is later than its WORKED, set behind it.  tests/models proves
+ * this.
  *
  * The end.  The group's own calls are over then, or were released.  But libct does not see the
  * launches of a graph, on this rank or another one, and in a group that broke a launch may wait for
@@ -50,39 +57,73 @@
 
 enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
-enum { UNUSED = sizeof(uint32_t) * KINDS * MOST_RANKS }; /* offset of a flag that no call uses */
-enum { OTHERS_MS = 20 };                                 /* between two looks at the other ranks */
+enum { OTHERS_MS = 20, POLL_MS = 5 };      /* between two looks at the other ranks; at messages */
+enum { NAP_US = 200, RELEASES_US = 1000 }; /* of a watch */
+enum { PASSING_MS = 1000 }; /* how long the group's end waits for the other streams */
 enum { SHORTEST_NAP_MS = 1, LONGEST_NAP_MS = 50 };
 
-static _Atomic uint32_t *handover_flag(const ct_group *group, int rank, int leader, int kind)
+/* ---- Words ------------------------------------------------------------------------------ */
+
+/* Of a rank; the first five hold a call's number, and its own stream sets them.  WORKED, BEGUN,
+ * CALLED_OFF and OVER are of leaders.  ENQUEUES: the last call that the rank's host enqueues, set
+ * by that.  BROKEN: of rank 0, for all. */
+enum { READY, OVER, PASSED, WORKED, BEGUN, ENQUEUES, CALLED_OFF, BROKEN, WORDS };
+/* Of a rank and each leader, for graphs: 1 or 0. */
+enum { GRAPH_READY, GRAPH_OVER, GRAPH_FLAGS };
+
+/* Offset of a word that no call uses. */
+enum { UNUSED = sizeof(uint32_t) * (WORDS + GRAPH_FLAGS * MOST_RANKS) };
+
+static _Atomic uint32_t *word_of(const ct_group *group, int rank, int which)
 {
     const struct handover *h = &fused_of(group)->handover;
 
-    return (_Atomic uint32_t *)(void *)(h->parts + (size_t)rank * h->memory.bytes)
-           + (size_t)leader * KINDS + (size_t)kind;
+    return (_Atomic uint32_t *)(void *)(h->parts + (size_t)rank * h->memory.bytes) + which;
+}
+
+static _Atomic uint32_t *graph_flag(const ct_group *group, int rank, int leader, int which)
+{
+    return word_of(group, rank, WORDS + leader * GRAPH_FLAGS + which);
+}
+
+/* One leader's stream sets PASSED right behind its kernel. */
+static _Atomic uint32_t *worked_of(const ct_group *group, int leader)
+{
+    const struct leaders *l = device_leaders(group);
+
+    return word_of(group, l->rank[leader], l->count == 1 ? PASSED : WORKED);
+}
+
+/* Numbers go round and round. */
+static int is_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+static int is_broken(const ct_group *group)
+{
+    return atomic_load(word_of(group, 0, BROKEN)) != 0;
 }
 
 const _Atomic uint32_t *handover_called_off(const ct_group *group)
 {
-    const int mine = device_leaders(group)->mine;
-
-    return fused_of(group)->handover.parts && mine >= 0
-               ? handover_flag(group, group->rank, mine, CALLED_OFF)
+    return fused_of(group)->handover.parts && device_leaders(group)->mine >= 0
+               ? word_of(group, group->rank, CALLED_OFF)
                : NULL;
 }
 
-static void handover_call_off(const ct_group *group)
+static void call_off(const ct_group *group)
 {
     const struct leaders *l = device_leaders(group);
 
-    for (int i = 0; i < l->count && group->size > 1; i++)
-        atomic_store(handover_flag(group, l->rank[i], i, CALLED_OFF), 1);
+    for (int i = 0; i < l->count; i++)
+        atomic_store(word_of(group, l->rank[i], CALLED_OFF), 1);
 }
 
-/* ---- What is enqueued ----------------------------------------------------------------- */
+/* ---- What is enqueued ------------------------------------------------------------------- */
 
 struct list {
-    struct flag_op op[2 * MOST_RANKS];
+    struct flag_op op[3 * MOST_RANKS];
     int count;
 };
 
@@ -91,9 +132,18 @@ static void set(struct list *list, _Atomic uint32_t *word, uint32_t value)
     list->op[list->count++] = (struct flag_op){ word, value, 0 };
 }
 
-static void wait_for(struct list *list, _Atomic uint32_t *word)
+static void wait_for(struct list *list, _Atomic uint32_t *word, uint32_t value)
 {
-    list->op[list->count++] = (struct flag_op){ word, 1, 1 };
+    list->op[list->count++] = (struct flag_op){ word, value, 1 };
+}
+
+/* 1: waits for the flag; 0: resets it. */
+static void wait_or_reset(struct list *list, _Atomic uint32_t *flag, int value)
+{
+    if (value)
+        wait_for(list, flag, 1);
+    else
+        set(list, flag, 0);
 }
 
 static ct_status enqueue_list(const struct call *c, const struct list *list)
@@ -102,6 +152,59 @@ static ct_status enqueue_list(const struct call *c, const struct list *list)
                ? CT_OK
                : c->place.space->flag_ops(c->place.device, c->group->stream, list->op, list->count);
 }
+
+/* A leader's, before its work.  Its READY comes before its waits: another leader may wait for it.
+ */
+static void list_begin(struct list *list, const ct_group *g, const struct leaders *l,
+                       uint32_t number)
+{
+    if (l->count > 1)
+        set(list, word_of(g, g->rank, READY), number);
+    for (int i = 0; i < g->size; i++)
+        if (i != g->rank)
+            wait_for(list, word_of(g, i, READY), number);
+    set(list, word_of(g, g->rank, BEGUN), number);
+}
+
+/* A leader's behind its work, and all of another rank. */
+static void list_end(struct list *list, const ct_group *g, const struct leaders *l, uint32_t number)
+{
+    if (l->mine < 0)
+        set(list, word_of(g, g->rank, READY), number);
+    if (l->mine >= 0 && l->count > 1)
+        set(list, word_of(g, g->rank, WORKED), number);
+    if (l->mine >= 0 && g->size > 1)
+        set(list, word_of(g, g->rank, OVER), number);
+    for (int i = 0; i < l->count; i++)
+        if (i != l->mine)
+            wait_for(list, word_of(g, l->rank[i], OVER), number);
+    set(list, word_of(g, g->rank, PASSED), number);
+}
+
+/* The same of a call in a graph, where what was waited for is reset. */
+static void list_graph_begin(struct list *list, const ct_group *g, const struct leaders *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (i != l->mine)
+            set(list, graph_flag(g, g->rank, i, GRAPH_READY), 1);
+    for (int value = 1; value >= 0; value--)
+        for (int i = 0; i < g->size && l->mine >= 0; i++)
+            if (i != g->rank)
+                wait_or_reset(list, graph_flag(g, i, l->mine, GRAPH_READY), value);
+}
+
+static void list_graph_end(struct list *list, const ct_group *g, const struct leaders *l)
+{
+    for (int i = 0; i < g->size && l->mine >= 0; i++)
+        if (i != g->rank)
+            set(list, graph_flag(g, i, l->mine, GRAPH_OVER), 1);
+    for (int value = 1; value >= 0; value--)
+        for (int i = 0; i < l->count; i++)
+            if (i != l->mine)
+                wait_or_reset(list, graph_flag(g, g->rank, i, GRAPH_OVER), value);
+}
+
+/* ---- A call ------------------------------------------------------------------------------- */
 
 /* A group's calls are in one order.  After ct_set_stream() with another stream, the first call
  * there would overtake calls in the stream before, so it waits for them.  In a graph the program
@@ -117,104 +220,41 @@ void handover_turn(const struct call *c)
     h->stream = c->group->stream;
 }
 
-/* Sets READY for all leaders but this rank. */
-static void set_ready(const struct call *c, const struct leaders *l, struct list *list)
-{
-    for (int i = 0; i < l->count; i++)
-        if (i != l->mine)
-            set(list, handover_flag(c->group, c->group->rank, i, READY), 1);
-}
-
-/* From here on the call can't take another path.  What is captured does not enter the stream. */
-static ct_status enter_stream(struct call *c, const struct leaders *l)
-{
-    struct handover *h = &fused_of(c->group)->handover;
-    ct_status status = CT_OK;
-
-    if (c->is_in_stream)
-        return CT_OK;
-    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->shm)
-        status = shm_group_touch_in_stream(c->group->shm);
-    if (status != CT_OK)
-        return status;
-    c->is_in_stream = h->used = 1;
-    h->captured |= c->capture != NOT_CAPTURED;
-    if (c->capture == NOT_CAPTURED)
-        c->place.space->call_enters_stream();
-    return CT_OK;
-}
-
-/* This leader's READY comes before its wait: another leader may wait for it. */
-ct_status handover_take(struct call *c, const struct leaders *l)
-{
-    struct list ready = { .count = 0 }, list = { .count = 0 };
-    ct_status status = enter_stream(c, l);
-
-    if (status != CT_OK)
-        return status;
-    set_ready(c, l, &ready);
-    status = enqueue_list(c, &ready);
-    for (int i = 0; i < c->group->size; i++)
-        if (i != c->group->rank)
-            wait_for(&list, handover_flag(c->group, i, l->mine, READY));
-    for (int i = 0; i < c->group->size; i++)
-        if (i != c->group->rank)
-            set(&list, handover_flag(c->group, i, l->mine, READY), 0);
-    return status == CT_OK ? enqueue_list(c, &list) : status;
-}
-
-ct_status handover_give(struct call *c, const struct leaders *l)
-{
-    struct list list = { .count = 0 };
-    ct_status status = CT_OK;
-
-    if (l->count > 1 && c->capture == NOT_CAPTURED)
-        status = c->place.space->mark(c->place.device, c->group->stream,
-                                      &fused_of(c->group)->handover.worked);
-    for (int i = 0; i < c->group->size; i++)
-        if (i != c->group->rank)
-            set(&list, handover_flag(c->group, i, l->mine, OVER), 1);
-    return status == CT_OK ? enqueue_list(c, &list) : status;
-}
-
-/* ---- Watching ----------------------------------------------------------------------- */
-
 /* A call that its stream has not passed yet. */
 struct watched {
     struct task task; /* first: its task waits for the stream */
     struct call call; /* its buffers and arrays may be freed already */
-    void *worked;     /* as in struct handover; NULL: `mark` serves */
-    void *mark;       /* behind the call */
+    uint32_t number;
 };
 
-/* Sets what this rank's stream waits for: as a leader (READY) or as a rank (OVER). */
-static void release_stream(const ct_group *group, int kind)
+static void abandon_watch(struct task *task)
 {
-    const struct leaders *l = device_leaders(group);
-
-    for (int i = 0; i < l->count && kind == OVER; i++)
-        if (i != l->mine)
-            atomic_store(handover_flag(group, group->rank, i, OVER), 1);
-    for (int i = 0; i < group->size && kind == READY && l->mine >= 0; i++)
-        if (i != group->rank)
-            atomic_store(handover_flag(group, i, l->mine, READY), 1);
+    free(task);
 }
 
-/* Repeated, since a call in the stream resets its flags and the next call waits for them again.  0:
- * the stream waits for something else, and may come to these flags later. */
-static int release_until(const struct watched *w, int kind, void *mark)
+/* A host first says that it enqueues the call, then looks whether it may.  A watch first breaks the
+ * group, then looks what hosts enqueue.  So one of the two sees the other. */
+static ct_status take_number(const ct_group *g)
 {
-    const struct space *space = w->call.place.space;
-    const int64_t deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS);
-    ct_status status;
+    struct handover *h = &fused_of(g)->handover;
 
-    do {
-        release_stream(w->call.group, kind);
-        status = space->wait_for(w->call.place.device, mark, clock_ms() + 1, NULL);
-    } while (status == CT_ERR_TIMEOUT && clock_ms() < deadline);
-    if (status == CT_ERR_TIMEOUT)
-        fused_of(w->call.group)->handover.waited_for = 1;
-    return status != CT_ERR_TIMEOUT;
+    atomic_store(word_of(g, g->rank, ENQUEUES), ++h->number);
+    if (!is_broken(g))
+        return CT_OK;
+    atomic_store(word_of(g, g->rank, ENQUEUES), --h->number);
+    return ct_fail(CT_ERR_ABORTED, "the group is broken");
+}
+
+static void give_number_back(const ct_group *g)
+{
+    atomic_store(word_of(g, g->rank, ENQUEUES), --fused_of(g)->handover.number);
+}
+
+/* From when its buffers may be used in the stream to have_worked(). */
+static ct_status touch(const ct_group *group)
+{
+    return device_leaders(group)->mine >= 0 && group->shm ? shm_group_touch_in_stream(group->shm)
+                                                          : CT_OK;
 }
 
 /* This leader's device is done with so many calls, or with all. */
@@ -224,109 +264,11 @@ static void have_worked(const ct_group *group, int calls)
         shm_group_untouch_in_stream(group->shm, calls);
 }
 
-/* How many calls this leader's device is done with when it is done with this one.  Several leaders
- * must not wait for each other's later calls, to which their streams come when both are released.
- * If the stream has not passed this call, no later kernel has begun, and each will see that it is
- * called off. */
-static int calls_done_with(const struct watched *w)
+static ct_status watch_task(struct task *task);
+
+/* The thread has the call before the driver has any of it. */
+static ct_status watch(const struct call *c)
 {
-    const struct space *space = w->call.place.space;
-
-    if (device_leaders(w->call.group)->count == 1)
-        return 1;
-    return space->wait_for(w->call.place.device, w->mark, 0, NULL) == CT_ERR_TIMEOUT ? INT_MAX : 1;
-}
-
-/* The group is broken.  Later work in this rank's stream may free its buffers, so that is released
- * last, when no leader uses them.  0: the stream waits nevertheless. */
-static int release_all(const struct watched *w)
-{
-    int calls;
-
-    handover_call_off(w->call.group);
-    calls = calls_done_with(w);
-    if (device_leaders(w->call.group)->mine >= 0
-        && release_until(w, READY, w->worked ? w->worked : w->mark))
-        have_worked(w->call.group, calls);
-    if (w->call.group->shm)
-        shm_group_await_untouched(
-            w->call.group->shm); /* not shm_group_settle(): the offers are those of a later call */
-    return release_until(w, OVER, w->mark);
-}
-
-/* Waits for the mark, and checks that the other ranks live: this may be the only thread that does.
- */
-static ct_status wait_among_others(struct call *c, void *mark)
-{
-    struct watch others = { .call = c };
-    ct_status status = CT_ERR_TIMEOUT;
-
-    while (status == CT_ERR_TIMEOUT) {
-        const int64_t soon = clock_ms() + OTHERS_MS;
-        const int64_t until = soon < c->deadline ? soon : c->deadline;
-
-        status = device_wait(c->group, c->place, mark, until, &c->group->failure.status);
-        if (status == CT_ERR_TIMEOUT && until == c->deadline)
-            break;
-        if (status == CT_ERR_TIMEOUT && watch_check(&others) != CT_OK)
-            status = CT_ERR_PEER;
-    }
-    watch_end(&others);
-    return status;
-}
-
-static ct_status watch_in(struct watched *w)
-{
-    struct call *c = &w->call;
-    char text[96], here[160], words[512];
-    ct_status status;
-
-    /* The timeout begins when the calls before it in the stream are over. */
-    c->deadline = deadline_after(c->limit.ms);
-    status = wait_among_others(c, w->mark);
-    if (status == CT_OK) {
-        have_worked(c->group, 1);
-        c->place.space->call_leaves_stream();
-        return CT_OK;
-    }
-    status = group_cause(c->group, status, c->signature.seq);
-    snprintf(words, sizeof words, "%s", ct_last_error());
-    signature_describe(&c->signature, text, sizeof text);
-    ct_fail(status, "%s on group %s, in its stream: %s", text,
-            group_here(c->group, here, sizeof here), words);
-    log_line(LOG_WARN, "%s", ct_last_error());
-    status = group_fail(c->group, status);
-    if (release_all(w))
-        c->place.space->call_leaves_stream();
-    return status;
-}
-
-static ct_status watch_task(struct task *task)
-{
-    struct watched *w = (struct watched *)task;
-    const struct space *space = w->call.place.space;
-    void *before;
-    ct_status status = space->enter(&before);
-
-    if (status != CT_OK)
-        return status;
-    status = watch_in(w);
-    space->forget(w->call.place.device, w->mark);
-    if (w->worked)
-        space->forget(w->call.place.device, w->worked);
-    space->leave(before);
-    return status;
-}
-
-static void abandon_watch(struct task *task)
-{
-    free(task);
-}
-
-/* Until the stream has passed what was enqueued for the call. */
-static ct_status handover_watch(const struct call *c)
-{
-    struct handover *h = &fused_of(c->group)->handover;
     struct watched *w = malloc(sizeof *w);
     ct_status status;
 
@@ -334,23 +276,66 @@ static ct_status handover_watch(const struct call *c)
         return ct_fail(CT_ERR_NOMEM, "no memory to watch a stream");
     *w = (struct watched){ .task = { .run = watch_task, .abandon = abandon_watch },
                            .call = *c,
-                           .worked = h->worked };
-    status = c->place.space->mark(c->place.device, c->group->stream, &w->mark);
-    if (status == CT_OK) {
-        status = queue_push(&c->group->watches, &w->task);
-        if (status != CT_OK)
-            c->place.space->forget(c->place.device, w->mark);
-    }
-    if (status == CT_OK)
-        h->worked = NULL;
-    else
+                           .number = fused_of(c->group)->handover.number };
+    status = queue_push(&c->group->watches, &w->task);
+    if (status != CT_OK)
         free(w);
     return status;
 }
 
-/* ---- As a rank ------------------------------------------------------ */
+static ct_status enter_stream(struct call *c)
+{
+    struct handover *h = &fused_of(c->group)->handover;
+    ct_status status = take_number(c->group);
 
-/* A call that was captured in part must not run: spoils the capture. */
+    if (status != CT_OK)
+        return status;
+    c->place.space->call_enters_stream();
+    status = touch(c->group);
+    if (status == CT_OK) {
+        status = watch(c);
+        if (status != CT_OK)
+            have_worked(c->group, 1);
+    }
+    c->is_in_stream = status == CT_OK;
+    h->used |= c->is_in_stream;
+    if (status == CT_OK)
+        return CT_OK;
+    c->place.space->call_leaves_stream();
+    give_number_back(c->group);
+    return status;
+}
+
+ct_status handover_open(struct call *c, const struct leaders *l)
+{
+    struct handover *h = &fused_of(c->group)->handover;
+    struct list list = { .count = 0 };
+    ct_status status = CT_OK;
+
+    if (c->capture != NOT_CAPTURED) {
+        c->is_in_stream = h->captured = 1;
+        list_graph_begin(&list, c->group, l);
+    } else {
+        status = enter_stream(c);
+        if (status == CT_OK && l->mine >= 0)
+            list_begin(&list, c->group, l, h->number);
+    }
+    return status == CT_OK ? enqueue_list(c, &list) : status;
+}
+
+ct_status handover_close(struct call *c, const struct leaders *l)
+{
+    struct list list = { .count = 0 };
+
+    if (c->capture != NOT_CAPTURED)
+        list_graph_end(&list, c->group, l);
+    else
+        list_end(&list, c->group, l, fused_of(c->group)->handover.number);
+    return enqueue_list(c, &list);
+}
+
+/* A call that was captured in part must not run: spoils the capture.  Another one's stream is
+ * released. */
 void handover_fail(struct call *c)
 {
     char words[1024];
@@ -360,29 +345,167 @@ void handover_fail(struct call *c)
     snprintf(words, sizeof words, "%s", ct_last_error());
     if (c->capture != NOT_CAPTURED)
         c->place.space->spoil(c->place.device, c->group->stream);
-    else if (handover_watch(c) != CT_OK)
-        log_line(LOG_WARN, "group %s: a stream may stand still: %s", c->group->name,
-                 ct_last_error());
+    else
+        atomic_store(word_of(c->group, 0, BROKEN), 1);
     ct_fail(CT_ERR_CUDA, "%s", words);
 }
 
-ct_status handover_follow(struct call *c, const struct leaders *l)
-{
-    struct list list = { .count = 0 };
-    ct_status status = enter_stream(c, l);
+/* ---- Watching ----------------------------------------------------------------------------- */
 
-    if (status != CT_OK)
-        return status;
-    if (l->mine < 0)
-        set_ready(c, l, &list);
+static int has_passed(const ct_group *group, uint32_t number)
+{
+    return !is_before(atomic_load(word_of(group, group->rank, PASSED)), number);
+}
+
+/* Of a call that is called off, the stream sets the same words. */
+static ct_status look(const struct watched *w)
+{
+    const ct_group *group = w->call.group;
+
+    if (atomic_load(&group->failure.status) != CT_OK || is_broken(group))
+        return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
+    return CT_OK;
+}
+
+/* Waits for the stream, and checks that the other ranks live: this may be the only thread that
+ * does. */
+static ct_status wait_among_others(struct watched *w, struct watch *others)
+{
+    const struct timespec nap = { 0, NAP_US * 1000L };
+    struct call *c = &w->call;
+    int64_t polled = clock_ms(), looked = polled;
+
+    while (!has_passed(c->group, w->number)) {
+        const int64_t now = clock_ms();
+        ct_status status = look(w);
+
+        if (status != CT_OK)
+            return status;
+        if (now >= c->deadline)
+            return ct_fail(CT_ERR_TIMEOUT,
+                           "the GPU has not done what was enqueued in the stream in time");
+        if (now - polled >= POLL_MS) {
+            polled = now;
+            group_poll(c->group);
+        }
+        if (now - looked >= OTHERS_MS) {
+            looked = now;
+            status = watch_check(others);
+            if (status != CT_OK)
+                return status;
+        }
+        nanosleep(&nap, NULL);
+    }
+    return look(w);
+}
+
+static void raise_word(_Atomic uint32_t *word, uint32_t number)
+{
+    uint32_t is = atomic_load(word);
+
+    while (is_before(is, number) && !atomic_compare_exchange_weak(word, &is, number))
+        ;
+}
+
+/* May a kernel of that leader be running?  *worked: its calls until then are done.  BEGUN is read
+ * first: a kernel that begins now sees that it is called off. */
+static int is_running(const ct_group *group, int leader, uint32_t *worked)
+{
+    const struct leaders *l = device_leaders(group);
+    const uint32_t begun = atomic_load(word_of(group, l->rank[leader], BEGUN));
+
+    *worked = atomic_load(worked_of(group, leader));
+    return is_before(*worked, begun)
+           && (leader == l->mine || !shm_group_is_gone(group->shm, l->rank[leader]));
+}
+
+/* The last of this rank's calls, and of those before it, of which no kernel runs or will run. */
+static uint32_t last_free(const ct_group *group, uint32_t last)
+{
+    const struct leaders *l = device_leaders(group);
+    uint32_t worked;
+
+    for (int i = 0; i < l->count; i++)
+        if (is_running(group, i, &worked) && is_before(worked, last))
+            last = worked;
+    return last;
+}
+
+static void raise_all(const ct_group *group, uint32_t last)
+{
+    const struct leaders *l = device_leaders(group);
+    uint32_t worked;
+
+    for (int i = 0; i < group->size && l->mine >= 0; i++)
+        if (i != group->rank)
+            raise_word(word_of(group, i, READY), last);
+    last = last_free(group, last);
     for (int i = 0; i < l->count; i++)
         if (i != l->mine)
-            wait_for(&list, handover_flag(c->group, c->group->rank, i, OVER));
-    for (int i = 0; i < l->count; i++)
-        if (i != l->mine)
-            set(&list, handover_flag(c->group, c->group->rank, i, OVER), 0);
-    status = enqueue_list(c, &list);
-    return status == CT_OK && c->capture == NOT_CAPTURED ? handover_watch(c) : status;
+            raise_word(word_of(group, l->rank[i], OVER), last);
+    if (l->mine >= 0 && !is_running(group, l->mine, &worked))
+        have_worked(group, INT_MAX);
+}
+
+/* Again and again, since a stream may set a word to an earlier call's number.  0: the stream waits
+ * for something else, and may come to these words later. */
+static int release(const struct watched *w)
+{
+    const struct timespec nap = { 0, RELEASES_US * 1000L };
+    const int64_t deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS);
+    const ct_group *group = w->call.group;
+
+    atomic_store(word_of(group, 0, BROKEN), 1);
+    call_off(group);
+    for (;;) {
+        const uint32_t last = atomic_load(word_of(group, group->rank, ENQUEUES));
+
+        if (has_passed(group, last))
+            break;
+        raise_all(group, last);
+        if (clock_ms() >= deadline) {
+            fused_of(group)->handover.waited_for = 1;
+            return 0;
+        }
+        nanosleep(&nap, NULL);
+    }
+    have_worked(group, INT_MAX);
+    return 1;
+}
+
+static ct_status fail(struct watched *w, ct_status status)
+{
+    struct call *c = &w->call;
+    char text[96], here[160], words[512];
+
+    status = group_cause(c->group, status, c->signature.seq);
+    snprintf(words, sizeof words, "%s", ct_last_error());
+    signature_describe(&c->signature, text, sizeof text);
+    ct_fail(status, "%s on group %s, in its stream: %s", text,
+            group_here(c->group, here, sizeof here), words);
+    log_line(LOG_WARN, "%s", ct_last_error());
+    return group_fail(c->group, status);
+}
+
+/* The timeout begins when the calls before it in the stream are over. */
+static ct_status watch_task(struct task *task)
+{
+    struct watched *w = (struct watched *)task;
+    struct watch others = { .call = &w->call };
+    ct_status status;
+
+    w->call.deadline = deadline_after(w->call.limit.ms);
+    status = wait_among_others(w, &others);
+    if (status == CT_ERR_ABORTED) /* a host or another watch that broke the group says why */
+        status = watch_for_cause(&others, status);
+    watch_end(&others);
+    if (status == CT_OK)
+        have_worked(w->call.group, 1);
+    else
+        status = fail(w, status == CT_ERR_UNSUPPORTED ? CT_ERR_PEER : status);
+    if (status == CT_OK || release(w))
+        w->call.place.space->call_leaves_stream();
+    return status;
 }
 
 /* ---- Begin ------------------------------------------------------------------------ */
@@ -394,7 +517,7 @@ static int can_here(struct call *c, struct handover *h)
     char *const parts = h->memory.data - (size_t)c->group->rank * h->memory.bytes;
     ct_status status;
 
-    if (!h->memory.shared)
+    if (!h->memory.shared && c->group->size > 1)
         return CANT;
     if (h->parts)
         return CAN;
@@ -410,31 +533,35 @@ static int can_here(struct call *c, struct handover *h)
                                                                                         : CANT;
 }
 
+/* One rank needs no flags in a graph, and no other rank's memory. */
 ct_status handover_begin(struct call *c, struct handover *h, int always)
 {
+    const int alone = c->group->size == 1;
     int32_t could[MOST_RANKS], mine;
     int cant = 0, not_now = 0;
     ct_status status;
 
     h->tried = 1;
-    h->always = always || c->group->size == 1;
-    h->on = c->group->size == 1; /* it needs no flags */
-    if (!c->group->shm || c->group->size < 2 || c->group->size > MOST_RANKS)
+    h->on = alone;
+    if ((!c->group->shm && !alone) || c->group->size > MOST_RANKS)
         return CT_OK;
     if (!h->memory.data) {
-        status = host_memory_make(c, &h->memory, UNUSED + sizeof(uint32_t), 1);
+        status = host_memory_make(c, &h->memory, UNUSED + sizeof(uint32_t), !alone);
         if (status != CT_OK)
             return status;
     }
     mine = can_here(c, h);
-    status = device_gather(c, &mine, sizeof mine, could);
+    status = alone ? CT_OK : device_gather(c, &mine, sizeof mine, could);
     if (status != CT_OK)
         return status;
     for (int i = 0; i < c->group->size; i++) {
-        cant |= could[i] == CANT;
-        not_now |= could[i] == NOT_NOW;
+        const int32_t can = alone ? mine : could[i];
+
+        cant |= can == CANT;
+        not_now |= can == NOT_NOW;
     }
-    h->on = !cant && !not_now;
+    h->on |= !cant && !not_now;
+    h->always = (always || alone) && !cant && !not_now;
     h->tried = cant || !not_now;
     if (always && cant && c->group->rank == 0)
         log_line(LOG_INFO,
@@ -455,7 +582,7 @@ struct flags {
 static struct flags *flags_of(const ct_group *group)
 {
     const struct leaders *l = device_leaders(group);
-    const size_t most = (size_t)l->count * (size_t)group->size * 2;
+    const size_t most = (size_t)l->count * (size_t)group->size * GRAPH_FLAGS;
     struct flags *flags = malloc(sizeof *flags + most * sizeof *flags->flag);
 
     if (!flags)
@@ -463,9 +590,9 @@ static struct flags *flags_of(const ct_group *group)
     flags->count = 0;
     for (int i = 0; i < l->count; i++)
         for (int rank = 0; rank < group->size; rank++)
-            for (int kind = READY; kind <= OVER; kind++)
+            for (int which = 0; which < GRAPH_FLAGS; which++)
                 if (rank != l->rank[i])
-                    flags->flag[flags->count++] = handover_flag(group, rank, i, kind);
+                    flags->flag[flags->count++] = graph_flag(group, rank, i, which);
     return flags;
 }
 
@@ -499,7 +626,7 @@ static void end_launches(const ct_group *group)
     struct flags *flags = flags_of(group);
     int error;
 
-    handover_call_off(group);
+    call_off(group);
     error = flags ? thread_start(NULL, set_for_ever, flags) : ENOMEM;
     if (error == 0)
         return;
@@ -539,11 +666,36 @@ static ct_status unpin(const struct handover *h)
     return status;
 }
 
-/* Flags that can't be unpinned now stay with the process: a page for each rank. */
+/* 1: all streams of living ranks have passed all their calls, so nobody waits for a word any more.
+ */
+static int all_have_passed(const ct_group *group)
+{
+    for (int i = 0; i < group->size; i++)
+        if (is_before(atomic_load(word_of(group, i, PASSED)),
+                      atomic_load(word_of(group, i, ENQUEUES)))
+            && !(group->shm && shm_group_is_gone(group->shm, i)))
+            return 0;
+    return 1;
+}
+
+static int await_others(const ct_group *group)
+{
+    const struct timespec nap = { 0, NAP_US * 1000L };
+    const int64_t deadline = deadline_after(PASSING_MS);
+
+    while (!all_have_passed(group) && clock_ms() < deadline)
+        nanosleep(&nap, NULL);
+    return all_have_passed(group);
+}
+
+/* Words that another rank's stream may yet wait for, or that can't be unpinned now, stay with the
+ * process: a page for each rank. */
 void handover_end(ct_group *group, struct handover *h)
 {
+    const int all = !h->parts || await_others(group);
+
     /* Behind a graph another rank's GPU may go on reading these pages, so they stay mapped. */
-    if (unpin(h) == CT_ERR_UNSUPPORTED || h->captured) {
+    if (unpin(h) == CT_ERR_UNSUPPORTED || h->captured || !all) {
         host_memory_leave(group, &h->memory);
         return;
     }

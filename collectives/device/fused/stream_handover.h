@@ -11,10 +11,6 @@
 
 struct leaders;
 
-/* A stream flag between a rank and a leader, 1 or 0: the rank is ready; the leader has done the
- * call.  CALLED_OFF is the leader's own: its kernels shall do nothing any more. */
-enum { READY, OVER, CALLED_OFF, KINDS };
-
 /* What a group keeps for it. */
 struct handover {
     struct host_memory memory; /* this rank's flags, which its stream and its leader wait for */
@@ -26,8 +22,8 @@ struct handover {
     int used;       /* by a call */
     int waited_for; /* by a stream, though its call was given up: the flags stay */
     int captured;   /* a call is in a graph, which may be launched at any time */
-    void *worked;   /* with several leaders: the mark behind this one's work for the call */
     void *stream;   /* of the last call that is in no graph */
+    uint32_t number; /* of that call, the same on all ranks */
 };
 
 /* All ranks make this call, in the group's first call, and again while one of them captures that or
@@ -40,16 +36,14 @@ void handover_end(ct_group *group, struct handover *handover);
 
 /* First, in the caller's thread: the flags are those of one stream at a time. */
 void handover_turn(const struct call *c);
-/* A leader's part of the call, in its stream: take(), its work, give(). */
-ct_status handover_take(struct call *c, const struct leaders *l);
-ct_status handover_give(struct call *c, const struct leaders *l);
-/* Every rank's part, when all leaders have enqueued theirs: what comes later in its stream comes
- * after the call.  Unless it is in a graph, a thread of the group's waits for it, and releases the
- * stream if the group breaks. */
-ct_status handover_follow(struct call *c, const struct leaders *l);
+/* When all ranks have agreed on the call.  A leader's work comes between the two; another rank has
+ * none.  Once the call is in the stream it must be closed, if with less in it.  Unless it is in a
+ * graph, a thread of the group's waits for it, and releases the stream if the group breaks. */
+ct_status handover_open(struct call *c, const struct leaders *l);
+ct_status handover_close(struct call *c, const struct leaders *l);
 /* This leader's CALLED_OFF; NULL: this rank is no leader, or the group has one rank. */
 const _Atomic uint32_t *handover_called_off(const ct_group *group);
-/* The call has failed: its stream is released when the group is broken. */
+/* The call has failed: its stream is released. */
 void handover_fail(struct call *c);
 
 #endif
