@@ -8,9 +8,10 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 
-/* A wait polls without a pause for POLL_US; then it sleeps NAP_US between two polls, which costs 2
- * % at most and frees the processor. */
-enum { POLL_US = 5000, NAP_US = 50 };
+/* Each poll takes the driver's lock, which other threads need to launch.  So a wait of t polls
+ * again after t / POLL_SHARE, and ends 2 % late at most.  After BUSY_US it sleeps between two
+ * polls, which frees the processor. */
+enum { POLL_SHARE = 50, BUSY_US = 5000, LONGEST_NAP_US = 500 };
 
 /* How often this thread has entered, and its mode before the first time: only the last leave
  * restores the mode. */
@@ -84,10 +85,25 @@ static CUresult ask(const struct driver *driver, const struct end *end)
     return end->event ? driver->cuEventQuery(end->event) : driver->cuStreamQuery(end->stream);
 }
 
+static void pause_after(int64_t waited_us)
+{
+    const int64_t pause_us = waited_us / POLL_SHARE;
+    const int64_t nap_us = pause_us < LONGEST_NAP_US ? pause_us : LONGEST_NAP_US;
+    const struct timespec nap = { 0, nap_us * 1000L };
+    const int64_t until = clock_us() + pause_us;
+
+    if (waited_us >= BUSY_US) {
+        nanosleep(&nap, NULL);
+        return;
+    }
+    do
+        sched_yield();
+    while (clock_us() < until);
+}
+
 static ct_status wait_for(struct device *gpu, const struct end *end, int64_t deadline,
                           const _Atomic int *given_up)
 {
-    const struct timespec nap = { 0, NAP_US * 1000L };
     const int64_t begun = clock_us();
     CUresult result;
 
@@ -97,10 +113,7 @@ static ct_status wait_for(struct device *gpu, const struct end *end, int64_t dea
         if (clock_ms() >= deadline)
             return ct_fail(CT_ERR_TIMEOUT,
                            "the GPU has not done what was enqueued in the stream in time");
-        if (clock_us() - begun < POLL_US)
-            sched_yield();
-        else
-            nanosleep(&nap, NULL);
+        pause_after(clock_us() - begun);
     }
     return driver_says(gpu->driver, result, "waiting for the GPU");
 }
@@ -195,9 +208,20 @@ ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
     return driver_says(gpu->driver, result, "noting what a stream has to do");
 }
 
-/* By an event, although streams can be queried: work in the default stream waits for all blocking
- * streams, and the other way round, but a query may call a stream without work of its own ready
- * meanwhile. */
+/* Work in the default stream waits for all blocking streams, and the other way round, but a query
+ * may call a stream without work of its own ready meanwhile.  So only of a stream that waits for no
+ * other one does a query tell. */
+static int is_idle(const struct device *gpu, CUstream stream)
+{
+    unsigned flags = 0;
+
+    return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD
+           && gpu->driver->cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS
+           && (flags & CU_STREAM_NON_BLOCKING)
+           && gpu->driver->cuStreamQuery(stream) == CUDA_SUCCESS;
+}
+
+/* An event is work for the GPU, and on a GPU of several ranks a turn of this rank's context. */
 ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
 {
     ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
@@ -205,7 +229,7 @@ ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
     *mark = NULL;
     if (status == CT_OK)
         status = gpu_refuse_capture(gpu, stream);
-    return status == CT_OK ? gpu_record(gpu, stream, mark) : status;
+    return status == CT_OK && !is_idle(gpu, stream) ? gpu_record(gpu, stream, mark) : status;
 }
 
 ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,

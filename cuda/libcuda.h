@@ -30,6 +30,7 @@
     X(cuStreamCreateWithPriority)        \
     X(cuStreamDestroy)                   \
     X(cuStreamQuery)                     \
+    X(cuStreamGetFlags)                  \
     X(cuStreamIsCapturing)               \
     X(cuStreamSynchronize)               \
     X(cuStreamBatchMemOp)                \

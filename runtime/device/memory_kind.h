@@ -128,7 +128,8 @@ struct space {
     ct_status (*capture_of)(struct device *device, void *stream, enum capture *capture);
     /* Marks the work enqueued until now in a stream of the caller (NULL: the legacy default one),
      * when a call is made.  wait_for() waits for it when the call runs; forget() is called in any
-     * case. CT_ERR_INVALID: the stream is being captured. */
+     * case.  *mark NULL: there is nothing to wait for.  CT_ERR_INVALID: the stream is being
+     * captured. */
     ct_status (*mark)(struct device *device, void *stream, void **mark);
     ct_status (*wait_for)(struct device *device, void *mark, int64_t deadline,
                           const _Atomic int *given_up);

@@ -156,13 +156,13 @@ static ct_status host_waits(ct_work *work, const struct space *space, const void
  * and nothing waits. */
 static ct_status check_stream(struct place place, void *stream)
 {
-    void *before, *mark;
+    void *before, *mark = NULL;
     ct_status status = place.space->enter(&before);
 
     if (status != CT_OK)
         return status;
     status = place.space->mark(place.device, stream, &mark);
-    if (status == CT_OK)
+    if (mark)
         place.space->forget(place.device, mark);
     place.space->leave(before);
     return status;

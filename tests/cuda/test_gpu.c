@@ -104,7 +104,7 @@ static ct_status stream_wait(struct device *gpu, void *stream, int64_t deadline,
     void *mark;
     ct_status status = cuda_mark(gpu, stream, &mark);
 
-    if (status != CT_OK)
+    if (status != CT_OK || !mark)
         return status;
     status = cuda_wait_for(gpu, mark, deadline, given_up);
     cuda_forget(gpu, mark);
@@ -192,6 +192,51 @@ static void a_wait_for_the_default_stream_is_one_for_the_blocking_ones(void **st
 {
     (void)state;
     run_processes(1, wait_in_order, NULL);
+}
+
+/* A mark is work for the GPU. */
+static int is_marked(struct device *gpu, CUstream stream)
+{
+    void *mark;
+
+    EXPECT_OK(cuda_mark(gpu, stream, &mark));
+    if (mark)
+        cuda_forget(gpu, mark);
+    return mark != NULL;
+}
+
+static void mark_streams(ct_group *group, void *arg)
+{
+    CUstream blocking, free_one;
+    struct gate gate;
+    void *memory;
+    struct device *gpu = open_gpu(1, 1, &memory);
+
+    (void)group;
+    (void)arg;
+    if (!gpu)
+        return;
+    EXPECT_CUDA(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    EXPECT_CUDA(device.cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING));
+    EXPECT(!is_marked(gpu, free_one));
+    EXPECT(is_marked(gpu, blocking));
+    EXPECT(is_marked(gpu, NULL));
+    EXPECT(is_marked(gpu, CU_STREAM_LEGACY));
+    EXPECT(is_marked(gpu, CU_STREAM_PER_THREAD));
+    EXPECT(gate_close(&gate, free_one));
+    EXPECT(is_marked(gpu, free_one));
+    gate_open(&gate);
+    EXPECT_CUDA(device.cuStreamSynchronize(free_one));
+    EXPECT(!is_marked(gpu, free_one));
+    EXPECT_CUDA(device.cuStreamDestroy(blocking));
+    EXPECT_CUDA(device.cuStreamDestroy(free_one));
+    device_free(memory);
+}
+
+static void an_idle_stream_that_waits_for_no_other_one_gets_no_mark(void **state)
+{
+    (void)state;
+    run_processes(1, mark_streams, NULL);
 }
 
 static void failing_device(ct_group *group, void *arg)
@@ -374,6 +419,7 @@ int main(void)
         cmocka_unit_test(copies_do_not_wait_for_the_default_stream),
         cmocka_unit_test(a_wait_for_a_stream_ends_when_it_is_done_late_or_given_up),
         cmocka_unit_test(a_wait_for_the_default_stream_is_one_for_the_blocking_ones),
+        cmocka_unit_test(an_idle_stream_that_waits_for_no_other_one_gets_no_mark),
         cmocka_unit_test(an_error_of_the_driver_is_told_in_its_words),
         cmocka_unit_test(a_gpu_has_one_id_whatever_its_number),
         cmocka_unit_test(memory_of_a_pool_is_its_gpus),
