@@ -17,7 +17,6 @@
 #include "runtime/util/error.h"
 
 enum {
-    BLOCKS_EACH = 4,    /* at most, for each multiprocessor: all its threads, if registers allow */
     SMALL_THREADS = 128 /* of a block, if there is too little work for every multiprocessor */
 };
 
@@ -166,7 +165,7 @@ struct batch {
     int sources;
     unsigned top;                 /* the lowest pointer */
     uint64_t threads[MOST_SPANS]; /* that each span could use */
-    int processors;
+    int processors, blocks_each;
     ct_status (*enqueue)(const struct launch *launch, void *arg);
     void *arg;
 };
@@ -213,7 +212,7 @@ static uint64_t divided_up(uint64_t n, uint64_t by)
 static void assign_blocks(struct batch *b)
 {
     struct launch *const launch = &b->launch;
-    const uint64_t most = (uint64_t)b->processors * BLOCKS_EACH;
+    const uint64_t most = (uint64_t)b->processors * (uint64_t)b->blocks_each;
     uint64_t threads = 0, blocks = 0;
 
     for (uint32_t i = 0; i < launch->args.spans; i++)
@@ -307,12 +306,14 @@ static ct_status launch_all(struct batch *b, const struct fold_part *parts, int 
 }
 
 ct_status fold_plan(const struct fold *fold, const void *const *scalars,
-                    const struct fold_part *parts, int count, int processors, uint64_t called_off,
+                    const struct fold_part *parts, int count, int processors, int blocks_each,
+                    uint64_t called_off,
                     ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg)
 {
     const int most_sources = scalars ? FOLD_SCALED : FOLD_MANY;
     struct batch batch = { .fold = fold,
                            .processors = processors,
+                           .blocks_each = blocks_each,
                            .enqueue = enqueue,
                            .arg = arg,
                            .launch = { .args = { .called_off = called_off } } };

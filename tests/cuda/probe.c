@@ -5,8 +5,10 @@
  *
  * driver: can GPU 0 be opened at all?  ipc: are small allocations of one block mapped right, also
  * when the owner has freed them and got others?  events: what does it cost that each rank of a GPU
- * records an event in each call?  locks: which calls wait for a stream that waits, and keep other
- * threads from launching meanwhile?  queues: which streams keep ours from running while they wait?
+ * records an event in each call?  descriptors: could another process map memory of cuMemCreate()
+ * (PyTorch's expandable segments), and would it see that it was replaced?  locks: which calls wait
+ * for a stream that waits, and keep other threads from launching meanwhile?  queues: which streams
+ * keep ours from running while they wait?
  *
  * Each reading runs in its own process, since a driver does not survive fork(), and has a limit.
  * If one blocks in the driver, a line says so, and the next one begins.  Exits with 1 if it finds
@@ -251,6 +253,133 @@ static void read_events(void)
         wait(NULL);
 }
 
+/* ---- Memory of cuMemCreate(), by its descriptor ---------------------------------------- */
+
+enum { CHUNK = 2 << 20 };
+
+#define CHUNK_FUNCTIONS(X)            \
+    X(cuMemCreate)                    \
+    X(cuMemAddressReserve)            \
+    X(cuMemMap)                       \
+    X(cuMemUnmap)                     \
+    X(cuMemSetAccess)                 \
+    X(cuMemExportToShareableHandle)   \
+    X(cuMemImportFromShareableHandle) \
+    X(cuMemRetainAllocationHandle)    \
+    X(cuMemGetAddressRange)
+
+/* The fake driver has none of them. */
+static struct {
+#define CHUNK_FIELD(name) __typeof__(name) *name;
+    CHUNK_FUNCTIONS(CHUNK_FIELD)
+#undef CHUNK_FIELD
+} chunk_calls;
+
+#define STRING(name) #name
+#define NAME_OF(name) STRING(name)
+
+static int load_chunk_calls(void)
+{
+    const struct {
+        const char *name;
+        void **function;
+    } places[] = {
+#define PLACE(name) { NAME_OF(name), (void **)&chunk_calls.name },
+        CHUNK_FUNCTIONS(PLACE)
+#undef PLACE
+    };
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (!(*places[i].function = dlsym(RTLD_DEFAULT, places[i].name)))
+            return 0;
+    return 1;
+}
+
+static const CUmemAllocationProp chunk_is = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                              .requestedHandleTypes =
+                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                              .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+
+static CUresult map_chunk(CUdeviceptr place, CUmemGenericAllocationHandle chunk)
+{
+    const CUmemAccessDesc access = { .location = chunk_is.location,
+                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    const CUresult result = chunk_calls.cuMemMap(place, CHUNK, 0, chunk, 0);
+
+    return result == CUDA_SUCCESS ? chunk_calls.cuMemSetAccess(place, CHUNK, &access, 1) : result;
+}
+
+static CUresult create_chunk(CUdeviceptr place, CUmemGenericAllocationHandle *chunk)
+{
+    const CUresult result = chunk_calls.cuMemCreate(chunk, CHUNK, &chunk_is, 0);
+
+    return result == CUDA_SUCCESS ? map_chunk(place, *chunk) : result;
+}
+
+/* As another process would. */
+static CUresult import_chunk(int descriptor, CUdeviceptr *place)
+{
+    CUmemGenericAllocationHandle chunk;
+    CUresult result = chunk_calls.cuMemImportFromShareableHandle(
+        &chunk, (void *)(intptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+
+    if (result == CUDA_SUCCESS)
+        result = chunk_calls.cuMemAddressReserve(place, CHUNK, 0, 0, 0);
+    return result == CUDA_SUCCESS ? map_chunk(*place, chunk) : result;
+}
+
+/* By which libct tells an allocation from a later one at the same address. */
+static unsigned long long id_of(CUdeviceptr place)
+{
+    unsigned long long id = 0;
+
+    device.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, place);
+    return id;
+}
+
+/* An expandable segment of two chunks, of which the first is imported, then replaced. */
+static void read_descriptors(void)
+{
+    CUmemGenericAllocationHandle chunk[3] = { 0 }, held = 0;
+    CUdeviceptr segment = 0, mapped = 0, range = 0;
+    double began, exported, imported;
+    unsigned long long id;
+    unsigned char byte = 0;
+    int descriptor = -1, holds;
+    CUresult results[4];
+    size_t bytes = 0;
+
+    open_or_end();
+    if (!load_chunk_calls()) {
+        printf("{\"reading\":\"descriptors\",\"there\":false}\n");
+        return;
+    }
+    results[0] = chunk_calls.cuMemAddressReserve(&segment, 2 * CHUNK, 0, 0, 0);
+    for (int i = 0; i < 2 && results[0] == CUDA_SUCCESS; i++)
+        results[0] = create_chunk(segment + (CUdeviceptr)i * CHUNK, &chunk[i]);
+    device.cuMemsetD8Async(segment, 7, 2 * CHUNK, NULL);
+    device.cuCtxSynchronize();
+    began = now_us();
+    results[1] = chunk_calls.cuMemExportToShareableHandle(
+        &descriptor, chunk[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    exported = now_us();
+    results[2] = import_chunk(descriptor, &mapped);
+    imported = now_us();
+    if (results[2] == CUDA_SUCCESS)
+        device.cuMemcpyDtoH(&byte, mapped + CHUNK - 1, 1);
+    chunk_calls.cuMemGetAddressRange(&range, &bytes, segment + CHUNK + 1);
+    chunk_calls.cuMemRetainAllocationHandle(&held, (void *)(uintptr_t)segment);
+    holds = held == chunk[0];
+    id = id_of(segment);
+    chunk_calls.cuMemUnmap(segment, CHUNK);
+    results[3] = create_chunk(segment, &chunk[2]);
+    printf("{\"reading\":\"descriptors\",\"there\":true,\"codes\":[%d,%d,%d,%d],"
+           "\"export_us\":%.0f,\"import_us\":%.0f,\"right\":%s,\"range_bytes\":%zu,"
+           "\"same_handle\":%s,\"id\":%llu,\"next_id\":%llu}\n",
+           (int)results[0], (int)results[1], (int)results[2], (int)results[3], exported - began,
+           imported - exported, word(byte == 7), bytes, word(holds), id, id_of(segment));
+}
+
 /* ---- A stream that waits for a word, as at a stream gate ------------------------------- */
 
 static _Atomic uint32_t *flag; /* pinned */
@@ -442,9 +571,10 @@ static const struct reading {
     void (*read)(void);
     unsigned limit_s;
 } readings[] = {
-    { "driver", read_driver, 15 }, { "ipc", read_ipc, 10 },
-    { "events", read_events, 20 }, { "locks", read_locks, 15 },
-    { "queues", read_queues, 10 }, { "queues", read_more_queues, 10 },
+    { "driver", read_driver, 15 },      { "ipc", read_ipc, 10 },
+    { "events", read_events, 20 },      { "descriptors", read_descriptors, 10 },
+    { "locks", read_locks, 15 },        { "queues", read_queues, 10 },
+    { "queues", read_more_queues, 10 },
 };
 
 /* Its exit code; 124: it was ended at its limit. */

@@ -32,7 +32,7 @@ static struct seen plan(const struct fold *fold, const struct fold_part *parts, 
 {
     struct seen seen = { 0 };
 
-    EXPECT_OK(fold_plan(fold, NULL, parts, count, processors, 0, note_launch, &seen));
+    EXPECT_OK(fold_plan(fold, NULL, parts, count, processors, BLOCKS_EACH, 0, note_launch, &seen));
     return seen;
 }
 
@@ -49,9 +49,9 @@ static void more_sources_than_fit_a_launch_are_refused_with_a_sentence(void **st
     (void)state;
     for (int s = 0; s < sources; s++)
         src[s] = memory;
-    EXPECT_ERROR(
-        fold_plan(&fold, NULL, &(struct fold_part){ &dst, src, 1, 4 }, 1, 1, 0, note_launch, &seen),
-        CT_ERR_UNSUPPORTED, "241 buffers|240 are the most");
+    EXPECT_ERROR(fold_plan(&fold, NULL, &(struct fold_part){ &dst, src, 1, 4 }, 1, 1, 1, 0,
+                           note_launch, &seen),
+                 CT_ERR_UNSUPPORTED, "241 buffers|240 are the most");
     EXPECT(seen.launches == 0);
 }
 
@@ -66,7 +66,7 @@ static void more_scaled_sources_than_fit_are_refused(void **state)
     (void)state;
     for (int s = 0; s < sources; s++)
         src[s] = scalars[s] = memory;
-    EXPECT_ERROR(fold_plan(&fold, scalars, &(struct fold_part){ &dst, src, 1, 1 }, 1, 1, 0,
+    EXPECT_ERROR(fold_plan(&fold, scalars, &(struct fold_part){ &dst, src, 1, 1 }, 1, 1, 1, 0,
                            note_launch, &seen),
                  CT_ERR_UNSUPPORTED, "81 buffers|scaled|80 are the most");
     EXPECT(seen.launches == 0);
@@ -171,6 +171,7 @@ static struct launch launch_of(size_t count)
 static void a_grid_fills_the_processors_and_is_no_larger(void **state)
 {
     struct launch launch = launch_of(1);
+    struct seen seen = { 0 };
 
     (void)state;
     EXPECT(launch.blocks == 1 && launch.threads == 128);
@@ -178,6 +179,9 @@ static void a_grid_fills_the_processors_and_is_no_larger(void **state)
     EXPECT(launch.blocks == 64 && launch.threads == 128); /* 16384 pieces, two each */
     launch = launch_of(1 << 26);
     EXPECT(launch.blocks == 4 * 132 && launch.threads == BLOCK_THREADS);
+    EXPECT_OK(fold_plan(&sum_of_two, NULL, &(struct fold_part){ &far_dst, far_src, 1, 1 << 26 }, 1,
+                        132, 1, 0, note_launch, &seen));
+    EXPECT(seen.last.blocks == 132);
     launch = launch_of((size_t)1 << 40);
     EXPECT(launch.blocks == 4 * 132);
     EXPECT(span_in(&launch, 0).count == (uint64_t)1 << 40 && span_in(&launch, 0).head == 0);
