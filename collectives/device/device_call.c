@@ -42,30 +42,6 @@ const struct device_path *const device_paths[PATH_COUNT] = {
 
 /* ---- In the caller's thread ---------------------------------------------------------------- */
 
-static ct_status note_stream(struct call *c, int may_be_captured)
-{
-    const struct space *space = c->place.space;
-    void *const stream = c->group->stream;
-    void *before;
-    ct_status status = space->enter(&before);
-
-    if (status != CT_OK)
-        return status;
-    if (may_be_captured && stream && sizes_are_agreed(c))
-        status = space->capture_of(c->place.device, stream, &c->capture);
-    if (c->capture != NOT_CAPTURED)
-        c->signature.algorithm |= SIGNATURE_CAPTURED;
-    else if (status == CT_OK)
-        status = space->mark(c->place.device, stream, &c->mark);
-    space->leave(before);
-    if (status == CT_ERR_CUDA && stream)
-        ct_fail_in(status,
-                   "%s: the stream of ct_set_stream() (is it of the GPU that has the buffers, and "
-                   "not destroyed?): ",
-                   operation_name(c->signature.operation));
-    return status;
-}
-
 static void device_forget(struct call *c)
 {
     if (c->mark)
@@ -139,15 +115,9 @@ static int streams_hand_over(const struct call *c)
            && device_paths[first]->hands_over(c);
 }
 
-static ct_status device_prepare(struct call *c, int has_work)
+/* Which calls the stream waits for, and which calls streams hand over. */
+static void choose_way(struct call *c, int has_work)
 {
-    ct_status status;
-
-    if (!c->place.space)
-        return CT_OK;
-    status = note_stream(c, !has_work);
-    if (status != CT_OK)
-        return status;
     if (c->capture != NOT_CAPTURED) /* an earlier call may yet find out what streams can do */
         queue_drain(c->group->queue);
     c->stream_waits =
@@ -155,7 +125,43 @@ static ct_status device_prepare(struct call *c, int has_work)
     /* Such a call only enqueues, so it runs in the caller's thread. */
     c->by_streams = (c->stream_waits || c->capture != NOT_CAPTURED) && streams_hand_over(c);
     c->stream_waits &= !c->by_streams;
-    return CT_OK;
+}
+
+static ct_status note_stream(struct call *c, int has_work)
+{
+    const struct space *space = c->place.space;
+    void *const stream = c->group->stream;
+    ct_status status = CT_OK;
+
+    if (!has_work && stream && sizes_are_agreed(c))
+        status = space->capture_of(c->place.device, stream, &c->capture);
+    if (c->capture != NOT_CAPTURED)
+        c->signature.algorithm |= SIGNATURE_CAPTURED;
+    if (status == CT_OK)
+        choose_way(c, has_work);
+    if (status == CT_OK && c->capture == NOT_CAPTURED && !c->by_streams)
+        status = space->mark(c->place.device, stream, &c->mark);
+    return status;
+}
+
+static ct_status device_prepare(struct call *c, int has_work)
+{
+    void *before;
+    ct_status status;
+
+    if (!c->place.space)
+        return CT_OK;
+    status = c->place.space->enter(&before);
+    if (status != CT_OK)
+        return status;
+    status = note_stream(c, has_work);
+    c->place.space->leave(before);
+    if (status == CT_ERR_CUDA && c->group->stream)
+        ct_fail_in(status,
+                   "%s: the stream of ct_set_stream() (is it of the GPU that has the buffers, and "
+                   "not destroyed?): ",
+                   operation_name(c->signature.operation));
+    return status;
 }
 
 /* ---- Paths ------------------------------------------------------------------------------------
@@ -188,8 +194,12 @@ static ct_status wait_for_mark(struct call *c)
 /* From here on the hosts wait for the devices in this call. */
 static ct_status go_by_hosts(struct call *c)
 {
+    const int is_marked = !c->by_streams || c->capture != NOT_CAPTURED;
+    const ct_status status =
+        is_marked ? CT_OK : c->place.space->mark(c->place.device, c->group->stream, &c->mark);
+
     c->by_streams = 0;
-    return wait_for_mark(c);
+    return status == CT_OK ? wait_for_mark(c) : status;
 }
 
 static ct_status prepare_and_run(struct call *c, const struct device_path *path,
