@@ -215,8 +215,7 @@ static int is_idle(const struct device *gpu, CUstream stream)
 {
     unsigned flags = 0;
 
-    return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD
-           && gpu->driver->cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS
+    return stream && gpu->driver->cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS
            && (flags & CU_STREAM_NON_BLOCKING)
            && gpu->driver->cuStreamQuery(stream) == CUDA_SUCCESS;
 }

@@ -222,7 +222,6 @@ static void mark_streams(ct_group *group, void *arg)
     EXPECT(is_marked(gpu, blocking));
     EXPECT(is_marked(gpu, NULL));
     EXPECT(is_marked(gpu, CU_STREAM_LEGACY));
-    EXPECT(is_marked(gpu, CU_STREAM_PER_THREAD));
     EXPECT(gate_close(&gate, free_one));
     EXPECT(is_marked(gpu, free_one));
     gate_open(&gate);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/fake/counts.h"
+
 /* A little late even where nobody asked for it: who does not wait gets what was there before. */
 enum { ALWAYS_LATE_US = 50, LAG_US = 3000 };
 
@@ -20,6 +22,8 @@ static int lag_us, ipc;
 static int fails_in; /* calls of: */
 static char fails[64];
 static _Thread_local CUcontext current;
+
+_Atomic int fake_counts[FAKE_COUNTS];
 
 void fake_dies(const char *format, ...)
 {
@@ -118,6 +122,7 @@ CUresult fake_begin(const char *function)
     CUresult result = CUDA_SUCCESS;
 
     fake_wait_for_driver();
+    atomic_fetch_add(&fake_counts[strstr(function, "Query") ? FAKE_QUERIES : FAKE_CALLS], 1);
     pthread_mutex_lock(&lock);
     if (initialised != getpid())
         result = CUDA_ERROR_NOT_INITIALIZED;

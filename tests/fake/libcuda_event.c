@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/fake/counts.h"
+
 struct CUevent_st {
     struct point recorded;    /* in no stream: never */
     struct captured captured; /* or so */
@@ -63,6 +65,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 
     if (result != CUDA_SUCCESS || capture_records(stream, &event->captured))
         return result;
+    atomic_fetch_add(&fake_counts[FAKE_EVENTS], 1);
     op = op_create(event->timed ? run_stamp : NULL);
     op->argument = event;
     event->captured.capture = 0;

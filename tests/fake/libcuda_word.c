@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/fake/counts.h"
+
 enum { PATIENCE_US = 30000000, NAP_US = 20 };
 
 static _Atomic int waiting; /* words that streams wait for, or will */
@@ -70,6 +72,7 @@ static CUresult enqueue(CUstream stream, CUdeviceptr at, uint32_t value, unsigne
         return CUDA_ERROR_INVALID_VALUE;
     }
     op->is_wait = !write;
+    atomic_fetch_add(&fake_counts[FAKE_WORDS], 1);
     fake_enqueue(stream, op);
     return CUDA_SUCCESS;
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* counts.h - what a process has made the fake driver do; a test finds fake_counts by dlsym(). */
+#ifndef TESTS_FAKE_COUNTS_H
+#define TESTS_FAKE_COUNTS_H
+
+#include <stdatomic.h>
+
+enum fake_count {
+    FAKE_CALLS,   /* but queries */
+    FAKE_QUERIES, /* is the work of a stream done, or up to an event? */
+    FAKE_EVENTS,  /* recorded */
+    FAKE_WORDS,   /* operations on words in memory, enqueued in a stream */
+    FAKE_COUNTS
+};
+
+extern __attribute__((visibility("default"))) _Atomic int fake_counts[FAKE_COUNTS];
+
+#endif
