@@ -245,6 +245,16 @@ static ct_status take_number(const ct_group *g)
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
+/* Another thread, here or on another rank, has broken the group and says why. */
+static ct_status why_broken(struct call *c, ct_status status)
+{
+    struct watch others = { .call = c };
+
+    status = watch_for_cause(&others, status);
+    watch_end(&others);
+    return status;
+}
+
 static void give_number_back(const ct_group *g)
 {
     atomic_store(word_of(g, g->rank, ENQUEUES), --fused_of(g)->handover.number);
@@ -289,7 +299,7 @@ static ct_status enter_stream(struct call *c)
     ct_status status = take_number(c->group);
 
     if (status != CT_OK)
-        return status;
+        return why_broken(c, status);
     c->place.space->call_enters_stream();
     status = touch(c->group);
     if (status == CT_OK) {
@@ -334,19 +344,16 @@ ct_status handover_close(struct call *c, const struct leaders *l)
     return enqueue_list(c, &list);
 }
 
-/* A call that was captured in part must not run: spoils the capture.  Another one's stream is
- * released. */
+/* A call that was captured in part must not run: spoils the capture.  Of another one the watch sees
+ * that the group has failed, when that has been said. */
 void handover_fail(struct call *c)
 {
     char words[1024];
 
-    if (!c->is_in_stream)
+    if (!c->is_in_stream || c->capture == NOT_CAPTURED)
         return;
     snprintf(words, sizeof words, "%s", ct_last_error());
-    if (c->capture != NOT_CAPTURED)
-        c->place.space->spoil(c->place.device, c->group->stream);
-    else
-        atomic_store(word_of(c->group, 0, BROKEN), 1);
+    c->place.space->spoil(c->place.device, c->group->stream);
     ct_fail(CT_ERR_CUDA, "%s", words);
 }
 

@@ -43,7 +43,7 @@ ct_status handover_open(struct call *c, const struct leaders *l);
 ct_status handover_close(struct call *c, const struct leaders *l);
 /* This leader's CALLED_OFF; NULL: this rank is no leader, or the group has one rank. */
 const _Atomic uint32_t *handover_called_off(const ct_group *group);
-/* The call has failed: its stream is released. */
+/* The call has failed: its capture is void, or a thread of the group's releases its stream. */
 void handover_fail(struct call *c);
 
 #endif
