@@ -101,16 +101,15 @@ static void pause_after(int64_t waited_us)
     while (clock_us() < until);
 }
 
-static ct_status wait_for(struct device *gpu, const struct end *end, int64_t deadline,
-                          const _Atomic int *given_up)
+static ct_status wait_for(struct device *gpu, const struct end *end, struct patience wait)
 {
-    const int64_t begun = clock_us();
+    const int64_t begun = wait.since_us ? wait.since_us : clock_us();
     CUresult result;
 
     while ((result = ask(gpu->driver, end)) == CUDA_ERROR_NOT_READY) {
-        if (given_up && atomic_load(given_up))
+        if (wait.given_up && atomic_load(wait.given_up))
             return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
-        if (clock_ms() >= deadline)
+        if (clock_ms() >= wait.deadline)
             return ct_fail(CT_ERR_TIMEOUT,
                            "the GPU has not done what was enqueued in the stream in time");
         pause_after(clock_us() - begun);
@@ -231,13 +230,12 @@ ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
     return status == CT_OK && !is_idle(gpu, stream) ? gpu_record(gpu, stream, mark) : status;
 }
 
-ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
-                        const _Atomic int *given_up)
+ct_status cuda_wait_for(struct device *gpu, void *mark, struct patience wait)
 {
     const struct end end = { mark, NULL };
     const ct_status status = cuda_gpu_use(gpu);
 
-    return status == CT_OK ? wait_for(gpu, &end, deadline, given_up) : status;
+    return status == CT_OK ? wait_for(gpu, &end, wait) : status;
 }
 
 void cuda_forget(struct device *gpu, void *mark)
@@ -245,10 +243,10 @@ void cuda_forget(struct device *gpu, void *mark)
     give_event(gpu, mark);
 }
 
-ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up)
+ct_status cuda_finish(struct device *gpu, struct patience wait)
 {
     const struct end all = { NULL, gpu->stream };
     const ct_status status = cuda_gpu_use(gpu);
 
-    return status == CT_OK ? wait_for(gpu, &all, deadline, given_up) : status;
+    return status == CT_OK ? wait_for(gpu, &all, wait) : status;
 }

@@ -42,8 +42,7 @@ ct_status cuda_mark(struct device *gpu, void *stream, void **mark);
 /* Waits until the mark is reached.  Ends at the deadline (ms of clock_ms()) with CT_ERR_TIMEOUT,
  * and soon after *given_up (may be NULL) is set with CT_ERR_ABORTED: then the work goes on, and its
  * buffers are not free.  CT_ERR_CUDA: the work failed. */
-ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
-                        const _Atomic int *given_up);
+ct_status cuda_wait_for(struct device *gpu, void *mark, struct patience wait);
 void cuda_forget(struct device *gpu, void *mark); /* whether it was waited for or not */
 
 /* Enqueues them in the stream, in this order.  CT_ERR_UNSUPPORTED: the driver can't. */
@@ -131,7 +130,7 @@ void cuda_put(const void *user);
 ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct fold *fold,
                     const void *const *scalars, const struct fold_part *parts, int count);
 /* Waits for all work in libct's own stream, as cuda_wait_for(). */
-ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up);
+ct_status cuda_finish(struct device *gpu, struct patience wait);
 
 /* ---- NCCL ------------------------------------------------------------------- */
 

@@ -49,25 +49,9 @@ static ct_status gpu_fill(struct device *gpu)
     return driver_says(driver, result, "making a stream");
 }
 
-enum { MOST_BLOCKS = 32 };
-
-/* The fastest is to be measured (scripts/gpu-check, stage blocks). */
-static ct_status read_blocks(struct device *gpu)
-{
-    const char *word = getenv("CT_BLOCKS");
-    char *end;
-
-    gpu->blocks_each = BLOCKS_EACH;
-    if (!word || !*word)
-        return CT_OK;
-    gpu->blocks_each = (int)strtol(word, &end, 10);
-    return *end || gpu->blocks_each < 1 || gpu->blocks_each > MOST_BLOCKS
-               ? ct_fail(CT_ERR_INVALID, "CT_BLOCKS=%s: it may be 1 to %d", word, MOST_BLOCKS)
-               : CT_OK;
-}
-
 static ct_status gpu_create(const struct driver *driver, CUcontext context, struct device **made)
 {
+    const char *blocks = getenv("CT_BLOCKS");
     struct device *gpu = calloc(1, sizeof *gpu);
     ct_status status;
     void *before;
@@ -76,14 +60,13 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
         return ct_fail(CT_ERR_NOMEM, "no memory to describe a GPU");
     gpu->driver = driver;
     gpu->context = context;
+    gpu->blocks_each = blocks && *blocks ? atoi(blocks) : BLOCKS_EACH; /* checked by the init */
     pthread_mutex_init(&gpu->lock, NULL);
     status = cuda_enter(&before);
     if (status == CT_OK) {
         status = cuda_gpu_use(gpu);
         if (status == CT_OK)
             status = gpu_fill(gpu);
-        if (status == CT_OK)
-            status = read_blocks(gpu);
         if (status == CT_OK) {
             gpu_load_kernels(gpu); /* a fold that needs a kernel fails later */
             gpu_prepare_gates(gpu);

@@ -111,6 +111,13 @@ struct comm_library {
     void (*leave)(struct device_comm *comm, int sound);
 };
 
+/* How long, and how often the driver is asked: the longer it has been waited, the less often. */
+struct patience {
+    int64_t deadline;            /* clock_ms(); 0: asks once */
+    const _Atomic int *given_up; /* not 0: the wait ends; NULL: nobody gives up */
+    int64_t since_us; /* clock_us() when the wait began, of which this is a part; 0: now */
+};
+
 struct space {
     const char *name;
     int (*is_there)(void); /* 0: no pointer can be of this kind now; takes some ns */
@@ -131,8 +138,7 @@ struct space {
      * case.  *mark NULL: there is nothing to wait for.  CT_ERR_INVALID: the stream is being
      * captured. */
     ct_status (*mark)(struct device *device, void *stream, void **mark);
-    ct_status (*wait_for)(struct device *device, void *mark, int64_t deadline,
-                          const _Atomic int *given_up);
+    ct_status (*wait_for)(struct device *device, void *mark, struct patience wait);
     void (*forget)(struct device *device, void *mark);
     /* Enqueues the flag operations in a stream of the caller, in this order.  CT_ERR_UNSUPPORTED:
      * the driver can't. */
@@ -208,7 +214,7 @@ struct space {
      * stream. */
     ct_status (*fold)(struct device *device, const struct in_stream *in, const struct fold *fold,
                       const void *const *scalars, const struct fold_part *parts, int count);
-    ct_status (*finish)(struct device *device, int64_t deadline, const _Atomic int *given_up);
+    ct_status (*finish)(struct device *device, struct patience wait);
     const struct comm_library *comm_library; /* NULL: built without such a library */
 };
 

@@ -65,7 +65,7 @@ static ct_status begin_copy(struct access_check *t, enum copy_way way, void *to,
 static ct_status poll_copy(struct access_check *t)
 {
     const struct space *space = t->place.space;
-    const ct_status status = space->wait_for(t->place.device, t->copied, 0, NULL);
+    const ct_status status = space->wait_for(t->place.device, t->copied, (struct patience){ 0 });
 
     if (status == CT_ERR_TIMEOUT)
         return status;

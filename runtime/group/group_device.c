@@ -19,13 +19,16 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
                       const _Atomic int *given_up)
 {
     const struct space *space = place.space;
+    struct patience slice = { .given_up = given_up, .since_us = clock_us() };
 
     for (;;) {
-        const int64_t soon = clock_ms() + SLICE_MS, until = soon < deadline ? soon : deadline;
-        const ct_status status = mark ? space->wait_for(place.device, mark, until, given_up)
-                                      : space->finish(place.device, until, given_up);
+        const int64_t soon = clock_ms() + SLICE_MS;
+        ct_status status;
 
-        if (status != CT_ERR_TIMEOUT || until == deadline)
+        slice.deadline = soon < deadline ? soon : deadline;
+        status =
+            mark ? space->wait_for(place.device, mark, slice) : space->finish(place.device, slice);
+        if (status != CT_ERR_TIMEOUT || slice.deadline == deadline)
             return status;
         group_poll(group);
     }

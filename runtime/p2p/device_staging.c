@@ -94,7 +94,7 @@ static ct_status begin_copy(struct device_staging *s, enum copy_way way, void *t
 /* Checks once whether the device has passed the mark. */
 static enum device_copy_step step_to(const struct device_staging *s, void *mark, ct_status *status)
 {
-    *status = s->place.space->wait_for(s->place.device, mark, 0, NULL);
+    *status = s->place.space->wait_for(s->place.device, mark, (struct patience){ 0 });
     return *status == CT_OK            ? DEVICE_COPY_DONE
            : *status == CT_ERR_TIMEOUT ? DEVICE_COPY_GOES_ON
                                        : DEVICE_COPY_FAILED;

@@ -106,7 +106,7 @@ static ct_status stream_wait(struct device *gpu, void *stream, int64_t deadline,
 
     if (status != CT_OK || !mark)
         return status;
-    status = cuda_wait_for(gpu, mark, deadline, given_up);
+    status = cuda_wait_for(gpu, mark, (struct patience){ deadline, given_up, 0 });
     cuda_forget(gpu, mark);
     return status;
 }
@@ -176,7 +176,7 @@ static void wait_in_order(ct_group *group, void *arg)
     EXPECT(gate_close(&gate, blocking));
     EXPECT_STATUS(stream_wait(gpu, NULL, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
     EXPECT_OK(stream_wait(gpu, free_one, in_ms(LATE_MS), NULL));
-    EXPECT_OK(cuda_finish(gpu, in_ms(LATE_MS), NULL));
+    EXPECT_OK(cuda_finish(gpu, (struct patience){ .deadline = in_ms(LATE_MS) }));
     gate_open(&gate);
     EXPECT_OK(stream_wait(gpu, NULL, in_ms(LATE_MS), NULL));
     EXPECT(gate_close(&other, NULL));

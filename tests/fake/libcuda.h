@@ -143,6 +143,7 @@ void block_destroy(struct block *block);
 /* The block with all these bytes, marked as in use until block_done(); NULL: there is none. */
 struct block *block_use(CUdeviceptr at, size_t bytes);
 void block_done(struct block *block);
+int block_was_freed(const struct block *block); /* by its owner */
 /* The allocation with this byte; NULL: none.  Valid until it is freed. */
 struct block *block_of(CUdeviceptr at);
 struct block *block_import_of(ino_t inode);
@@ -220,6 +221,9 @@ void op_destroy(struct op *op);
 /* Of a graph: it uses nothing until it is enqueued; then another one like it.  Who launches what
  * uses freed memory ends the program. */
 void op_keep(struct op *op);
+/* And again in use: ends the program if some of it was freed meanwhile, also by its owner in
+ * another process.  what: the op. */
+void op_use_kept(struct op *op, const char *what);
 struct op *op_again(const struct op *kept);
 
 /* ---- libcuda_stream.c ---- */

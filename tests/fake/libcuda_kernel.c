@@ -170,9 +170,8 @@ static void run_unless_called_off(struct op *op)
 
     if (__atomic_load_n(host_kernel_called_off(function->name, op->args), __ATOMIC_SEQ_CST))
         return;
-    use_arguments(op, function);
-    if (op->failure == CUDA_SUCCESS)
-        run_kernel(op);
+    op_use_kept(op, "a kernel that begins");
+    run_kernel(op);
 }
 
 static struct op *prepare(CUfunction function, CUstream stream, const void *args)
@@ -186,11 +185,12 @@ static struct op *prepare(CUfunction function, CUstream stream, const void *args
     if (!op->args)
         fake_dies("no memory");
     memcpy(op->args, args, bytes);
-    if (host_kernel_called_off(function->name, op->args) && !capture_has(stream)) {
+    use_arguments(op, function);
+    if (host_kernel_called_off(function->name, op->args) && !capture_has(stream)
+        && op->failure == CUDA_SUCCESS) {
         op->run = run_unless_called_off;
         op->argument = function;
-    } else {
-        use_arguments(op, function);
+        op_keep(op);
     }
     return op;
 }

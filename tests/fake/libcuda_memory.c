@@ -32,6 +32,7 @@ struct in_use {
         _Atomic int count;
         _Atomic int mapped;
     } by[MAX_USERS];
+    _Atomic int freed; /* by its owner */
 };
 
 _Static_assert(sizeof(struct in_use) <= FAKE_PAGE, "one page before the bytes");
@@ -295,6 +296,8 @@ void block_destroy(struct block *block)
     pthread_mutex_unlock(&lock);
     if (block->kind == IMPORTED)
         atomic_store(&ours(block->in_use)->mapped, 0);
+    else
+        atomic_store(&block->in_use->freed, 1);
     discard(block);
 }
 
@@ -364,6 +367,11 @@ struct block *block_use(CUdeviceptr at, size_t bytes)
         atomic_fetch_add(&ours(block->in_use)->count, 1);
     pthread_mutex_unlock(&lock);
     return block;
+}
+
+int block_was_freed(const struct block *block)
+{
+    return atomic_load(&block->in_use->freed);
 }
 
 void block_done(struct block *block)

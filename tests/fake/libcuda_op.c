@@ -64,10 +64,17 @@ void op_keep(struct op *op)
     op->uses = 0;
 }
 
-static void use_again(struct op *op, const struct kept *kept)
+static void use_again(struct op *op, const struct kept *kept, const char *what)
 {
-    if (!op_uses(op, kept->base, 1) || op->used[op->uses - 1]->id != kept->id)
-        fake_dies("a graph is launched that uses memory which was freed: at 0x%llx", kept->base);
+    if (!op_uses(op, kept->base, 1) || op->used[op->uses - 1]->id != kept->id
+        || block_was_freed(op->used[op->uses - 1]))
+        fake_dies("%s uses memory which was freed: at 0x%llx", what, kept->base);
+}
+
+void op_use_kept(struct op *op, const char *what)
+{
+    for (int i = 0; i < op->keeps; i++)
+        use_again(op, &op->kept[i], what);
 }
 
 struct op *op_again(const struct op *kept)
@@ -93,6 +100,6 @@ struct op *op_again(const struct op *kept)
         memcpy(op->args, kept->args, kept->args_bytes);
     }
     for (int i = 0; i < kept->keeps; i++)
-        use_again(op, &kept->kept[i]);
+        use_again(op, &kept->kept[i], "a graph that is launched");
     return op;
 }

@@ -135,7 +135,7 @@ static void freed(ct_group *group, void *arg)
     (void)group;
     (void)arg;
     EXPECT(
-        device_ends(launch_what_was_freed, "a graph is launched that uses memory which was freed"));
+        device_ends(launch_what_was_freed, "a graph that is launched uses memory which was freed"));
 }
 
 static void the_launch_of_a_graph_whose_memory_was_freed_ends_the_program(void **state)

@@ -104,6 +104,7 @@ if [ "$which" != sound ]; then
     mistake "a host looks first, then says" 60 $W -DN=2 -DL=1 -DC=2 -DFAIL -DLOOKS_FIRST
     mistake "a call taken back is still counted" 60 $W -DN=2 -DL=1 -DC=1 -DFAIL -DKEEPS_COUNT
     mistake "a failing host leaves half a call" 60 $W -DN=2 -DL=2 -DC=1 -DFAIL -DLEAVES_HALF
+    mistake "the group breaks behind half a call" 60 $W -DN=2 -DL=1 -DC=1 -DFAIL -DBREAKS_LATE
     mistake "half a call ends without its waits" 60 $W -DN=2 -DL=2 -DC=1 -DFAIL -DPASSES_AT_ONCE
     mistake "PASSED is taken for a good call" 60 $W -DN=2 -DL=1 -DC=1 -DFAIL -DTRUSTS_PASSED
     mistake "READY behind the leaders' part; lock" 60 $W -DN=2 -DL=1 -DC=1 -DLOCKS -DREADY_LAST

@@ -19,8 +19,8 @@
  *
  * The ranks agree on the call before any of them enqueues a part, so nobody waits for another host
  * between two parts.  With one leader PASSED is its WORKED, and belongs to part 4.  A leader that
- * can't enqueue its kernel enqueues the rest all the same: another leader's kernel may use the
- * buffers of a rank that is READY.
+ * can't enqueue its kernel breaks the group, then enqueues the rest all the same: another leader's
+ * kernel may use the buffers of a rank that is READY.
  *
  * When a group is broken, the kernels are called off.  A leader whose BEGUN is its WORKED has no
  * kernel that runs, and those to come do nothing.  So nobody waits for a leader whose stream stands
@@ -40,8 +40,9 @@
  * Other names that can be defined are mistakes: with any of them Spin finds an error (run.sh), but
  * for RAISES_AT_ONCE, which makes fewer states.
  *
- * Not here: numbers that wrap, streams that a driver's error has ended, a time limit after which a
- * watch gives up, the end of the group and its words' memory, launches of graphs.
+ * Not here: numbers that wrap; streams that a driver's error has ended, or a rest of a call that the
+ * driver refuses, for which a watch has a time limit; the end of the group and its words' memory;
+ * launches of graphs; a GPU's stores and loads that the host sees in another order.
  *
  * A word holds a call's number.  A wait passes when the word is the same or larger.  Steps that no
  * other process can tell from one step are one (atomic). */
@@ -292,7 +293,9 @@ proctype host(byte r)
             :: atomic {
                 MAY_ENQUEUE ->
                 no_kernel[r] = c;
+#ifndef BREAKS_LATE
                 broken = 1;
+#endif
 #ifdef LEAVES_HALF
                 break
 #else
@@ -322,6 +325,16 @@ proctype host(byte r)
             c++;
             arrived[r] = c
         }
+#ifdef BREAKS_LATE
+        if
+        :: r < L ->
+            if
+            :: no_kernel[r] == c - 1 -> broken = 1
+            :: else
+            fi
+        :: else
+        fi
+#endif
     od;
     finished[r] = 1 } unless { dead[r] };
 end:

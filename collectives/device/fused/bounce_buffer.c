@@ -33,7 +33,8 @@ void bounce_free(struct bounce *bounce)
     if (!bounce->memory || space->enter(&before) != CT_OK)
         return;
     /* After the timeout something still uses the memory: then it is never freed. */
-    if (space->finish(bounce->place.device, deadline_after(SHM_GROUP_DEVICE_SETTLING_MS), NULL)
+    if (space->finish(bounce->place.device,
+                      (struct patience){ .deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS) })
         != CT_ERR_TIMEOUT)
         space->release(bounce->place.device, bounce->memory);
     space->leave(before);
@@ -133,7 +134,9 @@ static ct_status copy(const struct call *c, const struct blocks *from, const str
         char why[240];
 
         snprintf(why, sizeof why, "%s", ct_last_error());
-        c->place.space->finish(c->place.device, deadline_after(SHM_GROUP_DEVICE_SETTLING_MS), NULL);
+        c->place.space->finish(
+            c->place.device,
+            (struct patience){ .deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS) });
         ct_fail(status, "%s", why);
     }
     return status;

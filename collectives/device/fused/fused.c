@@ -127,7 +127,8 @@ static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
 
     if (!place.space || place.space->enter(&before) != CT_OK)
         return;
-    if (place.space->finish(place.device, deadline_after(wait_ms), NULL) != CT_ERR_TIMEOUT)
+    if (place.space->finish(place.device, (struct patience){ .deadline = deadline_after(wait_ms) })
+        != CT_ERR_TIMEOUT)
         place.space->put(group);
     place.space->leave(before);
 }
@@ -343,7 +344,8 @@ static ct_status drain_after_failure(struct call *c, ct_status status)
     char why[240];
 
     snprintf(why, sizeof why, "%s", ct_last_error());
-    if (space->finish(c->place.device, deadline_after(SHM_GROUP_DEVICE_SETTLING_MS), NULL)
+    if (space->finish(c->place.device,
+                      (struct patience){ .deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS) })
         == CT_ERR_TIMEOUT)
         return ct_fail(status, "%s; the device is still at the buffers of this call", why);
     if (c->group->shm)
@@ -362,13 +364,13 @@ static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
 
     if (status == CT_OK && l->mine >= 0)
         status = enqueue_plan(c, f, plan);
+    if (status == CT_ERR_UNSUPPORTED) /* too late for another path */
+        status = CT_ERR_CUDA;
+    if (status != CT_OK)
+        handover_cut(c, status);
     snprintf(why, sizeof why, "%s", ct_last_error());
     closed = c->is_in_stream ? handover_close(c, l) : CT_OK;
-    if (status != CT_OK)
-        ct_fail(status, "%s", why);
-    else
-        status = closed;
-    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
+    return status == CT_OK ? closed : ct_fail(status, "%s", why);
 }
 
 static ct_status fold_and_copy(struct call *c, const struct fused_group *f, const struct plan *plan)

@@ -31,7 +31,7 @@
  *
  * so that no rank frees its buffers while a leader's kernel uses them.  A leader's kernel runs
  * while its BEGUN, set before it, is later than its WORKED, set behind it.  tests/models proves
- * this.
+ * this.  A leader that has not gone on after 10 s never will: then OVER is raised all the same.
  *
  * The end.  The group's own calls are over then, or were released.  But libct does not see the
  * launches of a graph, on this rank or another one, and in a group that broke a launch may wait for
@@ -107,7 +107,7 @@ static int is_broken(const ct_group *group)
 
 const _Atomic uint32_t *handover_called_off(const ct_group *group)
 {
-    return fused_of(group)->handover.parts && device_leaders(group)->mine >= 0
+    return fused_of(group)->handover.parts && group->size > 1 && device_leaders(group)->mine >= 0
                ? word_of(group, group->rank, CALLED_OFF)
                : NULL;
 }
@@ -234,12 +234,13 @@ static void abandon_watch(struct task *task)
 
 /* A host first says that it enqueues the call, then looks whether it may.  A watch first breaks the
  * group, then looks what hosts enqueue.  So one of the two sees the other. */
-static ct_status take_number(const ct_group *g)
+static ct_status take_number(ct_group *g)
 {
     struct handover *h = &fused_of(g)->handover;
 
     atomic_store(word_of(g, g->rank, ENQUEUES), ++h->number);
-    if (!is_broken(g))
+    group_look_for_failure(g);
+    if (!is_broken(g) && atomic_load(&g->failure.status) == CT_OK)
         return CT_OK;
     atomic_store(word_of(g, g->rank, ENQUEUES), --h->number);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
@@ -252,7 +253,7 @@ static ct_status why_broken(struct call *c, ct_status status)
 
     status = watch_for_cause(&others, status);
     watch_end(&others);
-    return status;
+    return group_cause(c->group, status, 0); /* of a later call, too */
 }
 
 static void give_number_back(const ct_group *g)
@@ -322,30 +323,56 @@ ct_status handover_open(struct call *c, const struct leaders *l)
     struct list list = { .count = 0 };
     ct_status status = CT_OK;
 
+    h->is_open = 0;
     if (c->capture != NOT_CAPTURED) {
-        c->is_in_stream = h->captured = 1;
+        c->is_in_stream = h->used = h->captured = 1;
         list_graph_begin(&list, c->group, l);
     } else {
         status = enter_stream(c);
         if (status == CT_OK && l->mine >= 0)
             list_begin(&list, c->group, l, h->number);
     }
-    return status == CT_OK ? enqueue_list(c, &list) : status;
+    if (status == CT_OK)
+        status = enqueue_list(c, &list);
+    h->is_open = status == CT_OK && list.count > 0;
+    return status;
+}
+
+/* Whoever sees that the group is broken finds the cause. */
+static void break_group(const struct call *c, ct_status status)
+{
+    group_fail(c->group, status);
+    atomic_store(word_of(c->group, 0, BROKEN), 1);
+}
+
+void handover_cut(struct call *c, ct_status status)
+{
+    if (c->is_in_stream && c->capture == NOT_CAPTURED)
+        break_group(c, status);
 }
 
 ct_status handover_close(struct call *c, const struct leaders *l)
 {
+    const struct handover *h = &fused_of(c->group)->handover;
     struct list list = { .count = 0 };
+    ct_status status;
 
     if (c->capture != NOT_CAPTURED)
         list_graph_end(&list, c->group, l);
     else
-        list_end(&list, c->group, l, fused_of(c->group)->handover.number);
-    return enqueue_list(c, &list);
+        list_end(&list, c->group, l, h->number);
+    status = enqueue_list(c, &list);
+    if (status == CT_ERR_UNSUPPORTED) /* too late for another path */
+        status = CT_ERR_CUDA;
+    if (status != CT_OK)
+        handover_cut(c, status);
+    if (status != CT_OK && c->capture == NOT_CAPTURED && !h->is_open)
+        give_number_back(c->group); /* nothing of it is in the stream */
+    return status;
 }
 
 /* A call that was captured in part must not run: spoils the capture.  Of another one the watch sees
- * that the group has failed, when that has been said. */
+ * that the group has failed. */
 void handover_fail(struct call *c)
 {
     char words[1024];
@@ -406,12 +433,15 @@ static ct_status wait_among_others(struct watched *w, struct watch *others)
     return look(w);
 }
 
-static void raise_word(_Atomic uint32_t *word, uint32_t number)
+/* 1: it was lower. */
+static int raise_word(_Atomic uint32_t *word, uint32_t number)
 {
     uint32_t is = atomic_load(word);
 
-    while (is_before(is, number) && !atomic_compare_exchange_weak(word, &is, number))
-        ;
+    while (is_before(is, number))
+        if (atomic_compare_exchange_weak(word, &is, number))
+            return 1;
+    return 0;
 }
 
 /* May a kernel of that leader be running?  *worked: its calls until then are done.  BEGUN is read
@@ -438,7 +468,8 @@ static uint32_t last_free(const ct_group *group, uint32_t last)
     return last;
 }
 
-static void raise_all(const ct_group *group, uint32_t last)
+/* of_all: a leader that has not gone on for so long never will. */
+static void raise_words(const ct_group *group, uint32_t last, int of_all)
 {
     const struct leaders *l = device_leaders(group);
     uint32_t worked;
@@ -446,7 +477,8 @@ static void raise_all(const ct_group *group, uint32_t last)
     for (int i = 0; i < group->size && l->mine >= 0; i++)
         if (i != group->rank)
             raise_word(word_of(group, i, READY), last);
-    last = last_free(group, last);
+    if (!of_all)
+        last = last_free(group, last);
     for (int i = 0; i < l->count; i++)
         if (i != l->mine)
             raise_word(word_of(group, l->rank[i], OVER), last);
@@ -454,30 +486,28 @@ static void raise_all(const ct_group *group, uint32_t last)
         have_worked(group, INT_MAX);
 }
 
-/* Again and again, since a stream may set a word to an earlier call's number.  0: the stream waits
- * for something else, and may come to these words later. */
+/* Again and again, since a stream may set a word to an earlier call's number.  Between the call-off
+ * and the first look at BEGUN comes a nap, in which the one and the other reach who reads them: a
+ * GPU's stores and loads are not in one order with the host's.  0: the stream waits for something
+ * else, and may come to these words later. */
 static int release(const struct watched *w)
 {
     const struct timespec nap = { 0, RELEASES_US * 1000L };
-    const int64_t deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS);
+    struct handover *h = &fused_of(w->call.group)->handover;
+    const int64_t deadline = h->waited_for ? 0 : deadline_after(SHM_GROUP_DEVICE_SETTLING_MS);
     const ct_group *group = w->call.group;
+    uint32_t last;
 
-    atomic_store(word_of(group, 0, BROKEN), 1);
     call_off(group);
-    for (;;) {
-        const uint32_t last = atomic_load(word_of(group, group->rank, ENQUEUES));
-
-        if (has_passed(group, last))
-            break;
-        raise_all(group, last);
-        if (clock_ms() >= deadline) {
-            fused_of(group)->handover.waited_for = 1;
-            return 0;
-        }
+    do {
         nanosleep(&nap, NULL);
-    }
-    have_worked(group, INT_MAX);
-    return 1;
+        last = atomic_load(word_of(group, group->rank, ENQUEUES));
+        h->waited_for = clock_ms() >= deadline && !has_passed(group, last);
+        raise_words(group, last, h->waited_for);
+    } while (!h->waited_for && !has_passed(group, last));
+    if (!h->waited_for)
+        have_worked(group, INT_MAX);
+    return !h->waited_for;
 }
 
 static ct_status fail(struct watched *w, ct_status status)
@@ -485,13 +515,14 @@ static ct_status fail(struct watched *w, ct_status status)
     struct call *c = &w->call;
     char text[96], here[160], words[512];
 
-    status = group_cause(c->group, status, c->signature.seq);
+    status = group_cause(c->group, status, 0); /* of a later call, too */
     snprintf(words, sizeof words, "%s", ct_last_error());
     signature_describe(&c->signature, text, sizeof text);
     ct_fail(status, "%s on group %s, in its stream: %s", text,
             group_here(c->group, here, sizeof here), words);
     log_line(LOG_WARN, "%s", ct_last_error());
-    return group_fail(c->group, status);
+    break_group(c, status);
+    return status;
 }
 
 /* The timeout begins when the calls before it in the stream are over. */
@@ -569,7 +600,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
     }
     h->on |= !cant && !not_now;
     h->always = (always || alone) && !cant && !not_now;
-    h->tried = cant || !not_now;
+    h->tried = cant || !not_now || alone;
     if (always && cant && c->group->rank == 0)
         log_line(LOG_INFO,
                  "group %s: CT_HANDOVER=stream can't be: not all ranks' streams can wait for flags "
@@ -580,16 +611,26 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
 
 /* ---- The end ------------------------------------------------------------------------ */
 
-/* The flags of all ranks' streams. */
+/* What ranks' streams wait for, now or later. */
 struct flags {
     int count;
-    _Atomic uint32_t *flag[];
+    struct {
+        _Atomic uint32_t *word;
+        uint32_t value;
+    } flag[];
 };
+
+static void add_flag(struct flags *flags, _Atomic uint32_t *word, uint32_t value)
+{
+    flags->flag[flags->count].word = word;
+    flags->flag[flags->count++].value = value;
+}
 
 static struct flags *flags_of(const ct_group *group)
 {
     const struct leaders *l = device_leaders(group);
-    const size_t most = (size_t)l->count * (size_t)group->size * GRAPH_FLAGS;
+    const size_t most = (size_t)(l->count + 1) * (size_t)group->size * GRAPH_FLAGS;
+    const uint32_t last = atomic_load(word_of(group, group->rank, ENQUEUES));
     struct flags *flags = malloc(sizeof *flags + most * sizeof *flags->flag);
 
     if (!flags)
@@ -599,7 +640,13 @@ static struct flags *flags_of(const ct_group *group)
         for (int rank = 0; rank < group->size; rank++)
             for (int which = 0; which < GRAPH_FLAGS; which++)
                 if (rank != l->rank[i])
-                    flags->flag[flags->count++] = graph_flag(group, rank, i, which);
+                    add_flag(flags, graph_flag(group, rank, i, which), 1);
+    for (int rank = 0; rank < group->size && l->mine >= 0; rank++)
+        if (rank != group->rank)
+            add_flag(flags, word_of(group, rank, READY), last);
+    for (int i = 0; i < l->count; i++)
+        if (i != l->mine)
+            add_flag(flags, word_of(group, l->rank[i], OVER), last);
     return flags;
 }
 
@@ -609,7 +656,7 @@ static int set_all(const struct flags *flags)
     int taken = 0;
 
     for (int i = 0; i < flags->count; i++)
-        taken += atomic_exchange(flags->flag[i], 1) == 0;
+        taken += raise_word(flags->flag[i].word, flags->flag[i].value);
     return taken;
 }
 
@@ -654,7 +701,7 @@ int handover_stays(ct_group *group, const struct handover *h)
                  "group %s: a stream stands still before a call of the group's, whose memory stays "
                  "with the process",
                  group->name);
-    if (may_be_launched && h->on && group->size > 1)
+    if (h->on && group->size > 1)
         end_launches(group);
     return 1;
 }
@@ -699,7 +746,8 @@ static int await_others(const ct_group *group)
  * process: a page for each rank. */
 void handover_end(ct_group *group, struct handover *h)
 {
-    const int all = !h->parts || await_others(group);
+    const int is_sound = atomic_load(&group->failure.status) == CT_OK;
+    const int all = !h->parts || (is_sound && await_others(group));
 
     /* Behind a graph another rank's GPU may go on reading these pages, so they stay mapped. */
     if (unpin(h) == CT_ERR_UNSUPPORTED || h->captured || !all) {

@@ -66,7 +66,7 @@ ct_status watch_for_cause(struct watch *w, ct_status status)
 
     snprintf(words, sizeof words, "%s", ct_last_error());
     do {
-        if (watch_check(w) == CT_ERR_UNSUPPORTED || atomic_load(&g->failure.status) != CT_OK)
+        if (watch_check(w) == CT_ERR_UNSUPPORTED || atomic_load(&g->failure.reported))
             break;
         for (int i = 0; i < g->size - 1 && w->requests; i++)
             if (atomic_load(&w->requests[i].done))

@@ -131,26 +131,6 @@ static void an_operation_takes_the_path_of_its_override_for_its_size(void **stat
     }
 }
 
-static void refuses_its_first_call(ct_group *group, void *arg)
-{
-    int32_t *values;
-
-    (void)arg;
-    if (!EXPECT(device_open(0)))
-        return;
-    values = numbers(1);
-    EXPECT_ERROR(ct_all_reduce(group, values, values, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_INVALID,
-                 "CT_BLOCKS=33: it may be 1 to 32");
-    device_free(values);
-}
-
-static void a_number_of_blocks_that_no_kernel_can_have_is_refused(void **state)
-{
-    (void)state;
-    setenv("CT_BLOCKS", "33", 1);
-    run_processes(2, refuses_its_first_call, NULL);
-}
-
 /* A way is no must, and nothing that host memory asks for. */
 static void a_path_that_cant_is_not_taken(void **state)
 {
@@ -229,7 +209,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(an_operation_takes_the_path_of_its_override_for_its_size, forget),
-        cmocka_unit_test_teardown(a_number_of_blocks_that_no_kernel_can_have_is_refused, forget),
         cmocka_unit_test_teardown(a_path_that_cant_is_not_taken, forget),
         cmocka_unit_test_teardown(ranks_with_different_path_overrides_find_out, forget),
         cmocka_unit_test_teardown(ct_explain_says_which_path_and_why, forget),

@@ -73,7 +73,7 @@ static void fold_one(struct mirror *m, ct_dtype dtype, ct_op op)
     combine_fold_to(&fold, &to, 1, host, count, 0);
     if (!EXPECT_OK(cuda_from_host(m->gpu, m->there, m->host, sizeof m->host))
         || !EXPECT_OK(fold_to(m->gpu, &fold, dst, dsts, src, count))
-        || !EXPECT_OK(cuda_finish(m->gpu, in_ms(LATE_MS), NULL))
+        || !EXPECT_OK(cuda_finish(m->gpu, (struct patience){ .deadline = in_ms(LATE_MS) }))
         || !EXPECT_OK(cuda_to_host(m->gpu, m->back, m->there, sizeof m->back)))
         return;
     for (int d = 0; d < dsts; d++) {
@@ -182,7 +182,7 @@ static void copy_there(ct_group *group, void *arg)
     }
     EXPECT_OK(cuda_from_host(gpu, there, sent, 256));
     EXPECT_OK(cuda_fold(gpu, NULL, &copy, NULL, parts, PARTS));
-    EXPECT_OK(cuda_finish(gpu, in_ms(LATE_MS), NULL));
+    EXPECT_OK(cuda_finish(gpu, (struct patience){ .deadline = in_ms(LATE_MS) }));
     EXPECT_OK(cuda_to_host(gpu, back, there + 256, 256));
     for (int i = 0; i < 256; i++)
         EXPECT(back[i] == (i < PARTS && i % 10 > 0 ? 200 - i : 3));

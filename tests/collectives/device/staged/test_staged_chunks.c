@@ -104,14 +104,12 @@ static void do_copies(enum copy_way way, int before)
     }
 }
 
-static ct_status late_wait(struct device *device, void *mark, int64_t deadline,
-                           const _Atomic int *given_up)
+static ct_status late_wait(struct device *device, void *mark, struct patience patience)
 {
     const struct mark *m = mark;
 
     (void)device;
-    (void)deadline;
-    (void)given_up;
+    (void)patience;
     if (may_fail() != CT_OK)
         return CT_ERR_CUDA;
     do_copies(m->way, m->before);
