@@ -59,9 +59,10 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
         blame = late_rank(c->group, c->signature.seq, blame, late, sizeof late);
         where_are_missing(c->group, c->signature.seq, where, sizeof where);
     }
-    ct_fail_because(blame, status, "%s on group %s: %s%s%s", text,
-                    group_here(c->group, here, sizeof here), how_long,
-                    *ct_last_error() ? ct_last_error() : late, where);
+    if (strncmp(ct_last_error(), text, strlen(text)) != 0) /* else a path has named it already */
+        ct_fail_because(blame, status, "%s on group %s: %s%s%s", text,
+                        group_here(c->group, here, sizeof here), how_long,
+                        *ct_last_error() ? ct_last_error() : late, where);
     return c->refused ? status : group_fail(c->group, status);
 }
 

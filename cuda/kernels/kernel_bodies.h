@@ -205,10 +205,11 @@ CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct span
 
 /* ---- One thread ------------------------------------------------------------------- */
 
-/* A flag in host memory, which the host may set at any time. */
+/* A flag in host memory.  On a GPU each multiprocessor loads it once into its cache, which is empty
+ * when the launch begins. */
 CT_ELEMENT bool is_called_off(const struct fold_args &args)
 {
-    const volatile uint32_t *const word = (const volatile uint32_t *)(uintptr_t)args.called_off;
+    const uint32_t *const word = (const uint32_t *)(uintptr_t)args.called_off;
 
 #ifdef __CUDA_ARCH__
     return word && *word;

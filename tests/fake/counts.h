@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 enum fake_count {
-    FAKE_CALLS,   /* but queries */
-    FAKE_QUERIES, /* is the work of a stream done, or up to an event? */
+    FAKE_CALLS,
+    FAKE_QUERIES, /* and what makes a context current: a wait makes both, as often as it likes */
     FAKE_EVENTS,  /* recorded */
     FAKE_WORDS,   /* operations on words in memory, enqueued in a stream */
     FAKE_COUNTS

@@ -117,12 +117,18 @@ int fake_is_named(const char *function, const char *name)
            && (!function[length] || !strncmp(function + length, "_v", 2));
 }
 
+/* In waits, so as often as it happens. */
+static int is_query(const char *function)
+{
+    return strstr(function, "Query") || fake_is_named(function, "cuCtxSetCurrent");
+}
+
 CUresult fake_begin(const char *function)
 {
     CUresult result = CUDA_SUCCESS;
 
     fake_wait_for_driver();
-    atomic_fetch_add(&fake_counts[strstr(function, "Query") ? FAKE_QUERIES : FAKE_CALLS], 1);
+    atomic_fetch_add(&fake_counts[is_query(function) ? FAKE_QUERIES : FAKE_CALLS], 1);
     pthread_mutex_lock(&lock);
     if (initialised != getpid())
         result = CUDA_ERROR_NOT_INITIALIZED;

@@ -288,6 +288,8 @@ void block_destroy(struct block *block)
 {
     struct block **place = &blocks;
 
+    if (block->kind != IMPORTED) /* first: who begins to use it now sees that */
+        atomic_store(&block->in_use->freed, 1);
     check_unused(block);
     pthread_mutex_lock(&lock);
     while (*place != block)
@@ -296,8 +298,6 @@ void block_destroy(struct block *block)
     pthread_mutex_unlock(&lock);
     if (block->kind == IMPORTED)
         atomic_store(&ours(block->in_use)->mapped, 0);
-    else
-        atomic_store(&block->in_use->freed, 1);
     discard(block);
 }
 

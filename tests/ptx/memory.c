@@ -110,7 +110,6 @@ static const struct {
 } words[] = {
     { ".global", .is_ignored = 1 },
     { ".cs", .is_ignored = 1 },
-    { ".volatile", .is_ignored = 1 },
     { ".L1::no_allocate", .is_ignored = 1 },
     { ".param", .is_parameter = 1 },
     { ".v2", .parts = 2 },

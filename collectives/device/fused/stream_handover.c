@@ -59,6 +59,7 @@ enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
 enum { OTHERS_MS = 20, POLL_MS = 5 };      /* between two looks at the other ranks; at messages */
 enum { NAP_US = 200, RELEASES_US = 1000 }; /* of a watch */
+enum { GOING_ON_MS = 1000 };               /* a stream whose words have all been raised */
 enum { PASSING_MS = 1000 }; /* how long the group's end waits for the other streams */
 enum { SHORTEST_NAP_MS = 1, LONGEST_NAP_MS = 50 };
 
@@ -246,6 +247,14 @@ static ct_status take_number(ct_group *g)
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
+/* What another rank reports of any call: it may be in a later one. */
+static ct_status cause_of(const struct call *c, ct_status status)
+{
+    const int is_told = atomic_load(&c->group->failure.reported);
+
+    return group_cause(c->group, status, is_told ? 0 : c->signature.seq);
+}
+
 /* Another thread, here or on another rank, has broken the group and says why. */
 static ct_status why_broken(struct call *c, ct_status status)
 {
@@ -253,7 +262,7 @@ static ct_status why_broken(struct call *c, ct_status status)
 
     status = watch_for_cause(&others, status);
     watch_end(&others);
-    return group_cause(c->group, status, 0); /* of a later call, too */
+    return cause_of(c, status);
 }
 
 static void give_number_back(const ct_group *g)
@@ -338,6 +347,18 @@ ct_status handover_open(struct call *c, const struct leaders *l)
     return status;
 }
 
+/* Puts the call before ct_last_error(), unless it is there. */
+static void name_call(const struct call *c, ct_status status, const char *where)
+{
+    char text[96], here[160], words[512];
+
+    snprintf(words, sizeof words, "%s", ct_last_error());
+    signature_describe(&c->signature, text, sizeof text);
+    if (strncmp(words, text, strlen(text)) != 0)
+        ct_fail(status, "%s on group %s%s: %s", text, group_here(c->group, here, sizeof here),
+                where, words);
+}
+
 /* Whoever sees that the group is broken finds the cause. */
 static void break_group(const struct call *c, ct_status status)
 {
@@ -347,8 +368,10 @@ static void break_group(const struct call *c, ct_status status)
 
 void handover_cut(struct call *c, ct_status status)
 {
-    if (c->is_in_stream && c->capture == NOT_CAPTURED)
-        break_group(c, status);
+    if (!c->is_in_stream || c->capture != NOT_CAPTURED)
+        return;
+    name_call(c, status, "");
+    break_group(c, status);
 }
 
 ct_status handover_close(struct call *c, const struct leaders *l)
@@ -486,15 +509,27 @@ static void raise_words(const ct_group *group, uint32_t last, int of_all)
         have_worked(group, INT_MAX);
 }
 
+static void raise_for_ever(const ct_group *group);
+
+/* The stream waits for something else, and may come to the words of its calls later, when a stream
+ * has set some of them to an earlier call's number. */
+static void stand_still(const ct_group *group, struct handover *h)
+{
+    h->owed++;
+    if (!h->waited_for)
+        raise_for_ever(group);
+    h->waited_for = 1;
+}
+
 /* Again and again, since a stream may set a word to an earlier call's number.  Between the call-off
  * and the first look at BEGUN comes a nap, in which the one and the other reach who reads them: a
- * GPU's stores and loads are not in one order with the host's.  0: the stream waits for something
- * else, and may come to these words later. */
+ * GPU's stores and loads are not in one order with the host's.  0: the stream stands still. */
 static int release(const struct watched *w)
 {
     const struct timespec nap = { 0, RELEASES_US * 1000L };
     struct handover *h = &fused_of(w->call.group)->handover;
-    const int64_t deadline = h->waited_for ? 0 : deadline_after(SHM_GROUP_DEVICE_SETTLING_MS);
+    const int64_t late = deadline_after(h->waited_for ? 0 : SHM_GROUP_DEVICE_SETTLING_MS);
+    const int64_t end = late + (h->waited_for ? 0 : GOING_ON_MS);
     const ct_group *group = w->call.group;
     uint32_t last;
 
@@ -502,24 +537,22 @@ static int release(const struct watched *w)
     do {
         nanosleep(&nap, NULL);
         last = atomic_load(word_of(group, group->rank, ENQUEUES));
-        h->waited_for = clock_ms() >= deadline && !has_passed(group, last);
-        raise_words(group, last, h->waited_for);
-    } while (!h->waited_for && !has_passed(group, last));
-    if (!h->waited_for)
-        have_worked(group, INT_MAX);
-    return !h->waited_for;
+        raise_words(group, last, clock_ms() >= late);
+    } while (!has_passed(group, last) && clock_ms() < end);
+    if (!has_passed(group, last)) {
+        stand_still(group, h);
+        return 0;
+    }
+    have_worked(group, INT_MAX);
+    return 1;
 }
 
 static ct_status fail(struct watched *w, ct_status status)
 {
     struct call *c = &w->call;
-    char text[96], here[160], words[512];
 
-    status = group_cause(c->group, status, 0); /* of a later call, too */
-    snprintf(words, sizeof words, "%s", ct_last_error());
-    signature_describe(&c->signature, text, sizeof text);
-    ct_fail(status, "%s on group %s, in its stream: %s", text,
-            group_here(c->group, here, sizeof here), words);
+    status = cause_of(c, status);
+    name_call(c, status, ", in its stream");
     log_line(LOG_WARN, "%s", ct_last_error());
     break_group(c, status);
     return status;
@@ -600,7 +633,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
     }
     h->on |= !cant && !not_now;
     h->always = (always || alone) && !cant && !not_now;
-    h->tried = cant || !not_now || alone;
+    h->tried = cant || !not_now;
     if (always && cant && c->group->rank == 0)
         log_line(LOG_INFO,
                  "group %s: CT_HANDOVER=stream can't be: not all ranks' streams can wait for flags "
@@ -630,7 +663,8 @@ static struct flags *flags_of(const ct_group *group)
 {
     const struct leaders *l = device_leaders(group);
     const size_t most = (size_t)(l->count + 1) * (size_t)group->size * GRAPH_FLAGS;
-    const uint32_t last = atomic_load(word_of(group, group->rank, ENQUEUES));
+    /* of a list that was refused the driver may have a part */
+    const uint32_t last = atomic_load(word_of(group, group->rank, ENQUEUES)) + 1;
     struct flags *flags = malloc(sizeof *flags + most * sizeof *flags->flag);
 
     if (!flags)
@@ -675,34 +709,38 @@ static void *set_for_ever(void *arg)
     return NULL;
 }
 
-static void end_launches(const ct_group *group)
+static void raise_for_ever(const ct_group *group)
 {
     struct flags *flags = flags_of(group);
-    int error;
+    const int error = flags ? thread_start(NULL, set_for_ever, flags) : ENOMEM;
 
-    call_off(group);
-    error = flags ? thread_start(NULL, set_for_ever, flags) : ENOMEM;
     if (error == 0)
         return;
-    log_line(LOG_WARN, "group %s: a launch of a graph with its calls may stand still: %s",
+    log_line(LOG_WARN, "group %s: a stream or the launch of a graph may stand still: %s",
              group->name, strerror(error));
     free(flags);
 }
 
-int handover_stays(ct_group *group, const struct handover *h)
+int handover_stays(ct_group *group, struct handover *h)
 {
     const int may_be_launched = h->captured && atomic_load(&group->failure.status) != CT_OK;
 
     if (!h->waited_for && !may_be_launched)
         return 0;
     host_memory_leave(group, &h->memory);
-    if (h->waited_for)
+    if (h->waited_for && has_passed(group, atomic_load(word_of(group, group->rank, ENQUEUES))))
+        for (; h->owed > 0; h->owed--)
+            h->pinned.space->call_leaves_stream();
+    if (h->owed > 0)
         log_line(LOG_WARN,
                  "group %s: a stream stands still before a call of the group's, whose memory stays "
                  "with the process",
                  group->name);
-    if (h->on && group->size > 1)
-        end_launches(group);
+    if (may_be_launched && h->on && group->size > 1) {
+        call_off(group);
+        if (!h->waited_for)
+            raise_for_ever(group);
+    }
     return 1;
 }
 
@@ -746,7 +784,7 @@ static int await_others(const ct_group *group)
  * process: a page for each rank. */
 void handover_end(ct_group *group, struct handover *h)
 {
-    const int is_sound = atomic_load(&group->failure.status) == CT_OK;
+    const int is_sound = !h->always || atomic_load(&group->failure.status) == CT_OK;
     const int all = !h->parts || (is_sound && await_others(group));
 
     /* Behind a graph another rank's GPU may go on reading these pages, so they stay mapped. */

@@ -21,7 +21,9 @@ struct handover {
     int always;     /* not only for graphs: CT_HANDOVER=stream on all ranks, or there is one rank */
     int used;       /* by a call */
     int is_open;    /* of the call that is being enqueued a part is in the stream */
-    int waited_for; /* by a stream, though its call was given up: the flags stay */
+    int waited_for; /* by a stream, though its call was given up: the words stay, a thread raises
+                       them */
+    int owed;       /* so many calls have not left their stream */
     int captured;   /* a call is in a graph, which may be launched at any time */
     void *stream;   /* of the last call that is in no graph */
     uint32_t number; /* of that call, the same on all ranks */
@@ -32,7 +34,7 @@ struct handover {
 ct_status handover_begin(struct call *c, struct handover *handover, int always);
 /* At the group's end: 1: a stream may still come to the flags, so they and what is mapped for its
  * work stay.  Else handover_end() frees them. */
-int handover_stays(ct_group *group, const struct handover *handover);
+int handover_stays(ct_group *group, struct handover *handover);
 void handover_end(ct_group *group, struct handover *handover);
 
 /* First, in the caller's thread: the flags are those of one stream at a time. */

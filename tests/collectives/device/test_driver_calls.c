@@ -74,11 +74,11 @@ static void run_with(const struct costs *costs, int ranks)
 }
 
 static const struct costs of_two[] = {
-    { NULL, { 24, 19 }, { 1, 1 }, { 0, 0 } },
-    { "host", { 36, 31 }, { 0, 0 }, { 2, 2 } },
-    { "stream", { 27, 20 }, { 0, 0 }, { 4, 3 } },
+    { NULL, { 13, 12 }, { 1, 1 }, { 0, 0 } },
+    { "host", { 21, 20 }, { 0, 0 }, { 2, 2 } },
+    { "stream", { 16, 14 }, { 0, 0 }, { 4, 3 } },
 };
-static const struct costs of_eight = { "stream", { 39, 20 }, { 0, 0 }, { 10, 3 } };
+static const struct costs of_eight = { "stream", { 16, 14 }, { 0, 0 }, { 10, 3 } };
 
 static void an_all_reduce_in_no_stream_records_an_event_in_the_default_one(void **state)
 {
