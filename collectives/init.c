@@ -4,15 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/core/algorithm_overrides.h"
-#include "collectives/core/internal_collectives.h"
+#include "collectives/operations/internal_collectives.h"
 #include "collectives/device/device_call.h"
 #include "collectives/mpi/mpi_group.h"
+#include "collectives/read_overrides.h"
 #include "runtime/group/group_extension.h"
 #include "runtime/p2p/device_staging.h"
 
 #define COLLECTIVES \
     .drop = coalesce_drop, .close = device_end_group, .gather = agree_gather, .max = agree_max
+
+static ct_status open_cpu(ct_group *group, const char *overrides)
+{
+    group->device_executor = &device_executor;
+    return choices_open(group, overrides);
+}
+
+static ct_status open_mpi(ct_group *group, const char *overrides)
+{
+    const ct_status status = open_cpu(group, overrides);
+
+    return status == CT_OK ? mpi_group_open(group) : status;
+}
 
 static void release_mpi(ct_group *group)
 {
@@ -20,11 +33,11 @@ static void release_mpi(ct_group *group)
     mpi_group_release(group);
 }
 
-static const struct group_extension collectives = { .open = choices_open,
+static const struct group_extension collectives = { .open = open_cpu,
                                                     .release = device_staging_close,
                                                     COLLECTIVES };
 static const struct group_extension collectives_by_mpi = {
-    .start = mpi_group_start, .open = mpi_group_open, .release = release_mpi, COLLECTIVES
+    .start = mpi_group_start, .open = open_mpi, .release = release_mpi, COLLECTIVES
 };
 
 static const struct {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - the tables of what there is: the algorithms of each operation, the executors, the
- * paths of device memory.  It stands above all of them; collectives/core reads its rows. */
+/* registry.c - the tables of what there is: the algorithms of each operation, and the paths of
+ * device memory.  It stands above all of them. */
+#include "collectives/core/algorithms.h"
 #include "collectives/device/device_call.h"
+#include "collectives/registry.h"
 
 /* A v form has the algorithms of the plain one. */
 static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
@@ -33,10 +35,19 @@ const struct algorithm *const *operation_algorithms(int operation)
     return algorithms[operation];
 }
 
-const struct executor *const executors[EXECUTORS] = {
-    [HOST_EXECUTOR] = &host_executor,
-    [DEVICE_EXECUTOR] = &device_executor,
-};
+const char *ct_algorithm(const char *operation, int i)
+{
+    const struct algorithm *const *rows;
+    const int number = operation ? collective_named(operation) : -1;
+
+    if (number < 0 || i < 0)
+        return NULL;
+    rows = operation_algorithms(number);
+    for (int row = 0; row < i && rows[row]; row++)
+        if (!rows[row + 1])
+            return NULL;
+    return rows[i] ? rows[i]->name : NULL;
+}
 
 const char *device_path_name(enum path_number path)
 {

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "bench/network_sim/network.h"
+#include "collectives/read_overrides.h"
+#include "collectives/registry.h"
 
 const char options_usage[] =
     "usage: ct_bench --simulate[=HOSTSxRANKS] [OPTION]...\n"

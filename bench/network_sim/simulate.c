@@ -15,6 +15,8 @@
 #include "bench/network_sim/host_rounds.h"
 #include "bench/network_sim/memory.h"
 #include "bench/network_sim/scheduler.h"
+#include "collectives/core/algorithms.h"
+#include "collectives/registry.h"
 
 static struct {
     ct_group *groups;
@@ -209,6 +211,7 @@ int ct_size(const ct_group *group)
 ct_status call_run(const struct request_of_call *r, ct_work **work)
 {
     struct call c = { .group = r->group,
+                      .algorithms = r->algorithms,
                       .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
                       .send = r->send,
                       .recv = r->recv,

@@ -32,12 +32,6 @@ struct algorithm_override {
 struct network_model {
     double alpha_us, overhead_us, us_per_byte;
 };
-struct network_figures; /* mesh.h */
-
-/* Of what the kernels of the hosts know; NULL, or what is 0 there, is that of a TCP network of
- * 10 Gbit/s in one room. */
-struct network_model network_model_of(const struct network_figures *known);
-
 struct choices {
     struct network_model network;
     struct algorithm_override overrides[OPERATION_COUNT][MOST_OVERRIDES];
@@ -50,13 +44,6 @@ struct choices {
     _Atomic uint64_t
         explained[2][OPERATION_COUNT]; /* [device memory] a bit for each power of two of bytes */
 };
-
-/* Makes group->choices: what the environment says, and for this group alone what `overrides` (may
- * be NULL) says. */
-ct_status choices_open(ct_group *group, const char *overrides);
-
-/* "32K": its bytes; 0: it is no size. */
-size_t choices_size(const char *text);
 
 /* The beginning of CT_EXPLAIN's line for a call; 0: another rank logs it, or this one has. */
 size_t explain_begin(const struct call *c, int on_device, char *line, size_t size);

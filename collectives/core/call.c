@@ -141,15 +141,15 @@ static int host_may_hold_stream(const struct call *c)
     return 1;
 }
 
-const struct executor host_executor = { .run = host_run, .may_hold_stream = host_may_hold_stream };
+static const struct executor host_executor = { .run = host_run,
+                                               .may_hold_stream = host_may_hold_stream };
 
 /* Where a rank may have no block at all, its buffers do not tell whether the call is on device
  * memory: then the device's executor finds out, together with the other ranks. */
-static const struct executor *executor_of(int operation, struct place place)
+static const struct executor *executor_of(const ct_group *group, int operation, struct place place)
 {
-    if (place.space || !operation_sizes_are_agreed(operation))
-        return executors[DEVICE_EXECUTOR];
-    return executors[HOST_EXECUTOR];
+    return place.space || !operation_sizes_are_agreed(operation) ? group->device_executor
+                                                                 : &host_executor;
 }
 
 /* All ranks must give the same counts; the signature holds their hash. */
@@ -165,6 +165,7 @@ static uint32_t hash_counts(const struct blocks *b)
 void call_make(struct call *c, const struct request_of_call *r, ct_group *group, struct place place)
 {
     *c = (struct call){ .group = group,
+                        .algorithms = r->algorithms,
                         .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
                         .send = r->send,
                         .recv = r->recv,
@@ -178,7 +179,7 @@ void call_make(struct call *c, const struct request_of_call *r, ct_group *group,
                                                        : r->op == NONE     ? -1
                                                                            : r->op),
                                        .root = r->root == NONE ? -1 : r->root } };
-    c->executor = executor_of(r->operation, place);
+    c->executor = executor_of(group, r->operation, place);
     if (operation_has_counts(r->operation))
         c->signature.history =
             hash_counts(r->operation == OPERATION_ALL_GATHER_V ? &r->recv : &r->send);

@@ -75,6 +75,7 @@ struct call {
     struct limit limit;
     int wait_all; /* monitored_barrier */
     int64_t deadline;
+    const struct algorithm *const *algorithms; /* the operation's, best first */
     const struct algorithm *algorithm;
     const void *caller; /* return address in the program */
     void *copied;       /* arrays and scaled input that live as long as the call */
@@ -174,6 +175,7 @@ static inline size_t blocks_bytes(const struct call *c, const struct blocks *b)
 struct request_of_call {
     ct_group *group;
     int operation;
+    const struct algorithm *const *algorithms; /* best first, NULL at the end */
     ct_dtype dtype;
     ct_op op; /* NONE: the operation has none */
     int root; /* NONE likewise */
@@ -222,35 +224,6 @@ ct_status call_run_now(struct call *c); /* what the task does; call.c */
 ct_status coalesce_add(const struct request_of_call *request, ct_group *group, struct place place,
                        int has_work);
 void coalesce_drop(ct_group *group);
-
-/* ---- What there is ------------------------------------------------------------------- */
-
-/* Each operation's algorithms, best first, NULL at the end; defined in its entry file. */
-extern const struct algorithm *const broadcast_algorithms[];
-extern const struct algorithm *const reduce_algorithms[];
-extern const struct algorithm *const all_reduce_algorithms[];
-extern const struct algorithm *const reduce_scatter_algorithms[];
-extern const struct algorithm *const gather_algorithms[];
-extern const struct algorithm *const all_gather_algorithms[];
-extern const struct algorithm *const scatter_algorithms[];
-extern const struct algorithm *const all_to_all_algorithms[];
-extern const struct algorithm *const barrier_algorithms[];
-extern const struct algorithm *const monitored_barrier_algorithms[];
-extern const struct algorithm *const nccl_comm_algorithms[];
-
-/* Their rows "mpi"; collectives/mpi/mpi_rows.c. */
-extern const struct algorithm broadcast_mpi, reduce_mpi, all_reduce_mpi, reduce_scatter_mpi,
-    gather_mpi, all_gather_mpi, scatter_mpi, all_to_all_mpi, barrier_mpi;
-
-/* collectives/registry.c has a row for each operation, executor and path. */
-const struct algorithm *const *operation_algorithms(int operation);
-
-enum { HOST_EXECUTOR, DEVICE_EXECUTOR, EXECUTORS };
-extern const struct executor *const executors[EXECUTORS];
-extern const struct executor host_executor; /* call.c */
-
-/* The name of a path of device memory, for CT_DEVICE, CT_<OPERATION> and messages. */
-const char *device_path_name(enum path_number path);
 
 /* ---- For algorithms ------------------------------------------------------------------- */
 

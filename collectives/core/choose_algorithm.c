@@ -35,7 +35,7 @@ static double cost_of(const struct algorithm *row, const struct call *c)
 static int overridden_row(const struct choices *choices, const struct call *c, int *cannot)
 {
     const int operation = c->signature.operation;
-    const struct algorithm *const *rows = operation_algorithms(operation);
+    const struct algorithm *const *rows = c->algorithms;
     const size_t size = size_of(c);
 
     for (int i = 0; i < choices->count[operation]; i++) {
@@ -100,7 +100,7 @@ static size_t say_cost(const struct algorithm *row, const struct call *c, char *
 static void explain(const struct choices *choices, const struct call *c, int by_override)
 {
     const int operation = c->signature.operation;
-    const struct algorithm *const *rows = operation_algorithms(operation);
+    const struct algorithm *const *rows = c->algorithms;
     char line[768], least[80];
     size_t used = explain_begin(c, 0, line, sizeof line);
 
@@ -167,7 +167,7 @@ static void choose_override(struct call *c)
 
 ct_status call_choose(struct call *c)
 {
-    const struct algorithm *const *rows = operation_algorithms(c->signature.operation);
+    const struct algorithm *const *rows = c->algorithms;
     struct choices *choices = c->group->choices;
     int row = -1, cannot = -1, by_override;
 
@@ -187,20 +187,6 @@ ct_status call_choose(struct call *c)
     if (choices->explain && !c->place.space)
         explain(choices, c, by_override);
     return CT_OK;
-}
-
-const char *ct_algorithm(const char *operation, int i)
-{
-    const struct algorithm *const *rows;
-    const int number = operation ? collective_named(operation) : -1;
-
-    if (number < 0 || i < 0)
-        return NULL;
-    rows = operation_algorithms(number);
-    for (int row = 0; row < i && rows[row]; row++)
-        if (!rows[row + 1])
-            return NULL;
-    return rows[i] ? rows[i]->name : NULL;
 }
 
 const char *ct_last_algorithm(const ct_group *group)

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "collectives/core/algorithm_overrides.h"
 #include "collectives/core/message_carrier.h"
 #include "runtime/messaging/call_probe.h"
 #include "runtime/util/clock.h"
@@ -195,15 +194,13 @@ static int is_of_mpi_world(const ct_group *group, const struct mpi_world *world)
     return group->root->size == world->size && group->mesh->rank == world->rank;
 }
 
-ct_status mpi_group_open(ct_group *group, const char *overrides)
+ct_status mpi_group_open(ct_group *group)
 {
     struct mpi_group *m;
     const struct mpi_plugin *plugin;
     const struct mpi_world *world;
-    ct_status status = choices_open(group, overrides);
+    ct_status status = mpi_load(&plugin, &world);
 
-    if (status == CT_OK)
-        status = mpi_load(&plugin, &world);
     if (status != CT_OK || !is_of_mpi_world(group, world))
         return status;
     m = calloc(1, sizeof *m);

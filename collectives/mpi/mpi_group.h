@@ -25,9 +25,9 @@ ct_status mpi_load(const struct mpi_plugin **plugin, const struct mpi_world **wo
 /* Of a failure of MPI. */
 ct_status mpi_says(const struct mpi_plugin *plugin, int error, const char *what);
 
-/* For group_extension.h, in place of choices_open(). */
+/* For group_extension.h; open: when the group has its overrides. */
 ct_status mpi_group_start(int *rank, int *size);
-ct_status mpi_group_open(ct_group *group, const char *overrides);
+ct_status mpi_group_open(ct_group *group);
 void mpi_group_release(ct_group *group);
 
 /* Begins an operation and waits for it. */

@@ -10,6 +10,7 @@
  * messages go over MPI. */
 #include <string.h>
 
+#include "collectives/core/algorithms.h"
 #include "collectives/core/sendrecv.h"
 #include "collectives/mpi/mpi_group.h"
 

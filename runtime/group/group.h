@@ -21,6 +21,7 @@
 struct queue;           /* task_queue.c */
 struct choices;         /* collectives/core/algorithm_overrides.h */
 struct coalesced;       /* collectives/core/coalesce.c */
+struct executor;        /* collectives/core/call.h */
 struct device_group;    /* collectives/device/group/device_group.h */
 struct space;           /* memory_kind.h */
 struct group_extension; /* group_extension.h */
@@ -99,7 +100,8 @@ struct ct_group {
     char *overrides;
     const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
     const char *backend; /* "cpu", unless extension->open() has set it and what follows */
-    const struct message_carrier *carrier; /* of its algorithms' messages; NULL: libct's links */
+    const struct executor *device_executor; /* of calls on device memory; set by ->open() */
+    const struct message_carrier *carrier;  /* of its algorithms' messages; NULL: libct's links */
     struct mpi_group *mpi;
     struct queue *queue;         /* of asynchronous calls; NULL: none yet */
     struct queue *landings;      /* of messages that streams wait for; likewise */

@@ -6,6 +6,7 @@
 
 #include "collectives/core/algorithm_overrides.h"
 #include "collectives/core/call.h"
+#include "collectives/registry.h"
 #include "tests/collectives/flight.h"
 
 enum { GARBAGE = 0xa5 };

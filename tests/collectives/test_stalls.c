@@ -23,6 +23,7 @@
 
 #include "collectives/core/sendrecv.h"
 #include "collectives/core/shm_exchange.h"
+#include "collectives/registry.h"
 
 enum { PHASES = 12, MOST_RANKS = 3 }; /* the last is the end of the call */
 
@@ -94,7 +95,7 @@ enum { BROKEN = sizeof broken / sizeof *broken };
 
 static const struct algorithm *barriers_of_test[8]; /* a broken one and the library's; or none */
 
-/* The linker leads operation_algorithms() here. */
+/* The linker leads operation_algorithms() and call_run() here. */
 const struct algorithm *const *__real_operation_algorithms(int operation);
 const struct algorithm *const *__wrap_operation_algorithms(int operation);
 
@@ -103,6 +104,18 @@ const struct algorithm *const *__wrap_operation_algorithms(int operation)
     return operation == OPERATION_BARRIER && barriers_of_test[0]
                ? barriers_of_test
                : __real_operation_algorithms(operation);
+}
+
+ct_status __real_call_run(const struct request_of_call *request, ct_work **work);
+ct_status __wrap_call_run(const struct request_of_call *request, ct_work **work);
+
+ct_status __wrap_call_run(const struct request_of_call *request, ct_work **work)
+{
+    struct request_of_call r = *request;
+
+    if (r.operation == OPERATION_BARRIER)
+        r.algorithms = __wrap_operation_algorithms(OPERATION_BARRIER);
+    return __real_call_run(&r, work);
 }
 
 static void take_broken_barrier(const char *name)

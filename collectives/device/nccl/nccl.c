@@ -296,6 +296,7 @@ ct_status ct_nccl_comm(ct_group *group, void **comm)
         .group = group,
         .caller = __builtin_return_address(0),
         .operation = OPERATION_NCCL_COMM,
+        .algorithms = nccl_comm_algorithms,
         .dtype = CT_U8,
         .op = NONE,
         .root = NONE,

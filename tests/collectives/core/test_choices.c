@@ -9,13 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectives/core/algorithm_overrides.h"
+#include "collectives/core/algorithms.h"
 #include "collectives/core/call.h"
+#include "collectives/read_overrides.h"
 
 /* The row that a call of so many f32 would take. */
 static const char *row_for(ct_group *group, size_t count)
 {
     struct call call = { .group = group,
+                         .algorithms = all_reduce_algorithms,
                          .element = 4,
                          .signature = { .count = count,
                                         .operation = OPERATION_ALL_REDUCE,

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collectives/core/algorithm_overrides.h"
+#include "collectives/read_overrides.h"
 #include "runtime/bootstrap/network_figures.h"
 
 static void of_hosts(const struct network_figures *wires, int count, uint32_t round_trip_us,

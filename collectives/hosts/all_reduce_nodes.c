@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_reduce_nodes.c - each host folds its ranks' inputs, then the hosts fold the partial results.
+ *
+ * Few bytes: the host's first rank folds what all show, works with the other hosts, and answers.
+ * Many bytes: the buffer is cut into slices, at most one for each rank that the smallest host has;
+ * slice i is folded, exchanged and shared by rank i of each host.  So every byte crosses between
+ * two hosts once each way, not once for each pair of ranks, and in the written order.
+ * Cost: a round on the host, or two with n read and n written, and the rail's (rail.h).
+ * [two-level all-reduce: MPICH SMP, Open MPI HAN] */
+#include "collectives/core/algorithms.h"
+#include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/host_exchange.h"
+#include "collectives/hosts/rail.h"
+
+#define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
+#define ONE_SLICE ((size_t)16 << 10) /* bytes of the smallest slice */
+
+static int all_reduce_nodes_fits(const struct call *c)
+{
+    return c->group->hosts > 1 && hosts_can_fold(c);
+}
+
+static int few_hosts_fit(const struct call *c)
+{
+    return all_reduce_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+}
+
+/* This host's partial results go through the rail; out: the result. */
+static ct_status through_rail(struct call *c, const struct level *l, struct span partials,
+                              struct span out)
+{
+    struct call of_partials = call_of_partials(c);
+    const struct rail rail = rail_of(&of_partials, l);
+    const ct_status status =
+        rail_all_reduce(&rail, (enum rail_way)c->algorithm->way, partials, partials);
+
+    if (status == CT_OK)
+        round_partials(c, out, partials.data);
+    return status;
+}
+
+/* Where partial results of so many bytes of input lie: in the output if they fit there, else in
+ * *room, which the caller gives back. */
+static struct span place_for(const struct call *c, struct span out, char **room)
+{
+    const struct call of_partials = call_of_partials(c);
+    const size_t bytes = out.bytes / c->element * of_partials.element;
+
+    *room = NULL;
+    if (!has_wide_partials(c))
+        return out;
+    *room = call_scratch(c, bytes);
+    return span_of(*room, bytes);
+}
+
+static ct_status no_room(size_t bytes)
+{
+    return ct_fail(CT_ERR_NOMEM, "no memory for %zu bytes of partial results", bytes);
+}
+
+static ct_status one_trip(struct call *c, const struct level *l)
+{
+    const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
+    struct host_trip trip;
+    char *room;
+    const struct span partials = place_for(c, out, &room);
+    ct_status status = host_trip_begin(&trip, c, l, in.bytes, in.bytes);
+
+    if (status == CT_OK && !partials.data && in.bytes > 0)
+        status = no_room(partials.bytes);
+    if (status == CT_OK)
+        status = host_show(&trip, in.data);
+    if (status == CT_OK && host_is_gate(&trip)) {
+        fold_partials(c, partials.data, trip.shown, l->ranks, in.bytes);
+        status = through_rail(c, l, partials, out);
+    }
+    if (status == CT_OK)
+        status = host_answer(&trip, out.data);
+    host_trip_end(&trip);
+    call_scratch_end(c, room);
+    return status;
+}
+
+static ct_status one_piece(struct call *c, const struct level *l, struct span in, struct span out)
+{
+    const int owners = host_slices_of(c->group, in.bytes, ONE_SLICE);
+    const size_t count = in.bytes / c->element;
+    char *room;
+    const struct call of_partials = call_of_partials(c);
+    const struct span partials = place_for(c, out, &room);
+    const struct host_slices from = { in.data, count, owners }, to = { out.data, count, owners };
+    const struct host_slices between = { partials.data, count, owners };
+    const struct host_parts input = {
+        .owners = owners, .spans = 1, .span = host_slice, .arg = &from
+    };
+    const struct host_parts folded = {
+        .owners = owners, .spans = 1, .span = host_slice, .arg = &between
+    };
+    const struct host_parts result = {
+        .owners = owners, .spans = 1, .span = host_slice, .arg = &to
+    };
+    ct_status status = partials.data ? host_fold(c, l, &input, &folded) : no_room(partials.bytes);
+
+    if (status == CT_OK && l->rank < owners)
+        status = through_rail(c, l, host_slice(&of_partials, &between, l->rank, 0),
+                              host_slice(c, &to, l->rank, 0));
+    call_scratch_end(c, room);
+    return status == CT_OK ? host_share(c, l, &result) : status;
+}
+
+static ct_status all_reduce_nodes_run(struct call *c)
+{
+    const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
+    const enum rail_way way = (enum rail_way)c->algorithm->way;
+    const struct level l = level_of(c->group, c->group->rank);
+    const struct rail rail = rail_of(c, &l);
+    /* one rank on each host, whose input is its partial result */
+    const int alone = c->group->host_most == 1 && !has_wide_partials(c);
+    const size_t piece = alone && way == RAIL_DIRECT ? in.bytes : PIECE; /* it has pieces itself */
+    ct_status status = CT_OK;
+
+    if (in.bytes <= HOST_TRIP_MOST)
+        return one_trip(c, &l);
+    for (size_t at = 0; at < in.bytes && status == CT_OK; at += piece) {
+        const struct span from = span_of(in.data + at, piece_of(in.bytes, at, piece));
+        const struct span to = span_of(out.data + at, from.bytes);
+
+        status = alone ? rail_all_reduce(&rail, way, from, to) : one_piece(c, &l, from, to);
+    }
+    return status;
+}
+
+static double all_reduce_nodes_cost(const struct call *c, int way)
+{
+    return rail_all_reduce_cost(c, (enum rail_way)way, call_bytes(c));
+}
+
+const struct algorithm all_reduce_nodes = { .name = "nodes",
+                                            .fits = few_hosts_fit,
+                                            .run = all_reduce_nodes_run,
+                                            .cost = all_reduce_nodes_cost,
+                                            .way = RAIL_DIRECT };
+const struct algorithm all_reduce_nodes_doubling = { .name = "nodes_doubling",
+                                                     .fits = all_reduce_nodes_fits,
+                                                     .run = all_reduce_nodes_run,
+                                                     .cost = all_reduce_nodes_cost,
+                                                     .way = RAIL_DOUBLING };
+const struct algorithm all_reduce_nodes_halving = { .name = "nodes_halving",
+                                                    .fits = all_reduce_nodes_fits,
+                                                    .run = all_reduce_nodes_run,
+                                                    .cost = all_reduce_nodes_cost,
+                                                    .way = RAIL_HALVING };

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_scatter_nodes.c - each rank folds, over its host's ranks, the blocks that are for the
+ * ranks of its number on all hosts; then these ranks exchange the partial results.
+ *
+ * So for each block one partial result comes from each other host, not one input from each rank
+ * there, and the order is the written one.
+ * Cost: p n written and h p n / h read on the host; then between hosts alpha + (h-1) (o + n beta),
+ * each host giving each its blocks, or with many hosts or few bytes an all-reduce of the rail's h
+ * blocks; a piece of each block at a time.
+ * The places for pieces, one for each host, take 8 MiB at the most, however many ranks there are.
+ */
+#include <stdlib.h>
+
+#include "collectives/core/algorithms.h"
+#include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/host_exchange.h"
+#include "collectives/hosts/rail.h"
+#include "collectives/hosts/rail_tree.h"
+
+struct work_of_call {
+    const struct call *call;
+    struct level level;
+    size_t at, piece; /* of each block: where the piece under way begins, its most bytes */
+    size_t room;      /* of a piece of partial results in scratch */
+    size_t wider;     /* bytes of a partial result for one of the input's */
+    char *partial; /* [hosts] of this rank's number, folded over this host; NULL: it is alone there
+                      and sends its input */
+};
+
+static int reduce_scatter_nodes_fits(const struct call *c)
+{
+    return c->group->hosts > 1 && hosts_are_alike(c->group) && hosts_can_fold(c);
+}
+
+static int few_hosts_fit(const struct call *c)
+{
+    return reduce_scatter_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+}
+
+/* Empty behind the end of a short block. */
+static struct span piece_in(const struct work_of_call *w, struct span block)
+{
+    const size_t bytes = piece_of(block.bytes, w->at, w->piece);
+
+    return span_of(bytes > 0 ? block.data + w->at : NULL, bytes);
+}
+
+/* The piece of the block that is for rank `owner` of a host, in this rank's input. */
+static struct span input_piece(const struct call *c, const void *arg, int owner, int host)
+{
+    return piece_in(arg, block_at(c, &c->send, host_rank(c->group, host, owner)));
+}
+
+static struct span partial_piece(const struct call *c, const void *arg, int owner, int host)
+{
+    const struct work_of_call *w = arg;
+    const struct span input = input_piece(w->call, arg, owner, host);
+
+    (void)c; /* that of partial results */
+    return w->partial ? span_of(w->partial + (size_t)host * w->room, input.bytes * w->wider)
+                      : input;
+}
+
+/* The partial results for this rank: its host's, and those that came from the others. */
+static ct_status fold_arrived(const struct rail *rail, const struct work_of_call *w,
+                              const void **sources, char *arrived, struct span out)
+{
+    const struct level *l = &w->level;
+    struct call *c = rail->call;
+    struct batch batch;
+    ct_status status = batch_begin(&batch, c, 2 * l->hosts);
+
+    if (status != CT_OK)
+        return status;
+    for (int host = 0; host < l->hosts; host++) {
+        sources[host] = host == l->host ? partial_piece(c, w, l->rank, host).data
+                                        : arrived + (size_t)host * out.bytes;
+        if (host != l->host)
+            batch_recv(&batch, rail_peer(rail, host), span_of(sources[host], out.bytes));
+    }
+    for (int step = 1; step < l->hosts; step++) {
+        const int host = (l->host + step) % l->hosts;
+
+        batch_send(&batch, rail_peer(rail, host), partial_piece(c, w, l->rank, host));
+    }
+    status = batch_wait(&batch);
+    if (status != CT_OK)
+        return status;
+    fold_hosts(c, out.data, sources, out.bytes);
+    rail_average(rail, out);
+    return CT_OK;
+}
+
+static ct_status exchange_directly(struct call *c, const struct work_of_call *w, struct span out)
+{
+    struct call of_partials = call_of_partials(c);
+    const struct level *l = &w->level;
+    const struct rail rail = rail_of(&of_partials, l);
+    const void **sources = malloc((size_t)l->hosts * sizeof *sources);
+    const size_t bytes = out.bytes * w->wider;
+    /* behind what arrives: the result, if it is wider than the output */
+    char *arrived = call_scratch(c, ((size_t)l->hosts + 1) * bytes);
+    const struct span folded =
+        span_of(w->wider > 1 ? arrived + (size_t)l->hosts * bytes : out.data, bytes);
+    ct_status status =
+        sources && arrived
+            ? fold_arrived(&rail, w, sources, arrived, folded)
+            : ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d hosts", l->hosts);
+
+    if (status == CT_OK)
+        round_partials(c, out, folded.data);
+    call_scratch_end(c, arrived);
+    free(sources);
+    return status;
+}
+
+/* All blocks of the rail are folded as one buffer; places behind short blocks are zeros. */
+static ct_status exchange_as_one(struct call *c, const struct work_of_call *w, struct span out)
+{
+    struct call of_partials = call_of_partials(c);
+    const struct level *l = &w->level;
+    const struct rail rail = rail_of(&of_partials, l);
+    const struct span all = span_of(w->partial, (size_t)l->hosts * w->room);
+    const ct_status status = rail_all_reduce(&rail, (enum rail_way)c->algorithm->way, all, all);
+
+    if (status == CT_OK)
+        round_partials(c, out, w->partial + (size_t)l->host * w->room);
+    return status;
+}
+
+static ct_status reduce_scatter_nodes_run(struct call *c)
+{
+    const int is_direct = c->algorithm->way == RAIL_DIRECT;
+    const struct span out = block_at(c, &c->recv, 0);
+    const struct level level = level_of(c->group, c->group->rank);
+    const size_t largest = largest_block(c, &c->send);
+    const size_t most = SCRATCH_BYTES / (size_t)level.hosts / 64 * 64;
+    const size_t piece = most < 64 ? 64 : most > (1 << 20) ? 1 << 20 : most;
+    const size_t wider = call_of_partials(c).element / c->element;
+    struct work_of_call w = { .call = c,
+                              .level = level,
+                              .piece = piece,
+                              .room = (largest < piece ? largest : piece) * wider,
+                              .wider = wider };
+    const struct host_parts input = {
+        .owners = level.ranks, .spans = level.hosts, .span = input_piece, .arg = &w
+    };
+    const struct host_parts result = {
+        .owners = level.ranks, .spans = level.hosts, .span = partial_piece, .arg = &w
+    };
+    const int folds = level.ranks > 1 || wider > 1 || !is_direct;
+    ct_status status = CT_OK;
+
+    if (folds && !(w.partial = call_scratch(c, (size_t)level.hosts * w.room)))
+        return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
+    do {
+        if (folds && c->send.counts) /* short blocks leave places that are folded, and not read */
+            memset(w.partial, 0, (size_t)level.hosts * w.room);
+        if (folds)
+            status = host_fold(c, &w.level, &input, &result);
+        if (status == CT_OK)
+            status = is_direct ? exchange_directly(c, &w, piece_in(&w, out))
+                               : exchange_as_one(c, &w, piece_in(&w, out));
+        w.at += w.piece;
+    } while (status == CT_OK && w.at < largest);
+    call_scratch_end(c, w.partial);
+    return status;
+}
+
+/* Directly a host is sent as much as in an all-gather; as one buffer all blocks are folded. */
+static double reduce_scatter_nodes_cost(const struct call *c, int way)
+{
+    const size_t all = blocks_bytes(c, &c->send);
+
+    return way == RAIL_DIRECT ? rail_all_gather_cost(c, RAIL_DIRECT, all / (size_t)c->group->hosts)
+                              : rail_all_reduce_cost(c, (enum rail_way)way, all);
+}
+
+const struct algorithm reduce_scatter_nodes = { .name = "nodes",
+                                                .fits = few_hosts_fit,
+                                                .run = reduce_scatter_nodes_run,
+                                                .cost = reduce_scatter_nodes_cost,
+                                                .way = RAIL_DIRECT };
+const struct algorithm reduce_scatter_nodes_doubling = { .name = "nodes_doubling",
+                                                         .fits = reduce_scatter_nodes_fits,
+                                                         .run = reduce_scatter_nodes_run,
+                                                         .cost = reduce_scatter_nodes_cost,
+                                                         .way = RAIL_DOUBLING };
+const struct algorithm reduce_scatter_nodes_halving = { .name = "nodes_halving",
+                                                        .fits = reduce_scatter_nodes_fits,
+                                                        .run = reduce_scatter_nodes_run,
+                                                        .cost = reduce_scatter_nodes_cost,
+                                                        .way = RAIL_HALVING };

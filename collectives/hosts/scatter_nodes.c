@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scatter_nodes.c - the root sends one rank of each host the blocks of that host as one message,
+ * and that rank shows them to its host.
+ *
+ * Cost: alpha + (h-1) o + (p-m) n beta at the root for h hosts of m ranks, where a message for each
+ * rank would be alpha + (p-1) (o + n beta); m n written and n read by each rank on a host.  For
+ * small blocks, and for so many ranks that the root should not have a connection to each. */
+#include "collectives/core/algorithms.h"
+#include "collectives/hosts/host_blocks.h"
+#include "collectives/hosts/host_exchange.h"
+
+static struct span own_piece(const struct call *c, const struct host_blocks *p)
+{
+    return span_of(block_at(c, &c->recv, 0).data + p->at, p->bytes);
+}
+
+/* What is for rank k of the host: on the rank that shows it its place, on rank k its output. */
+static struct span piece_for_rank(const struct call *c, const void *arg, int owner, int k)
+{
+    const struct host_blocks *p = arg;
+
+    (void)owner;
+    if (!p->all)
+        return k == p->level->rank ? own_piece(c, p) : span_of(NULL, p->bytes);
+    return host_block_here(c, p, k);
+}
+
+static ct_status send_all_hosts(struct call *c, const struct rail *rail,
+                                const struct host_blocks *p)
+{
+    struct batch batch;
+    ct_status status = batch_begin(&batch, c, rail->hosts);
+
+    for (int i = 0; i < c->group->size && status == CT_OK; i++) {
+        const int rank = c->group->fold_rank[i];
+
+        copy_span(span_of(p->all + (size_t)i * p->bytes, p->bytes),
+                  block_at(c, &c->send, rank).data + p->at);
+    }
+    for (int host = 0; host < rail->hosts && status == CT_OK; host++)
+        if (host != rail->host)
+            batch_send(&batch, rail_peer(rail, host), host_blocks_of(c, p, host));
+    return status == CT_OK ? batch_wait(&batch) : status;
+}
+
+static ct_status one_piece(struct call *c, const struct rail *rail, const struct host_blocks *p)
+{
+    const struct level *l = p->level;
+    const int shower = l->host == rail->root_host ? level_of(c->group, rail->root).rank : 0;
+    const struct host_parts parts = {
+        .owners = 1, .first = shower, .spans = l->ranks, .span = piece_for_rank, .arg = p
+    };
+    ct_status status = CT_OK;
+
+    if (l->rank == shower)
+        status = l->host == rail->root_host
+                     ? send_all_hosts(c, rail, p)
+                     : recv_from(c, rail->root, host_blocks_of(c, p, l->host));
+    if (status == CT_OK)
+        status = host_share(c, l, &parts);
+    if (status == CT_OK && l->rank == shower)
+        copy_span(own_piece(c, p), piece_for_rank(c, p, 0, l->rank).data);
+    return status;
+}
+
+static ct_status scatter_nodes_run(struct call *c)
+{
+    return host_blocks_run(c, one_piece);
+}
+
+const struct algorithm scatter_nodes = { .name = "nodes",
+                                         .fits = host_blocks_fit,
+                                         .run = scatter_nodes_run };

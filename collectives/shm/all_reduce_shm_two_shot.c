@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_reduce_shm_two_shot.c - each rank folds its part of all inputs, then each rank gets all
+ * parts.
+ *
+ * Directly: after a first round, which says that the inputs are there, each rank folds its part of
+ * all inputs into the outputs of all ranks; a second round says that it is done.  Nothing is
+ * copied.  Through slots: each rank puts its input into its slot, folds its own part into its
+ * output and its slot, and copies the other parts from the others' slots.
+ * Cost: direct 2 rounds, p n/p read and n written by each rank; through slots two rounds for each
+ * piece, and 2 n (p-1)/p copied besides. [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed
+ * distributed_naive_reduce] */
+#include "collectives/core/algorithms.h"
+#include "collectives/core/shm_exchange.h"
+
+static ct_status all_reduce_shm_two_shot_direct(struct call *c)
+{
+    const struct shm_group *f = c->group->shm;
+    const struct part part = line_part(c, call_bytes(c), c->group->rank);
+    const void *inputs[SHM_GROUP_MOST];
+    void *outputs[SHM_GROUP_MOST];
+    int streaming = call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES;
+
+    for (int i = 0; i < c->group->size; i++) {
+        inputs[i] = shm_group_send_of(f, i) + part.at;
+        outputs[i] = shm_group_recv_of(f, i) + part.at;
+        streaming &= inputs[i] != outputs[i]; /* in place the lines have just been read */
+    }
+    return part.bytes == 0 ? CT_OK
+                           : call_fold_to(c, outputs, c->group->size, inputs,
+                                          part.bytes / c->element, streaming);
+}
+
+static void all_reduce_shm_two_shot_show(struct call *c, size_t at, size_t n)
+{
+    const char *in = block_at(c, &c->send, 0).data + at;
+    struct shm_group *f = c->group->shm;
+    const struct part own = line_part(c, n, c->group->rank);
+    const size_t end = own.at + own.bytes;
+
+    shm_group_write(f, 0, in, own.at);
+    shm_group_write(f, end, in + end, n - end);
+}
+
+/* Into this rank's output and slot; into the slot past the caches where that is faster. */
+static ct_status fold_own_part(struct call *c, size_t at, size_t n)
+{
+    struct shm_group *f = c->group->shm;
+    const struct part part = line_part(c, n, c->group->rank);
+    const int apart = shm_group_streams(f);
+    ct_status status;
+    void *outputs[2] = { block_at(c, &c->recv, 0).data + at + part.at,
+                         (char *)shm_group_own(f) + part.at };
+    const void *inputs[SHM_GROUP_MOST];
+
+    if (part.bytes == 0)
+        return CT_OK;
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = (const char *)shm_group_slot(f, i) + part.at;
+    inputs[c->group->rank] = block_at(c, &c->send, 0).data + at + part.at;
+    status = call_fold_to(c, outputs, apart ? 1 : 2, inputs, part.bytes / c->element, 0);
+    if (apart && status == CT_OK)
+        shm_group_write(f, part.at, outputs[0], part.bytes);
+    return status;
+}
+
+static ct_status all_reduce_shm_two_shot_take(struct call *c, size_t at, size_t n)
+{
+    struct shm_group *f = c->group->shm;
+    char *out = block_at(c, &c->recv, 0).data + at;
+    ct_status status = fold_own_part(c, at, n);
+
+    if (status == CT_OK)
+        status = shm_group_publish(f);
+    if (status == CT_OK)
+        status = shm_group_wait_all(f);
+    for (int i = 0; i < c->group->size && status == CT_OK; i++) {
+        const struct part part = line_part(c, n, i);
+
+        if (i != c->group->rank)
+            copy_span(span_of(out + part.at, part.bytes),
+                      (const char *)shm_group_slot(f, i) + part.at);
+    }
+    return status;
+}
+
+static ct_status all_reduce_shm_two_shot_run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .waiters = ALL_WAIT,
+                             .show = all_reduce_shm_two_shot_show,
+                             .take = all_reduce_shm_two_shot_take,
+                             .direct = all_reduce_shm_two_shot_direct,
+                             .sends = 1,
+                             .recvs = 1,
+                             .two_rounds = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm all_reduce_shm_two_shot = { .name = "shm_two_shot",
+                                                   .fits = fits_shm,
+                                                   .run = all_reduce_shm_two_shot_run };

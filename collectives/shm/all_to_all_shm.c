@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_to_all_shm.c - a slot holds a piece of each block; rank r copies piece r of all slots.
+ *
+ * A piece is in its slot before the rank receives at the same place, so in place needs no copy. But
+ * directly a rank would overwrite what another has yet to read.
+ * Cost: p n copied out by each rank; directly 2 rounds, else a round for each piece, and p n copied
+ * in. */
+#include "collectives/core/algorithms.h"
+#include "collectives/core/shm_exchange.h"
+
+static size_t in_all(const struct call *c)
+{
+    return call_bytes(c) * (size_t)c->group->size * (size_t)c->group->size;
+}
+
+static ct_status all_to_all_shm_direct(struct call *c)
+{
+    const int p = c->group->size, rank = c->group->rank;
+
+    for (int i = rank; i < rank + p; i++) {
+        const struct span block = block_at(c, &c->recv, i % p);
+
+        copy_result(block.data,
+                    shm_group_send_of(c->group->shm, i % p) + (size_t)rank * block.bytes,
+                    block.bytes, in_all(c));
+    }
+    return CT_OK;
+}
+
+static void all_to_all_shm_show(struct call *c, size_t at, size_t n)
+{
+    for (int i = 0; i < c->group->size; i++)
+        if (i != c->group->rank)
+            shm_group_write(c->group->shm, (size_t)i * n, block_at(c, &c->send, i).data + at, n);
+}
+
+static ct_status all_to_all_shm_take(struct call *c, size_t at, size_t n)
+{
+    const int rank = c->group->rank;
+
+    for (int i = 0; i < c->group->size; i++)
+        copy_result(block_at(c, &c->recv, i).data + at,
+                    i == rank ? block_at(c, &c->send, i).data + at
+                              : (const char *)shm_group_slot(c->group->shm, i) + (size_t)rank * n,
+                    n, in_all(c));
+    return CT_OK;
+}
+
+static ct_status all_to_all_shm_run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = c->group->size,
+                             .waiters = ALL_WAIT,
+                             .show = all_to_all_shm_show,
+                             .take = all_to_all_shm_take,
+                             .direct = all_to_all_shm_direct,
+                             .sends = c->group->size,
+                             .in_place_is_shown = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm all_to_all_shm = { .name = "shm",
+                                          .fits = fits_shm,
+                                          .run = all_to_all_shm_run };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* broadcast_shm.c - the root writes into its slot, the others copy from there.
+ *
+ * Two slots alternate, so the root fills one while the other is read.
+ * Cost: (p-1) n copied out; directly 2 rounds, else a round for each slot, and n copied in. */
+#include "collectives/core/algorithms.h"
+#include "collectives/core/shm_exchange.h"
+
+static ct_status broadcast_shm_direct(struct call *c)
+{
+    const struct span buf = block_at(c, &c->recv, 0);
+
+    copy_result(buf.data, shm_group_send_of(c->group->shm, c->signature.root), buf.bytes,
+                buf.bytes * (size_t)c->group->size);
+    return CT_OK;
+}
+
+static void broadcast_shm_show(struct call *c, size_t at, size_t n)
+{
+    if (call_is_root(c))
+        shm_group_write(c->group->shm, 0, block_at(c, &c->recv, 0).data + at, n);
+}
+
+static ct_status broadcast_shm_take(struct call *c, size_t at, size_t n)
+{
+    if (!call_is_root(c))
+        copy_result(block_at(c, &c->recv, 0).data + at,
+                    shm_group_slot(c->group->shm, c->signature.root), n,
+                    call_bytes(c) * (size_t)c->group->size);
+    return CT_OK;
+}
+
+static ct_status broadcast_shm_run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .waiters = OTHERS_WAIT,
+                             .show = broadcast_shm_show,
+                             .take = broadcast_shm_take,
+                             .direct = broadcast_shm_direct,
+                             .sends = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm broadcast_shm = { .name = "shm",
+                                         .fits = fits_shm,
+                                         .run = broadcast_shm_run };
