@@ -59,7 +59,9 @@ static void count_driver_calls(ct_group *group, void *arg)
         before[i] = count((enum fake_count)i);
     for (int i = 0; i < CALLS; i++)
         reduce_and_wait(&s, group);
-    EXPECT(is_each("calls", count(FAKE_CALLS) - before[FAKE_CALLS] - CALLS, costs->calls[other]));
+    if (!getenv("FAKE_CUDA_ADDRESSES")) /* else each word's address is asked for */
+        EXPECT(
+            is_each("calls", count(FAKE_CALLS) - before[FAKE_CALLS] - CALLS, costs->calls[other]));
     EXPECT(is_each("events", count(FAKE_EVENTS) - before[FAKE_EVENTS], costs->events[other]));
     EXPECT(is_each("words", count(FAKE_WORDS) - before[FAKE_WORDS], costs->words[other]));
     tear_down(&s);
