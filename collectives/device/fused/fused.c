@@ -367,7 +367,7 @@ static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
     if (status == CT_ERR_UNSUPPORTED) /* too late for another path */
         status = CT_ERR_CUDA;
     if (status != CT_OK)
-        handover_cut(c, status);
+        handover_break(c, status);
     snprintf(why, sizeof why, "%s", ct_last_error());
     closed = c->is_in_stream ? handover_close(c, l) : CT_OK;
     return status == CT_OK ? closed : ct_fail(status, "%s", why);

@@ -15,11 +15,11 @@
  * Launches of a CUDA graph have no numbers of their own.  For calls in graphs each rank has a READY
  * and an OVER for each leader, 1 or 0, which the stream that waited for it resets.
  *
- * Which is faster, that or hosts that wait for each device (fused.c), no GPU has shown.
+ * No GPU has shown whether that is faster than hosts that wait for each device (fused.c).
  *
  * Watching.  No host waits in such a call, so a thread of the group's (group->watches) waits until
  * the stream has passed it, and checks meanwhile that the other ranks live.  It reads PASSED and
- * calls no driver, since that may keep a lock until this very stream goes on.  The thread does
+ * never calls the driver, which may keep a lock until this very stream goes on.  The thread does
  * nothing else: a message may come after calls that wait for this thread (handover_turn()).
  *
  *   a rank is gone, or has given up, or the timeout is over
@@ -31,12 +31,14 @@
  *
  * so that no rank frees its buffers while a leader's kernel uses them.  A leader's kernel runs
  * while its BEGUN, set before it, is later than its WORKED, set behind it.  tests/models proves
- * this.  A leader that has not gone on after 10 s never will: then OVER is raised all the same.
+ * this.  After 10 s a rank takes such a kernel for one that never ends, and raises OVER all the
+ * same.
  *
  * The end.  The group's own calls are over then, or were released.  But libct does not see the
  * launches of a graph, on this rank or another one, and in a group that broke a launch may wait for
- * a rank that is gone, now or later.  So the work of such graphs is called off, and a thread sets
- * the flags that they wait for as long as the process lives, mostly asleep. */
+ * a rank that is gone, now or later.  So the work of such graphs is called off, and a thread raises
+ * the flags that they wait for as long as the process lives, mostly asleep.  It also raises the
+ * words of calls that a stream had not passed 11 s after the group broke. */
 #include "collectives/device/fused/stream_handover.h"
 
 #include <errno.h>
@@ -65,9 +67,9 @@ enum { SHORTEST_NAP_MS = 1, LONGEST_NAP_MS = 50 };
 
 /* ---- Words ------------------------------------------------------------------------------ */
 
-/* Of a rank; the first five hold a call's number, and its own stream sets them.  WORKED, BEGUN,
- * CALLED_OFF and OVER are of leaders.  ENQUEUES: the last call that the rank's host enqueues, set
- * by that.  BROKEN: of rank 0, for all. */
+/* Each rank has all of them, but uses only its own: WORKED, BEGUN, CALLED_OFF and OVER if it is a
+ * leader, BROKEN if it is rank 0.  The rank's stream sets the first five to a call's number.  Its
+ * host sets ENQUEUES to the last call that it enqueues. */
 enum { READY, OVER, PASSED, WORKED, BEGUN, ENQUEUES, CALLED_OFF, BROKEN, WORDS };
 /* Of a rank and each leader, for graphs: 1 or 0. */
 enum { GRAPH_READY, GRAPH_OVER, GRAPH_FLAGS };
@@ -95,7 +97,7 @@ static _Atomic uint32_t *worked_of(const ct_group *group, int leader)
     return word_of(group, l->rank[leader], l->count == 1 ? PASSED : WORKED);
 }
 
-/* Numbers go round and round. */
+/* Numbers wrap. */
 static int is_before(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) < 0;
@@ -247,7 +249,7 @@ static ct_status take_number(ct_group *g)
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
-/* What another rank reports of any call: it may be in a later one. */
+/* Another rank may report the failure of a later call: it need not be in this one any more. */
 static ct_status cause_of(const struct call *c, ct_status status)
 {
     const int is_told = atomic_load(&c->group->failure.reported);
@@ -270,7 +272,7 @@ static void give_number_back(const ct_group *g)
     atomic_store(word_of(g, g->rank, ENQUEUES), --fused_of(g)->handover.number);
 }
 
-/* From when its buffers may be used in the stream to have_worked(). */
+/* Until have_worked() this leader may use the ranks' buffers in its stream. */
 static ct_status touch(const ct_group *group)
 {
     return device_leaders(group)->mine >= 0 && group->shm ? shm_group_touch_in_stream(group->shm)
@@ -286,7 +288,7 @@ static void have_worked(const ct_group *group, int calls)
 
 static ct_status watch_task(struct task *task);
 
-/* The thread has the call before the driver has any of it. */
+/* Before anything is enqueued: the driver may block this thread while it enqueues. */
 static ct_status watch(const struct call *c)
 {
     struct watched *w = malloc(sizeof *w);
@@ -355,18 +357,18 @@ static void name_call(const struct call *c, ct_status status, const char *where)
     snprintf(words, sizeof words, "%s", ct_last_error());
     signature_describe(&c->signature, text, sizeof text);
     if (strncmp(words, text, strlen(text)) != 0)
-        ct_fail(status, "%s on group %s%s: %s", text, group_here(c->group, here, sizeof here),
-                where, words);
+        ct_fail_because(ct_last_blame(), status, "%s on group %s%s: %s", text,
+                        group_here(c->group, here, sizeof here), where, words);
 }
 
-/* Whoever sees that the group is broken finds the cause. */
+/* The cause first: whoever sees BROKEN looks for it. */
 static void break_group(const struct call *c, ct_status status)
 {
     group_fail(c->group, status);
     atomic_store(word_of(c->group, 0, BROKEN), 1);
 }
 
-void handover_cut(struct call *c, ct_status status)
+void handover_break(struct call *c, ct_status status)
 {
     if (!c->is_in_stream || c->capture != NOT_CAPTURED)
         return;
@@ -388,7 +390,7 @@ ct_status handover_close(struct call *c, const struct leaders *l)
     if (status == CT_ERR_UNSUPPORTED) /* too late for another path */
         status = CT_ERR_CUDA;
     if (status != CT_OK)
-        handover_cut(c, status);
+        handover_break(c, status);
     if (status != CT_OK && c->capture == NOT_CAPTURED && !h->is_open)
         give_number_back(c->group); /* nothing of it is in the stream */
     return status;
@@ -414,7 +416,7 @@ static int has_passed(const ct_group *group, uint32_t number)
     return !is_before(atomic_load(word_of(group, group->rank, PASSED)), number);
 }
 
-/* Of a call that is called off, the stream sets the same words. */
+/* Also after PASSED: the stream of a call that was called off sets the same words. */
 static ct_status look(const struct watched *w)
 {
     const ct_group *group = w->call.group;
@@ -422,6 +424,30 @@ static ct_status look(const struct watched *w)
     if (atomic_load(&group->failure.status) != CT_OK || is_broken(group))
         return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
     return CT_OK;
+}
+
+/* The rank that this one's stream waits for. */
+static ct_status name_the_late(const ct_group *group, uint32_t number)
+{
+    const struct leaders *l = device_leaders(group);
+    const char *what = "'s stream has not come to the call: the GPU has not done what comes before";
+    int late = group->rank;
+    char name[64];
+
+    for (int i = 0; i < l->count; i++)
+        if (is_before(atomic_load(word_of(group, l->rank[i], OVER)), number) && i != l->mine) {
+            late = l->rank[i];
+            what = "'s GPU has not done the call's work";
+        }
+    for (int i = group->size - 1; i >= 0; i--)
+        if (is_before(atomic_load(word_of(group, i, READY)), number)
+            && !(l->count == 1 && i == l->rank[0])) {
+            late = i;
+            what = "'s stream has not come to the call: the GPU has not done what comes before";
+        }
+    return ct_fail_because((struct blame){ group->ranks[late], BLAME_LATE }, CT_ERR_TIMEOUT, "%s%s",
+                           mesh_peer_name(group->mesh, group->ranks[late], name, sizeof name),
+                           what);
 }
 
 /* Waits for the stream, and checks that the other ranks live: this may be the only thread that
@@ -439,8 +465,7 @@ static ct_status wait_among_others(struct watched *w, struct watch *others)
         if (status != CT_OK)
             return status;
         if (now >= c->deadline)
-            return ct_fail(CT_ERR_TIMEOUT,
-                           "the GPU has not done what was enqueued in the stream in time");
+            return name_the_late(c->group, w->number);
         if (now - polled >= POLL_MS) {
             polled = now;
             group_poll(c->group);
@@ -491,8 +516,8 @@ static uint32_t last_free(const ct_group *group, uint32_t last)
     return last;
 }
 
-/* of_all: a leader that has not gone on for so long never will. */
-static void raise_words(const ct_group *group, uint32_t last, int of_all)
+/* is_late: even if a kernel may be running. */
+static void raise_words(const ct_group *group, uint32_t last, int is_late)
 {
     const struct leaders *l = device_leaders(group);
     uint32_t worked;
@@ -500,7 +525,7 @@ static void raise_words(const ct_group *group, uint32_t last, int of_all)
     for (int i = 0; i < group->size && l->mine >= 0; i++)
         if (i != group->rank)
             raise_word(word_of(group, i, READY), last);
-    if (!of_all)
+    if (!is_late)
         last = last_free(group, last);
     for (int i = 0; i < l->count; i++)
         if (i != l->mine)
@@ -509,27 +534,27 @@ static void raise_words(const ct_group *group, uint32_t last, int of_all)
         have_worked(group, INT_MAX);
 }
 
-static void raise_for_ever(const ct_group *group);
+static void begin_raising(const ct_group *group);
 
-/* The stream waits for something else, and may come to the words of its calls later, when a stream
- * has set some of them to an earlier call's number. */
+/* The stream may go on later.  By then another stream may have set a word that it waits for to an
+ * earlier call's number. */
 static void stand_still(const ct_group *group, struct handover *h)
 {
-    h->owed++;
-    if (!h->waited_for)
-        raise_for_ever(group);
-    h->waited_for = 1;
+    h->calls_left++;
+    if (!h->stands_still)
+        begin_raising(group);
+    h->stands_still = 1;
 }
 
-/* Again and again, since a stream may set a word to an earlier call's number.  Between the call-off
- * and the first look at BEGUN comes a nap, in which the one and the other reach who reads them: a
- * GPU's stores and loads are not in one order with the host's.  0: the stream stands still. */
+/* Raises words repeatedly, since a stream may set one to an earlier call's number.  First it naps:
+ * the GPU must see the call-off before the host reads BEGUN, and CUDA promises no order between the
+ * two.  0: the stream stands still. */
 static int release(const struct watched *w)
 {
     const struct timespec nap = { 0, RELEASES_US * 1000L };
     struct handover *h = &fused_of(w->call.group)->handover;
-    const int64_t late = deadline_after(h->waited_for ? 0 : SHM_GROUP_DEVICE_SETTLING_MS);
-    const int64_t end = late + (h->waited_for ? 0 : GOING_ON_MS);
+    const int64_t late = deadline_after(h->stands_still ? 0 : SHM_GROUP_DEVICE_SETTLING_MS);
+    const int64_t end = late + (h->stands_still ? 0 : GOING_ON_MS);
     const ct_group *group = w->call.group;
     uint32_t last;
 
@@ -663,7 +688,7 @@ static struct flags *flags_of(const ct_group *group)
 {
     const struct leaders *l = device_leaders(group);
     const size_t most = (size_t)(l->count + 1) * (size_t)group->size * GRAPH_FLAGS;
-    /* of a list that was refused the driver may have a part */
+    /* + 1: the driver may have enqueued a part of a list that it refused */
     const uint32_t last = atomic_load(word_of(group, group->rank, ENQUEUES)) + 1;
     struct flags *flags = malloc(sizeof *flags + most * sizeof *flags->flag);
 
@@ -684,8 +709,8 @@ static struct flags *flags_of(const ct_group *group)
     return flags;
 }
 
-/* Sets all of them.  How many had been reset since. */
-static int set_all(const struct flags *flags)
+/* Returns how many were lower. */
+static int raise_flags(const struct flags *flags)
 {
     int taken = 0;
 
@@ -694,14 +719,14 @@ static int set_all(const struct flags *flags)
     return taken;
 }
 
-static void *set_for_ever(void *arg)
+static void *raise_for_ever(void *arg)
 {
     const struct flags *flags = arg;
 
     for (long ms = SHORTEST_NAP_MS;;) {
         const struct timespec nap = { 0, ms * 1000000L };
 
-        ms = set_all(flags) > 0         ? SHORTEST_NAP_MS
+        ms = raise_flags(flags) > 0     ? SHORTEST_NAP_MS
              : 2 * ms <= LONGEST_NAP_MS ? 2 * ms
                                         : LONGEST_NAP_MS;
         nanosleep(&nap, NULL);
@@ -709,11 +734,15 @@ static void *set_for_ever(void *arg)
     return NULL;
 }
 
-static void raise_for_ever(const ct_group *group)
+static void begin_raising(const ct_group *group)
 {
-    struct flags *flags = flags_of(group);
-    const int error = flags ? thread_start(NULL, set_for_ever, flags) : ENOMEM;
+    struct flags *flags;
+    int error;
 
+    if (group->size == 1) /* its stream waits for no other */
+        return;
+    flags = flags_of(group);
+    error = flags ? thread_start(NULL, raise_for_ever, flags) : ENOMEM;
     if (error == 0)
         return;
     log_line(LOG_WARN, "group %s: a stream or the launch of a graph may stand still: %s",
@@ -725,21 +754,21 @@ int handover_stays(ct_group *group, struct handover *h)
 {
     const int may_be_launched = h->captured && atomic_load(&group->failure.status) != CT_OK;
 
-    if (!h->waited_for && !may_be_launched)
+    if (!h->stands_still && !may_be_launched)
         return 0;
     host_memory_leave(group, &h->memory);
-    if (h->waited_for && has_passed(group, atomic_load(word_of(group, group->rank, ENQUEUES))))
-        for (; h->owed > 0; h->owed--)
+    if (h->stands_still && has_passed(group, atomic_load(word_of(group, group->rank, ENQUEUES))))
+        for (; h->calls_left > 0; h->calls_left--)
             h->pinned.space->call_leaves_stream();
-    if (h->owed > 0)
+    if (h->calls_left > 0)
         log_line(LOG_WARN,
                  "group %s: a stream stands still before a call of the group's, whose memory stays "
                  "with the process",
                  group->name);
     if (may_be_launched && h->on && group->size > 1) {
         call_off(group);
-        if (!h->waited_for)
-            raise_for_ever(group);
+        if (!h->stands_still)
+            begin_raising(group);
     }
     return 1;
 }

@@ -18,15 +18,14 @@ struct handover {
     struct place pinned;       /* the device that has pinned all parts */
     int tried;                 /* all ranks have tried it */
     int on;                    /* every rank can; the same on all */
-    int always;     /* not only for graphs: CT_HANDOVER=stream on all ranks, or there is one rank */
-    int used;       /* by a call */
-    int is_open;    /* of the call that is being enqueued a part is in the stream */
-    int waited_for; /* by a stream, though its call was given up: the words stay, a thread raises
-                       them */
-    int owed;       /* so many calls have not left their stream */
-    int captured;   /* a call is in a graph, which may be launched at any time */
-    void *stream;   /* of the last call that is in no graph */
-    uint32_t number; /* of that call, the same on all ranks */
+    int always;  /* not only for graphs: CT_HANDOVER=stream on all ranks, or there is one rank */
+    int used;    /* by a call */
+    int is_open; /* of the call that is being enqueued a part is in the stream */
+    int stands_still; /* a stream did after its call was given up: the words stay, and are raised */
+    int calls_left;   /* in a stream that stands still */
+    int captured;     /* a call is in a graph, which may be launched at any time */
+    void *stream;     /* of the last call that is in no graph */
+    uint32_t number;  /* of that call, the same on all ranks */
 };
 
 /* All ranks make this call, in the group's first call, and again while one of them captures that or
@@ -46,7 +45,7 @@ ct_status handover_open(struct call *c, const struct leaders *l);
 ct_status handover_close(struct call *c, const struct leaders *l);
 /* The call in the stream must not be taken for a good one: breaks the group, with status and
  * ct_last_error(), before handover_close(). */
-void handover_cut(struct call *c, ct_status status);
+void handover_break(struct call *c, ct_status status);
 /* This leader's CALLED_OFF; NULL: this rank is no leader, or the group has one rank. */
 const _Atomic uint32_t *handover_called_off(const ct_group *group);
 /* The call has failed: its capture is void, or a thread of the group's releases its stream. */

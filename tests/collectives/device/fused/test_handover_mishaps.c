@@ -194,7 +194,8 @@ struct limits {
     const char *late, *here, *there;
 };
 
-/* Rank 1's stream stands still, and rank 2 is in a later call when a limit of its own is over. */
+/* Rank 1's stream stands still.  Rank 2 has the short limits, and is in a later call when one ends.
+ */
 static void one_has_a_short_limit(ct_group *group, void *arg)
 {
     const struct limits *limits = arg;
@@ -226,11 +227,11 @@ static void one_has_a_short_limit(ct_group *group, void *arg)
 
 static void ranks_that_have_gone_on_name_the_one_whose_call_was_late(void **state)
 {
-    static const struct limits in_stream = { LIMIT_MS, LONG_MS, "late in its stream",
-                                             "all_reduce #2|in its stream",
-                                             "on rank 2|all_reduce #2" },
-                               later = { LONG_MS, LIMIT_MS, "late later", "barrier #3",
-                                         "on rank 2|barrier #3" };
+    static const struct limits
+        in_stream = { LIMIT_MS, LONG_MS, "late in its stream",
+                      "all_reduce #2|in its stream: rank 1|has not come to the call",
+                      "on rank 2|all_reduce #2" },
+        later = { LONG_MS, LIMIT_MS, "late later", "barrier #3", "on rank 2|barrier #3" };
 
     (void)state;
     setenv("CT_HANDOVER", "stream", 1);
