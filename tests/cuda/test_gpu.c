@@ -158,34 +158,49 @@ static void a_wait_for_a_stream_ends_when_it_is_done_late_or_given_up(void **sta
         run_processes(1, wait_ends, &of[i]);
 }
 
+/* One that waits for the default stream, and one that does not. */
+struct streams {
+    struct device *gpu;
+    void *memory;
+    CUstream blocking, free_one;
+};
+
+static int open_streams(struct streams *t)
+{
+    t->gpu = open_gpu(1, 1, &t->memory);
+    return t->gpu && EXPECT_CUDA(device.cuStreamCreate(&t->blocking, CU_STREAM_DEFAULT))
+           && EXPECT_CUDA(device.cuStreamCreate(&t->free_one, CU_STREAM_NON_BLOCKING));
+}
+
+static void close_streams(struct streams *t)
+{
+    EXPECT_CUDA(device.cuStreamDestroy(t->blocking));
+    EXPECT_CUDA(device.cuStreamDestroy(t->free_one));
+    device_free(t->memory);
+}
+
 /* What was enqueued in the default stream comes after the blocking ones', and the other way round:
  * so does who waits for it.  A stream of its own has no part in that. */
 static void wait_in_order(ct_group *group, void *arg)
 {
-    CUstream blocking, free_one;
     struct gate gate, other;
-    void *memory;
-    struct device *gpu = open_gpu(1, 1, &memory);
+    struct streams t;
 
     (void)group;
     (void)arg;
-    if (!gpu)
+    if (!open_streams(&t))
         return;
-    EXPECT_CUDA(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-    EXPECT_CUDA(device.cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING));
-    EXPECT(gate_close(&gate, blocking));
-    EXPECT_STATUS(stream_wait(gpu, NULL, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
-    EXPECT_OK(stream_wait(gpu, free_one, in_ms(LATE_MS), NULL));
-    EXPECT_OK(cuda_finish(gpu, (struct patience){ .deadline = in_ms(LATE_MS) }));
+    EXPECT(gate_close(&gate, t.blocking));
+    EXPECT_STATUS(stream_wait(t.gpu, NULL, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
+    EXPECT_OK(stream_wait(t.gpu, t.free_one, in_ms(LATE_MS), NULL));
+    EXPECT_OK(cuda_finish(t.gpu, (struct patience){ .deadline = in_ms(LATE_MS) }));
     gate_open(&gate);
-    EXPECT_OK(stream_wait(gpu, NULL, in_ms(LATE_MS), NULL));
+    EXPECT_OK(stream_wait(t.gpu, NULL, in_ms(LATE_MS), NULL));
     EXPECT(gate_close(&other, NULL));
-    EXPECT_STATUS(stream_wait(gpu, blocking, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
+    EXPECT_STATUS(stream_wait(t.gpu, t.blocking, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
     gate_open(&other);
-    EXPECT_OK(stream_wait(gpu, blocking, in_ms(LATE_MS), NULL));
-    EXPECT_CUDA(device.cuStreamDestroy(blocking));
-    EXPECT_CUDA(device.cuStreamDestroy(free_one));
-    device_free(memory);
+    EXPECT_OK(stream_wait(t.gpu, t.blocking, in_ms(LATE_MS), NULL));
+    close_streams(&t);
 }
 
 static void a_wait_for_the_default_stream_is_one_for_the_blocking_ones(void **state)
@@ -207,29 +222,23 @@ static int is_marked(struct device *gpu, CUstream stream)
 
 static void mark_streams(ct_group *group, void *arg)
 {
-    CUstream blocking, free_one;
     struct gate gate;
-    void *memory;
-    struct device *gpu = open_gpu(1, 1, &memory);
+    struct streams t;
 
     (void)group;
     (void)arg;
-    if (!gpu)
+    if (!open_streams(&t))
         return;
-    EXPECT_CUDA(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-    EXPECT_CUDA(device.cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING));
-    EXPECT(!is_marked(gpu, free_one));
-    EXPECT(is_marked(gpu, blocking));
-    EXPECT(is_marked(gpu, NULL));
-    EXPECT(is_marked(gpu, CU_STREAM_LEGACY));
-    EXPECT(gate_close(&gate, free_one));
-    EXPECT(is_marked(gpu, free_one));
+    EXPECT(!is_marked(t.gpu, t.free_one));
+    EXPECT(is_marked(t.gpu, t.blocking));
+    EXPECT(is_marked(t.gpu, NULL));
+    EXPECT(is_marked(t.gpu, CU_STREAM_LEGACY));
+    EXPECT(gate_close(&gate, t.free_one));
+    EXPECT(is_marked(t.gpu, t.free_one));
     gate_open(&gate);
-    EXPECT_CUDA(device.cuStreamSynchronize(free_one));
-    EXPECT(!is_marked(gpu, free_one));
-    EXPECT_CUDA(device.cuStreamDestroy(blocking));
-    EXPECT_CUDA(device.cuStreamDestroy(free_one));
-    device_free(memory);
+    EXPECT_CUDA(device.cuStreamSynchronize(t.free_one));
+    EXPECT(!is_marked(t.gpu, t.free_one));
+    close_streams(&t);
 }
 
 static void an_idle_stream_that_waits_for_no_other_one_gets_no_mark(void **state)

@@ -11,7 +11,7 @@
 #include "tests/cuda/streams.h"
 #include "tests/fake/counts.h"
 
-enum { CALLS = 10 };
+enum { CALLS = 10, WAIT_MS = 500, MOST_QUERIES = 4000 };
 
 /* Of each all-reduce. */
 struct costs {
@@ -101,9 +101,35 @@ static void streams_that_hand_an_all_reduce_over_take_a_word_for_each_rank_and_t
     run_with(&of_eight, 8);
 }
 
+/* A wait that asked without a pause would ask tens of thousands of times. */
+static void wait_for_long(ct_group *group, void *arg)
+{
+    struct gate gate;
+    struct scene s;
+    int queries;
+
+    (void)arg;
+    if (!set_up(&s, group) || !EXPECT_OK(ct_set_timeout(group, WAIT_MS))
+        || !EXPECT(gate_close(&gate, NULL)))
+        return;
+    queries = count(FAKE_QUERIES);
+    EXPECT_STATUS(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL),
+                  CT_ERR_TIMEOUT);
+    EXPECT(count(FAKE_QUERIES) - queries < MOST_QUERIES);
+    gate_open(&gate);
+    tear_down(&s);
+}
+
+static void the_longer_a_wait_for_a_gpu_takes_the_less_often_it_asks_the_driver(void **state)
+{
+    (void)state;
+    run_processes(1, wait_for_long, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longer_a_wait_for_a_gpu_takes_the_less_often_it_asks_the_driver),
         cmocka_unit_test(an_all_reduce_in_no_stream_records_an_event_in_the_default_one),
         cmocka_unit_test(an_all_reduce_in_an_idle_stream_records_no_event),
         cmocka_unit_test(streams_that_hand_an_all_reduce_over_take_a_word_for_each_rank_and_three),

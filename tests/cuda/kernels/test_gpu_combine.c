@@ -195,6 +195,60 @@ static void many_copies_are_one_fold(void **state)
     run_processes(1, copy_there, NULL);
 }
 
+/* ---- Called off ---------------------------------------------------------------------------- */
+
+/* Folds in a stream, of memory that is freed before the stream comes to it. */
+static void fold_freed_memory(uint32_t is_called_off)
+{
+    static const int end = 1;
+    const struct fold copy = { CT_U8, CT_SUM, 1, 1, &end };
+    void *word = NULL, *there = NULL, *dst;
+    struct in_stream in = { NULL, NULL };
+    struct device *gpu;
+    struct gate gate;
+    CUstream stream;
+
+    if (!device_open(0) || device.cuMemAllocHost(&word, sizeof(uint32_t)) != CUDA_SUCCESS
+        || device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS
+        || !(there = device_alloc(128, 1)) || cuda_gpu_of(there, &gpu) != CT_OK
+        || !gate_close(&gate, stream))
+        abort();
+    in = (struct in_stream){ stream, word };
+    memcpy(word, &(uint32_t){ 0 }, sizeof(uint32_t));
+    dst = (char *)there + 64;
+    if (cuda_fold(gpu, &in, &copy, NULL,
+                  &(struct fold_part){ &dst, (const void *[]){ there }, 1, 64 }, 1)
+        != CT_OK)
+        abort();
+    device_free(there);
+    memcpy(word, &is_called_off, sizeof is_called_off);
+    gate_open(&gate);
+    if (device.cuStreamSynchronize(stream) != CUDA_SUCCESS)
+        abort();
+}
+
+static void fold_what_was_freed(void)
+{
+    fold_freed_memory(0);
+}
+
+static void call_off_what_was_freed(ct_group *group, void *arg)
+{
+    (void)group;
+    (void)arg;
+    fold_freed_memory(1);
+}
+
+static void a_fold_that_is_called_off_uses_no_memory_and_another_one_ends_the_program(void **state)
+{
+    (void)state;
+    if (!device_is_fake() || getenv("FAKE_CUDA_LOCK")) /* then the free waits for the stream */
+        skip();
+    run_processes(1, call_off_what_was_freed, NULL);
+    assert_true(
+        device_ends(fold_what_was_freed, "a kernel that begins uses memory which was freed"));
+}
+
 /* ---- Loading ------------------------------------------------------------------------------ */
 
 static ct_status fold_two(struct device *gpu, void *there)
@@ -327,6 +381,7 @@ int main(void)
         cmocka_unit_test(every_dtype_and_op_gives_the_hosts_bits),
         cmocka_unit_test(a_large_sum_is_whole),
         cmocka_unit_test(many_copies_are_one_fold),
+        cmocka_unit_test(a_fold_that_is_called_off_uses_no_memory_and_another_one_ends_the_program),
         cmocka_unit_test(a_load_that_failed_is_told_and_goes_on_next_time),
         cmocka_unit_test(a_driver_that_is_too_old_for_the_kernels_is_named),
         cmocka_unit_test(threads_may_fold_first_together),
