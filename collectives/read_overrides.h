@@ -10,7 +10,7 @@
  * be NULL) says. */
 ct_status choices_open(ct_group *group, const char *overrides);
 
-/* "32K": its bytes; 0: it is no size. */
+/* The bytes of "32K"; 0: the text is not a size. */
 size_t choices_size(const char *text);
 
 struct network_figures; /* mesh.h */

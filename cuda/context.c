@@ -207,9 +207,8 @@ ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
     return driver_says(gpu->driver, result, "noting what a stream has to do");
 }
 
-/* Work in the default stream waits for all blocking streams, and the other way round, but a query
- * may call a stream without work of its own ready meanwhile.  So only of a stream that waits for no
- * other one does a query tell. */
+/* Work in the default stream waits for all blocking streams, and the other way round.  A query does
+ * not see that.  So it tells only whether a non-blocking stream is idle. */
 static int is_idle(const struct device *gpu, CUstream stream)
 {
     unsigned flags = 0;

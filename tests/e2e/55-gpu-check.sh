@@ -31,7 +31,7 @@ staged ok fake {'fake'}
 blocks ok fake {'fake'}
 sanitizer skipped fake "
 expect "a short table" is "$(($(grep -c '^fake driver: [^=]' run.txt) <= 30))" 1
-expect "and what each reading decides" matches "$out" '=> locks: .*=> queues: .*=> ipc: .*=> dead owner: .*=> events: .*=> descriptors: .*=> streams: .*=> blocks: 1 blocks [0-9]+ us, 2 blocks [0-9]+ us, 4 blocks [0-9]+ us'
+expect "and what each reading decides" matches "$out" '=> locks: .*=> queues: .*=> ipc: .*=> dead owner: .*=> events: .*=> descriptors: .*=> streams: .*=> blocks: [0-9]+ us with 1, [0-9]+ us with 2, [0-9]+ us with 4: CT_BLOCKS goes, [124] stays'
 expect "in which each line is the fake driver's" is "$(grep -v '\.\.\.$' run.txt | grep -vc '^fake driver: ')" 0
 expect "rows of the bench are in it" matches "$out" 'staged +ok +[0-9.]+ s  12 rows, none wrong'
 expect "both ways to hand calls over stand side by side" matches "$out" 'streams +ok +[0-9.]+ s  all_reduce of 1 KiB, us by hosts, by streams: 2 ranks [0-9.]+, [0-9.]+; 4'

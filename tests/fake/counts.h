@@ -7,7 +7,7 @@
 
 enum fake_count {
     FAKE_CALLS,
-    FAKE_QUERIES, /* and what makes a context current: a wait makes both, as often as it likes */
+    FAKE_QUERIES, /* and cuCtxSetCurrent(): waits make both, so their number depends on timing */
     FAKE_EVENTS,  /* recorded */
     FAKE_WORDS,   /* operations on words in memory, enqueued in a stream */
     FAKE_COUNTS

@@ -20,7 +20,7 @@ typedef void host_kernel_fn(const void *args, unsigned first, unsigned blocks, u
 host_kernel_fn *host_kernel(const char *name);
 /* The size of its parameter: a launch copies it, as the driver does. */
 size_t host_kernel_bytes(const char *name);
-/* The word in host memory by which the launch may be called off; NULL: there is none. */
+/* The word in host memory that calls the launch off; NULL: the launch has no such word. */
 const uint32_t *host_kernel_called_off(const char *name, const void *args);
 /* Visits every device pointer in the parameter that is in use; what is written behind what it is
  * made of. */

@@ -117,7 +117,7 @@ int fake_is_named(const char *function, const char *name)
            && (!function[length] || !strncmp(function + length, "_v", 2));
 }
 
-/* In waits, so as often as it happens. */
+/* Waits make these calls, so their number depends on timing. */
 static int is_query(const char *function)
 {
     return strstr(function, "Query") || fake_is_named(function, "cuCtxSetCurrent");

@@ -6,7 +6,7 @@
 #
 # `whole`: Spin has visited every state.  `part`: a bit for each state, so some are taken for others
 # (BITSTATE), or the time was over.  A mistake is a protocol that is wrong on purpose: Spin must
-# find an error in it.  77: there is no Spin.
+# find an error in it.  77: Spin is not installed.
 here=$(cd "$(dirname "$0")" && pwd)
 which=${1:-all}
 bad=0
