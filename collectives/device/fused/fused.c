@@ -359,18 +359,13 @@ static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
                                    const struct plan *plan)
 {
     const struct leaders *l = device_leaders(c->group);
-    ct_status status = handover_open(c, l), closed;
-    char why[400];
+    ct_status status = handover_open(c, l);
 
     if (status == CT_OK && l->mine >= 0)
         status = enqueue_plan(c, f, plan);
     if (status == CT_ERR_UNSUPPORTED) /* too late for another path */
         status = CT_ERR_CUDA;
-    if (status != CT_OK)
-        handover_break(c, status);
-    snprintf(why, sizeof why, "%s", ct_last_error());
-    closed = c->is_in_stream ? handover_close(c, l) : CT_OK;
-    return status == CT_OK ? closed : ct_fail(status, "%s", why);
+    return handover_close(c, l, status);
 }
 
 static ct_status fold_and_copy(struct call *c, const struct fused_group *f, const struct plan *plan)

@@ -143,17 +143,17 @@ static void wait_for(struct list *list, _Atomic uint32_t *word, uint32_t value)
 /* 1: waits for the flag; 0: resets it. */
 static void wait_or_reset(struct list *list, _Atomic uint32_t *flag, int value)
 {
-    if (value)
-        wait_for(list, flag, 1);
-    else
-        set(list, flag, 0);
+    list->op[list->count++] = (struct flag_op){ flag, (uint32_t)value, value };
 }
 
 static ct_status enqueue_list(const struct call *c, const struct list *list)
 {
-    return list->count == 0
-               ? CT_OK
-               : c->place.space->flag_ops(c->place.device, c->group->stream, list->op, list->count);
+    const ct_status status =
+        list->count == 0
+            ? CT_OK
+            : c->place.space->flag_ops(c->place.device, c->group->stream, list->op, list->count);
+
+    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
 }
 
 /* A leader's, before its work.  Its READY comes before its waits: another leader may wait for it.
@@ -349,8 +349,9 @@ ct_status handover_open(struct call *c, const struct leaders *l)
     return status;
 }
 
-/* Puts the call before ct_last_error(), unless it is there. */
-static void name_call(const struct call *c, ct_status status, const char *where)
+/* Puts the call before ct_last_error(), unless it is there.  Then the cause first: whoever sees
+ * BROKEN looks for it. */
+static void break_group(const struct call *c, ct_status status, const char *where)
 {
     char text[96], here[160], words[512];
 
@@ -359,41 +360,35 @@ static void name_call(const struct call *c, ct_status status, const char *where)
     if (strncmp(words, text, strlen(text)) != 0)
         ct_fail_because(ct_last_blame(), status, "%s on group %s%s: %s", text,
                         group_here(c->group, here, sizeof here), where, words);
-}
-
-/* The cause first: whoever sees BROKEN looks for it. */
-static void break_group(const struct call *c, ct_status status)
-{
     group_fail(c->group, status);
     atomic_store(word_of(c->group, 0, BROKEN), 1);
 }
 
-void handover_break(struct call *c, ct_status status)
-{
-    if (!c->is_in_stream || c->capture != NOT_CAPTURED)
-        return;
-    name_call(c, status, "");
-    break_group(c, status);
-}
-
-ct_status handover_close(struct call *c, const struct leaders *l)
+/* The group breaks before the end of a call without its work is enqueued: no rank may take that for
+ * a good one. */
+ct_status handover_close(struct call *c, const struct leaders *l, ct_status status)
 {
     const struct handover *h = &fused_of(c->group)->handover;
+    const int is_watched = c->is_in_stream && c->capture == NOT_CAPTURED;
     struct list list = { .count = 0 };
-    ct_status status;
+    ct_status closed;
+    char why[512];
 
-    if (c->capture != NOT_CAPTURED)
-        list_graph_end(&list, c->group, l);
-    else
+    if (status != CT_OK && is_watched)
+        break_group(c, status, "");
+    if (!c->is_in_stream)
+        return status;
+    snprintf(why, sizeof why, "%s", ct_last_error());
+    if (is_watched)
         list_end(&list, c->group, l, h->number);
-    status = enqueue_list(c, &list);
-    if (status == CT_ERR_UNSUPPORTED) /* too late for another path */
-        status = CT_ERR_CUDA;
-    if (status != CT_OK)
-        handover_break(c, status);
-    if (status != CT_OK && c->capture == NOT_CAPTURED && !h->is_open)
+    else
+        list_graph_end(&list, c->group, l);
+    closed = enqueue_list(c, &list);
+    if (status == CT_OK && closed != CT_OK && is_watched)
+        break_group(c, closed, "");
+    if (closed != CT_OK && is_watched && !h->is_open)
         give_number_back(c->group); /* nothing of it is in the stream */
-    return status;
+    return status == CT_OK ? closed : ct_fail(status, "%s", why);
 }
 
 /* A call that was captured in part must not run: spoils the capture.  Of another one the watch sees
@@ -426,28 +421,25 @@ static ct_status look(const struct watched *w)
     return CT_OK;
 }
 
-/* The rank that this one's stream waits for. */
+/* A rank whose stream has not come to the call, else a leader whose work is not over. */
 static ct_status name_the_late(const ct_group *group, uint32_t number)
 {
     const struct leaders *l = device_leaders(group);
-    const char *what = "'s stream has not come to the call: the GPU has not done what comes before";
     int late = group->rank;
     char name[64];
 
     for (int i = 0; i < l->count; i++)
-        if (is_before(atomic_load(word_of(group, l->rank[i], OVER)), number) && i != l->mine) {
+        if (i != l->mine && is_before(atomic_load(word_of(group, l->rank[i], OVER)), number))
             late = l->rank[i];
-            what = "'s GPU has not done the call's work";
-        }
-    for (int i = group->size - 1; i >= 0; i--)
-        if (is_before(atomic_load(word_of(group, i, READY)), number)
-            && !(l->count == 1 && i == l->rank[0])) {
+    for (int i = 0; i < group->size; i++)
+        if ((l->count > 1 || i != l->rank[0])
+            && is_before(atomic_load(word_of(group, i, READY)), number))
             late = i;
-            what = "'s stream has not come to the call: the GPU has not done what comes before";
-        }
-    return ct_fail_because((struct blame){ group->ranks[late], BLAME_LATE }, CT_ERR_TIMEOUT, "%s%s",
-                           mesh_peer_name(group->mesh, group->ranks[late], name, sizeof name),
-                           what);
+    return ct_fail_because(
+        (struct blame){ group->ranks[late], BLAME_LATE }, CT_ERR_TIMEOUT,
+        "the GPU of %s has not done its part of the call, or what its stream has "
+        "before that",
+        mesh_peer_name(group->mesh, group->ranks[late], name, sizeof name));
 }
 
 /* Waits for the stream, and checks that the other ranks live: this may be the only thread that
@@ -577,9 +569,8 @@ static ct_status fail(struct watched *w, ct_status status)
     struct call *c = &w->call;
 
     status = cause_of(c, status);
-    name_call(c, status, ", in its stream");
+    break_group(c, status, ", in its stream");
     log_line(LOG_WARN, "%s", ct_last_error());
-    break_group(c, status);
     return status;
 }
 
@@ -672,16 +663,12 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
 /* What ranks' streams wait for, now or later. */
 struct flags {
     int count;
-    struct {
-        _Atomic uint32_t *word;
-        uint32_t value;
-    } flag[];
+    struct flag_op flag[];
 };
 
 static void add_flag(struct flags *flags, _Atomic uint32_t *word, uint32_t value)
 {
-    flags->flag[flags->count].word = word;
-    flags->flag[flags->count++].value = value;
+    flags->flag[flags->count++] = (struct flag_op){ word, value, 0 };
 }
 
 static struct flags *flags_of(const ct_group *group)
@@ -715,7 +702,7 @@ static int raise_flags(const struct flags *flags)
     int taken = 0;
 
     for (int i = 0; i < flags->count; i++)
-        taken += raise_word(flags->flag[i].word, flags->flag[i].value);
+        taken += raise_word(flags->flag[i].flag, flags->flag[i].value);
     return taken;
 }
 

@@ -42,10 +42,7 @@ void handover_turn(const struct call *c);
  * none.  Once the call is in the stream it must be closed, if with less in it.  Unless it is in a
  * graph, a thread of the group's waits for it, and releases the stream if the group breaks. */
 ct_status handover_open(struct call *c, const struct leaders *l);
-ct_status handover_close(struct call *c, const struct leaders *l);
-/* The call in the stream must not be taken for a good one: breaks the group, with status and
- * ct_last_error(), before handover_close(). */
-void handover_break(struct call *c, ct_status status);
+ct_status handover_close(struct call *c, const struct leaders *l, ct_status status);
 /* This leader's CALLED_OFF; NULL: this rank is no leader, or the group has one rank. */
 const _Atomic uint32_t *handover_called_off(const ct_group *group);
 /* The call has failed: its capture is void, or a thread of the group's releases its stream. */

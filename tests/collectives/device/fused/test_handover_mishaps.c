@@ -229,7 +229,7 @@ static void ranks_that_have_gone_on_name_the_one_whose_call_was_late(void **stat
 {
     static const struct limits
         in_stream = { LIMIT_MS, LONG_MS, "late in its stream",
-                      "all_reduce #2|in its stream: rank 1|has not come to the call",
+                      "all_reduce #2|in its stream: the GPU of rank 1|has not done its part",
                       "on rank 2|all_reduce #2" },
         later = { LONG_MS, LIMIT_MS, "late later", "barrier #3", "on rank 2|barrier #3" };
 
