@@ -4,7 +4,7 @@
  *
  *   MPI is linked, not initialised    refused
  *   PMIx is offered                   over PMIx
- *   PMI-1, and MPI lives              over MPI, which has the one connection to the launcher
+ *   PMI-1, and MPI lives              refused: MPI has the one connection to the launcher
  *   PMI-1, and there is no MPI        over PMI-1
  *
  * An MPI_Init() after us would find PMI's connection closed.  After PMIx_Init() and PMIx_Finalize()
@@ -31,7 +31,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/exchange/mpi_exchange.h"
+#include "runtime/exchange/mpi_state.h"
 #include "runtime/exchange/pmi_exchange.h"
 #include "runtime/exchange/pmix_exchange.h"
 #include "runtime/net/interface.h"
@@ -60,8 +60,12 @@ static ct_status carry(int rank, char text[TEXT], int64_t deadline)
                        "MASTER_PORT to a free port there");
     if (pmix_is_offered())
         return pmix_broadcast(rank, text, TEXT, deadline);
-    return mpi == MPI_LIVES ? mpi_broadcast(text, TEXT, deadline)
-                            : pmi_broadcast(rank, text, TEXT, deadline);
+    if (mpi == MPI_LIVES)
+        return ct_fail(CT_ERR_INVALID,
+                       "MPI_Init() took the only connection to the launcher, over which the ranks "
+                       "would find rank 0: set MASTER_ADDR to rank 0's host and MASTER_PORT to a "
+                       "free port there");
+    return pmi_broadcast(rank, text, TEXT, deadline);
 }
 
 /* ---- Rank 0 ------------------------------------------------------------------ */

@@ -72,7 +72,14 @@ for mpi in $mpis; do
 
     mpicc_of "$mpi" -I"$CT_SOURCE/include" both.c -L"$CT_BUILD/lib" -lct -Wl,-rpath,"$CT_BUILD/lib" -o both 2>cc.err
     expect "$mpi: a program of both compiles" [ -x both ]
+    if [[ $mpi != openmpi* ]]; then
+        mpihosts_of "$mpi" 2 ./both
+        expect "$mpi: MPI_Init() has taken the connection to the launcher" has "$err" "MPI_Init() took the only connection to the launcher"
+        expect "$mpi: what to set instead is said" has "$err" "set MASTER_ADDR to rank 0's host and MASTER_PORT to a free port there"
+        export MASTER_ADDR=h0 MASTER_PORT=29512
+    fi
     mpihosts_of "$mpi" 2 ./both
+    unset MASTER_ADDR MASTER_PORT
     expect "$mpi: a program that calls MPI_Init() first may use both, and init again" is "$(sort -u <<<"$out") $code" "libct 3, MPI 6 0"
     mpihosts_of "$mpi" 2 ./both late
     expect "$mpi: one that does not is told to" has "$err" "call MPI_Init() before ct_init_process_group()"
