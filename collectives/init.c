@@ -16,7 +16,7 @@
 
 static ct_status open_cpu(ct_group *group, const char *overrides)
 {
-    group->device_executor = &device_executor;
+    group->on_device.executor = &device_executor;
     return choices_open(group, overrides);
 }
 

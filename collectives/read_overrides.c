@@ -330,23 +330,25 @@ ct_status choices_open(ct_group *group, const char *overrides)
     ct_status status = CT_OK;
 
     if (group->root != group && !overrides) {
-        group->choices = group->root->choices;
-        group->no_device_rendezvous = group->root->no_device_rendezvous;
+        group->algorithms.choices = group->root->algorithms.choices;
+        group->on_device.no_rendezvous = group->root->on_device.no_rendezvous;
         return CT_OK;
     }
-    group->choices = calloc(1, sizeof *group->choices);
-    if (!group->choices)
+    group->algorithms.choices = calloc(1, sizeof *group->algorithms.choices);
+    if (!group->algorithms.choices)
         return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
-    group->owns_choices = 1;
-    group->choices->network = network_model_of(group->mesh ? &group->mesh->network : NULL);
+    group->algorithms.owns_choices = 1;
+    group->algorithms.choices->network =
+        network_model_of(group->mesh ? &group->mesh->network : NULL);
     if (group->root == group)
-        status = read_environment(group->choices);
+        status = read_environment(group->algorithms.choices);
     else
-        *group->choices = *group->root->choices;
-    group->no_device_rendezvous = group->choices->device == PATH_STAGED;
+        *group->algorithms.choices = *group->root->algorithms.choices;
+    group->on_device.no_rendezvous = group->algorithms.choices->device == PATH_STAGED;
     if (status == CT_OK && overrides)
-        status = choices_add_all(group->choices, overrides, "ct_group_options.algorithms");
-    if (status == CT_OK && overrides && !(group->overrides = strdup(overrides)))
+        status =
+            choices_add_all(group->algorithms.choices, overrides, "ct_group_options.algorithms");
+    if (status == CT_OK && overrides && !(group->algorithms.overrides = strdup(overrides)))
         status = ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
     return status;
 }

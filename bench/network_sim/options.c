@@ -187,11 +187,11 @@ static int read_network(struct options *o)
         status = choices_open(group, NULL);
     }
     if (status == CT_OK)
-        model.network = group->choices->network;
+        model.network = group->algorithms.choices->network;
     else
         snprintf(o->wrong, sizeof o->wrong, "%.190s", ct_last_error());
     if (group)
-        free(group->choices);
+        free(group->algorithms.choices);
     free(group);
     return status == CT_OK ? 0 : -1;
 }

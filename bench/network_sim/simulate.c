@@ -54,12 +54,12 @@ static void fill(ct_group *g, int rank, int hosts, int each)
     g->member = 1;
     g->rank = rank;
     g->size = hosts * each;
-    g->ranks = g->fold_rank = g->fold_at = sim.order;
-    g->node_end = sim.ends;
-    g->hosts = hosts;
-    g->host_least = g->host_most = each;
-    g->order = (struct fold){ .sources = g->size, .nodes = hosts, .node_end = sim.ends };
-    g->choices = &sim.choices;
+    g->ranks = g->order.fold_rank = g->order.fold_at = sim.order;
+    g->order.node_end = sim.ends;
+    g->order.hosts = hosts;
+    g->order.host_least = g->order.host_most = each;
+    g->order.fold = (struct fold){ .sources = g->size, .nodes = hosts, .node_end = sim.ends };
+    g->algorithms.choices = &sim.choices;
     g->host_shm = host_rounds_of(sim.rounds, rank);
     g->shm = hosts == 1 ? g->host_shm : NULL;
 }

@@ -137,13 +137,13 @@ ct_status call_start(const struct call *c, ct_work **work)
                     .kept.seq = c->signature.seq,
                     .owner = a,
                     .release = release_call };
-    status = queue_push(&c->group->queue, &a->task);
+    status = queue_push(&c->group->async.queue, &a->task);
     if (status != CT_OK) {
         free(a);
         free(w);
         return status;
     }
-    w->queue = c->group->queue; /* queue_push() makes it with the first task */
+    w->queue = c->group->async.queue; /* queue_push() makes it with the first task */
     work_keep(w);
     *work = w;
     return CT_OK;
@@ -176,7 +176,7 @@ ct_status call_enqueue(const struct call *c)
 
     if (!a)
         return ct_fail(CT_ERR_NOMEM, "no memory for the call");
-    status = stream_hold(c->place, c->group->stream, &c->group->queue, &held);
+    status = stream_hold(c->place, c->group->on_device.stream, &c->group->async.queue, &held);
     if (status != CT_OK) {
         free(a);
         return status;
@@ -184,7 +184,7 @@ ct_status call_enqueue(const struct call *c)
     *a = (struct asynchronous_call){
         .task = { .run = run_unowned, .abandon = abandon, .sequels = &held->sequel }, .call = *c
     };
-    status = queue_push(&c->group->queue, &a->task);
+    status = queue_push(&c->group->async.queue, &a->task);
     if (status != CT_OK) {
         stream_let_go(held);
         free(a);

@@ -24,7 +24,7 @@
 ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
                        size_t count, int streaming)
 {
-    struct fold fold = c->group->order;
+    struct fold fold = c->group->order.fold;
     const void **ordered;
 
     fold.dtype = call_dtype(c);
@@ -37,7 +37,7 @@ ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const v
     if (!ordered)
         return ct_fail(CT_ERR_NOMEM, "no memory to combine %d ranks", c->group->size);
     for (int i = 0; i < c->group->size; i++)
-        ordered[i] = sources[c->group->fold_rank[i]];
+        ordered[i] = sources[c->group->order.fold_rank[i]];
     combine_fold_to(&fold, dst, dsts, ordered, count, streaming);
     free(ordered);
     return CT_OK;
@@ -148,7 +148,7 @@ static const struct executor host_executor = { .run = host_run,
  * memory: then the device's executor finds out, together with the other ranks. */
 static const struct executor *executor_of(const ct_group *group, int operation, struct place place)
 {
-    return place.space || !operation_sizes_are_agreed(operation) ? group->device_executor
+    return place.space || !operation_sizes_are_agreed(operation) ? group->on_device.executor
                                                                  : &host_executor;
 }
 
@@ -244,7 +244,7 @@ static ct_status carry_out(struct call *c, ct_work **work)
         return CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)
         return give_up(c, status);
-    queue_drain(c->group->queue);
+    queue_drain(c->group->async.queue);
     status = call_run_now(c); /* which breaks the group itself, unless that was broken before */
     call_forget(c);
     return status;
@@ -265,7 +265,7 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
         return !group || status == CT_ERR_INVALID || status == CT_ERR_NOT_MEMBER
                    ? status
                    : group_fail(group, status);
-    if (group->coalesced)
+    if (group->async.coalesced)
         return coalesce_add(r, group, place, work != NULL);
     if (r->root != NONE && !group->shm)
         messages_look(group->mesh); /* a root may make many calls without receiving: then failures

@@ -70,14 +70,14 @@ size_t explain_begin(const struct call *c, int on_device, char *line, size_t siz
     const uint64_t bit = (uint64_t)1 << (bytes ? 63 - __builtin_clzll(bytes) : 0);
     const int operation = c->signature.operation;
 
-    if (atomic_fetch_or(&c->group->choices->explained[on_device][operation], bit) & bit
+    if (atomic_fetch_or(&c->group->algorithms.choices->explained[on_device][operation], bit) & bit
         || c->group->rank != 0)
         return 0;
     return (size_t)snprintf(
         line, size,
         "ct: %s, %zu bytes per rank%s, group %s of %d on %d host%s: ", operation_name(operation),
-        bytes, on_device ? " on a device" : "", c->group->name, c->group->size, c->group->hosts,
-        c->group->hosts == 1 ? "" : "s");
+        bytes, on_device ? " on a device" : "", c->group->name, c->group->size,
+        c->group->order.hosts, c->group->order.hosts == 1 ? "" : "s");
 }
 
 void explain_end(char *line, size_t used, size_t size)
@@ -161,14 +161,14 @@ static int first_row(const struct algorithm *const *rows, const struct call *c)
 /* On device memory the row is that of a call which is staged through host memory. */
 static void choose_override(struct call *c)
 {
-    c->override = overridden_path(c->group->choices, c);
+    c->override = overridden_path(c->group->algorithms.choices, c);
     c->signature.algorithm |= SIGNATURE_DEVICE | SIGNATURE_WAY(c->override);
 }
 
 ct_status call_choose(struct call *c)
 {
     const struct algorithm *const *rows = c->algorithms;
-    struct choices *choices = c->group->choices;
+    struct choices *choices = c->group->algorithms.choices;
     int row = -1, cannot = -1, by_override;
 
     if (choices->count[c->signature.operation] > 0)
@@ -181,7 +181,7 @@ ct_status call_choose(struct call *c)
         row = first_row(rows, c);
     c->signature.algorithm = (uint32_t)row;
     c->algorithm = rows[row];
-    c->group->last_algorithm = c->algorithm->name;
+    c->group->algorithms.last = c->algorithm->name;
     if (c->place.space && sizes_are_agreed(c))
         choose_override(c);
     if (choices->explain && !c->place.space)
@@ -193,5 +193,5 @@ const char *ct_last_algorithm(const ct_group *group)
 {
     ct_group *g;
 
-    return group_resolve((ct_group *)(uintptr_t)group, &g) == CT_OK ? g->last_algorithm : NULL;
+    return group_resolve((ct_group *)(uintptr_t)group, &g) == CT_OK ? g->algorithms.last : NULL;
 }

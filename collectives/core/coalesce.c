@@ -73,7 +73,7 @@ static void list_free(struct coalesced *list)
 
 void coalesce_drop(ct_group *group)
 {
-    struct coalesced *list = group->coalesced;
+    struct coalesced *list = group->async.coalesced;
 
     if (!list)
         return;
@@ -81,7 +81,7 @@ void coalesce_drop(ct_group *group)
         log_line(LOG_WARN,
                  "group %s, rank %d: destroyed without ct_coalesce_end(): %d calls were not made",
                  group->name, group->rank, list->used);
-    group->coalesced = NULL;
+    group->async.coalesced = NULL;
     list_free(list);
 }
 
@@ -93,17 +93,18 @@ ct_status ct_coalesce_begin(ct_group *group)
 
     if (status != CT_OK)
         return ct_fail_in(status, "ct_coalesce_begin: ");
-    if (group->coalesced)
+    if (group->async.coalesced)
         return ct_fail(CT_ERR_INVALID,
                        "ct_coalesce_begin: group %s collects calls already (%d so far); "
                        "ct_coalesce_end() comes first",
-                       group->name, group->coalesced->used);
+                       group->name, group->async.coalesced->used);
     status = group_check(group);
     if (status != CT_OK)
         return status;
-    group->coalesced = calloc(1, sizeof *group->coalesced);
-    return group->coalesced ? CT_OK
-                            : ct_fail(CT_ERR_NOMEM, "ct_coalesce_begin: no memory for a list");
+    group->async.coalesced = calloc(1, sizeof *group->async.coalesced);
+    return group->async.coalesced
+               ? CT_OK
+               : ct_fail(CT_ERR_NOMEM, "ct_coalesce_begin: no memory for a list");
 }
 
 static ct_status append(struct coalesced *list, const struct call *c)
@@ -146,7 +147,7 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
     if (status == CT_OK && c.executor->prepare)
         status = c.executor->prepare(&c, 1);
     if (status == CT_OK)
-        status = append(group->coalesced, &c);
+        status = append(group->async.coalesced, &c);
     if (status == CT_OK)
         return CT_OK;
     call_forget(&c);
@@ -460,12 +461,12 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
                     .kept.verb = "coalesced calls",
                     .owner = list,
                     .release = release_list };
-    status = queue_push(&group->queue, &list->task);
+    status = queue_push(&group->async.queue, &list->task);
     if (status != CT_OK) {
         free(w);
         return status;
     }
-    w->queue = group->queue; /* made with its first task */
+    w->queue = group->async.queue; /* made with its first task */
     work_keep(w);
     *work = w;
     return CT_OK;
@@ -493,14 +494,15 @@ static void abandon_list(struct task *task)
 static ct_status enqueue(ct_group *group, struct coalesced *list)
 {
     struct held_stream *held;
-    ct_status status = stream_hold(list->calls[0].place, group->stream, &group->queue, &held);
+    ct_status status =
+        stream_hold(list->calls[0].place, group->on_device.stream, &group->async.queue, &held);
 
     if (status != CT_OK)
         return status;
     list->task.sequels = &held->sequel;
     list->task.abandon = abandon_list;
     list->task.run = make_all_unowned;
-    status = queue_push(&group->queue, &list->task);
+    status = queue_push(&group->async.queue, &list->task);
     if (status != CT_OK)
         stream_let_go(held);
     return status;
@@ -531,12 +533,12 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
     status = CT_ERR_UNSUPPORTED;
     if (work)
         status = start(group, list, work);
-    else if (group->stream && are_all_on_devices(list) && may_all_hold_stream(list))
+    else if (group->on_device.stream && are_all_on_devices(list) && may_all_hold_stream(list))
         status = enqueue(group, list);
     *goes_on = status == CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)
         return status == CT_OK ? CT_OK : group_fail(group, status);
-    queue_drain(group->queue);
+    queue_drain(group->async.queue);
     return make_all(&list->task);
 }
 
@@ -551,13 +553,13 @@ ct_status ct_coalesce_end(ct_group *group, ct_work **work)
     status = group_resolve_member(group, &group);
     if (status != CT_OK)
         return ct_fail_in(status, "ct_coalesce_end: ");
-    list = group->coalesced;
+    list = group->async.coalesced;
     if (!list)
         return ct_fail(CT_ERR_INVALID,
                        "ct_coalesce_end: group %s collects no calls; ct_coalesce_begin() comes "
                        "first",
                        group->name);
-    group->coalesced = NULL;
+    group->async.coalesced = NULL;
     if (!group->shm)
         messages_look(group->mesh); /* a root may end without having received */
     status = group_check(group);

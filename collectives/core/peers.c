@@ -26,6 +26,6 @@ struct peers peers_of_group(const struct call *c)
 
 int order_is_free(const struct call *c)
 {
-    return (dtype_is_integer(call_dtype(c)) || c->group->order_rule == ORDER_FAST)
+    return (dtype_is_integer(call_dtype(c)) || c->group->order.rule == ORDER_FAST)
            && call_op(c) != CT_AVG;
 }

@@ -84,7 +84,7 @@ static int may_need_memory(const struct call *c, int i)
  * yet to begin, nor for a call that needs more of libct's own memory on the device. */
 static int device_may_hold_stream(const struct call *c)
 {
-    const int known = atomic_load(&c->group->in_streams);
+    const int known = atomic_load(&c->group->on_device.in_streams);
     enum path_number first;
 
     if (!c->place.space) /* a call on host memory has no stream */
@@ -108,7 +108,7 @@ static int streams_hand_over(const struct call *c)
 {
     enum path_number first;
 
-    if (!sizes_are_agreed(c) || atomic_load(&c->group->in_streams) != AGREED)
+    if (!sizes_are_agreed(c) || atomic_load(&c->group->on_device.in_streams) != AGREED)
         return 0;
     first = device_first_path(c->group, device_override(c));
     return !is_to_come(c->group, (int)first) && device_paths[first]->hands_over
@@ -119,9 +119,9 @@ static int streams_hand_over(const struct call *c)
 static void choose_way(struct call *c, int has_work)
 {
     if (c->capture != NOT_CAPTURED) /* an earlier call may yet find out what streams can do */
-        queue_drain(c->group->queue);
-    c->stream_waits =
-        !has_work && c->group->stream && c->capture == NOT_CAPTURED && device_may_hold_stream(c);
+        queue_drain(c->group->async.queue);
+    c->stream_waits = !has_work && c->group->on_device.stream && c->capture == NOT_CAPTURED
+                      && device_may_hold_stream(c);
     /* Such a call only enqueues, so it runs in the caller's thread. */
     c->by_streams = (c->stream_waits || c->capture != NOT_CAPTURED) && streams_hand_over(c);
     c->stream_waits &= !c->by_streams;
@@ -130,7 +130,7 @@ static void choose_way(struct call *c, int has_work)
 static ct_status note_stream(struct call *c, int has_work)
 {
     const struct space *space = c->place.space;
-    void *const stream = c->group->stream;
+    void *const stream = c->group->on_device.stream;
     ct_status status = CT_OK;
 
     if (!has_work && stream && sizes_are_agreed(c))
@@ -156,7 +156,7 @@ static ct_status device_prepare(struct call *c, int has_work)
         return status;
     status = note_stream(c, has_work);
     c->place.space->leave(before);
-    if (status == CT_ERR_CUDA && c->group->stream)
+    if (status == CT_ERR_CUDA && c->group->on_device.stream)
         ct_fail_in(status,
                    "%s: the stream of ct_set_stream() (is it of the GPU that has the buffers, and "
                    "not destroyed?): ",
@@ -196,7 +196,8 @@ static ct_status go_by_hosts(struct call *c)
 {
     const int is_marked = !c->by_streams || c->capture != NOT_CAPTURED;
     const ct_status status =
-        is_marked ? CT_OK : c->place.space->mark(c->place.device, c->group->stream, &c->mark);
+        is_marked ? CT_OK
+                  : c->place.space->mark(c->place.device, c->group->on_device.stream, &c->mark);
 
     c->by_streams = 0;
     return status == CT_OK ? wait_for_mark(c) : status;
@@ -211,7 +212,7 @@ static ct_status prepare_and_run(struct call *c, const struct device_path *path,
         return status;
     status = path->run(c, result);
     if (*result == PATH_OK)
-        atomic_store(&c->group->last_algorithm, path->name);
+        atomic_store(&c->group->algorithms.last, path->name);
     return status;
 }
 
@@ -255,7 +256,7 @@ static ct_status try_paths(struct call *c, enum path_result *result)
 static const char *reason(const struct call *c, enum path_number taken)
 {
     if (c->override == taken)
-        return c->group->choices->source[c->signature.operation];
+        return c->group->algorithms.choices->source[c->signature.operation];
     if (c->override == PATH_NONE && c->group->device->table.override == taken)
         return "CT_DEVICE";
     return "the first that can";
@@ -263,7 +264,7 @@ static const char *reason(const struct call *c, enum path_number taken)
 
 static enum path_number taken_by(const struct call *c)
 {
-    const char *const name = atomic_load(&c->group->last_algorithm);
+    const char *const name = atomic_load(&c->group->algorithms.last);
 
     for (int i = PATH_NCCL; i < PATH_STAGED; i++)
         if (!strcmp(device_paths[i]->name, name))
@@ -392,14 +393,14 @@ static void note_for_streams(const struct call *c, struct device_group *d)
     int none = NO_CALL_YET;
 
     if (!sizes_are_agreed(c)) {
-        atomic_compare_exchange_strong(&c->group->in_streams, &none, SOME_CALL);
+        atomic_compare_exchange_strong(&c->group->on_device.in_streams, &none, SOME_CALL);
         return;
     }
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
         if (device_paths[i]->is_to_come && device_paths[i]->is_to_come(c->group))
             to_come |= 1u << i;
     atomic_store(&d->to_come, to_come);
-    atomic_store(&c->group->in_streams, AGREED);
+    atomic_store(&c->group->on_device.in_streams, AGREED);
 }
 
 static ct_status run_here(struct call *c, struct device_group *d)
@@ -417,7 +418,7 @@ static ct_status run_here(struct call *c, struct device_group *d)
     c->place.space->leave(before);
     if (status == CT_OK)
         note_for_streams(c, d);
-    if (status == CT_OK && c->group->choices->explain)
+    if (status == CT_OK && c->group->algorithms.choices->explain)
         explain(c);
     return status;
 }
@@ -458,7 +459,7 @@ static ct_status run_in_time(struct call *c, struct device_group *d)
     const struct space *space = c->place.space ? c->place.space : d->table.place.space;
     ct_status status;
 
-    space->begin_limit(&d->limit, &c->group->queue, c->deadline + DRIVER_LATE_MS);
+    space->begin_limit(&d->limit, &c->group->async.queue, c->deadline + DRIVER_LATE_MS);
     status = c->place.space ? run_here(c, d) : run_elsewhere(c, d);
     if (space->set_limit(&d->limit, deadline_after(SETTLES_MS))
         && (status == CT_OK || status == CT_ERR_TIMEOUT))
@@ -517,6 +518,6 @@ ct_status ct_set_stream(ct_group *group, void *stream)
             CT_ERR_INVALID,
             "ct_set_stream: the per-thread default stream is another one in each thread, "
             "and libct has threads of its own: give it a stream that was created");
-    g->stream = stream;
+    g->on_device.stream = stream;
     return CT_OK;
 }

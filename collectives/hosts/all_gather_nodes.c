@@ -13,12 +13,12 @@
 
 static int all_gather_nodes_fits(const struct call *c)
 {
-    return c->group->hosts > 1 && hosts_are_alike(c->group);
+    return c->group->order.hosts > 1 && hosts_are_alike(c->group);
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return all_gather_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return all_gather_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
 static int equal_blocks_fit(const struct call *c)
@@ -71,7 +71,7 @@ static ct_status one_trip(struct call *c, const struct level *l)
     if (status == CT_OK)
         status = host_answer(&trip, packed.all);
     for (int i = 0; i < c->group->size && status == CT_OK; i++)
-        copy_span(block_at(c, &c->recv, c->group->fold_rank[i]), packed.all + (size_t)i * n);
+        copy_span(block_at(c, &c->recv, c->group->order.fold_rank[i]), packed.all + (size_t)i * n);
     host_trip_end(&trip);
     call_scratch_end(c, packed.all);
     return status;
@@ -112,7 +112,7 @@ static ct_status all_gather_nodes_run(struct call *c)
 static double all_gather_nodes_cost(const struct call *c, int way)
 {
     return rail_all_gather_cost(c, (enum rail_way)way,
-                                blocks_bytes(c, &c->recv) / (size_t)c->group->hosts);
+                                blocks_bytes(c, &c->recv) / (size_t)c->group->order.hosts);
 }
 
 const struct algorithm all_gather_nodes = { .name = "nodes",

@@ -17,12 +17,12 @@
 
 static int all_reduce_nodes_fits(const struct call *c)
 {
-    return c->group->hosts > 1 && hosts_can_fold(c);
+    return c->group->order.hosts > 1 && hosts_can_fold(c);
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return all_reduce_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return all_reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* This host's partial results go through the rail; out: the result. */
@@ -115,7 +115,7 @@ static ct_status all_reduce_nodes_run(struct call *c)
     const struct level l = level_of(c->group, c->group->rank);
     const struct rail rail = rail_of(c, &l);
     /* one rank on each host, whose input is its partial result */
-    const int alone = c->group->host_most == 1 && !has_wide_partials(c);
+    const int alone = c->group->order.host_most == 1 && !has_wide_partials(c);
     const size_t piece = alone && way == RAIL_DIRECT ? in.bytes : PIECE; /* it has pieces itself */
     ct_status status = CT_OK;
 

@@ -22,8 +22,9 @@ struct regrouped {
 
 static int all_to_all_nodes_fits(const struct call *c)
 {
-    return c->group->hosts > 1 && c->group->hosts <= HOSTS_MOST_DIRECT
-           && c->group->size > c->group->hosts && hosts_are_alike(c->group) && sizes_are_agreed(c);
+    return c->group->order.hosts > 1 && c->group->order.hosts <= HOSTS_MOST_DIRECT
+           && c->group->size > c->group->order.hosts && hosts_are_alike(c->group)
+           && sizes_are_agreed(c);
 }
 
 static struct span piece(const struct call *c, const struct regrouped *r, const struct blocks *b,

@@ -10,7 +10,7 @@
 
 static int barrier_nodes_fits(const struct call *c)
 {
-    return c->group->hosts > 1;
+    return c->group->order.hosts > 1;
 }
 
 static ct_status barrier_nodes_run(struct call *c)

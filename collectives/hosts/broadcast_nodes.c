@@ -15,12 +15,12 @@
 
 static int broadcast_nodes_fits(const struct call *c)
 {
-    return c->group->hosts > 1;
+    return c->group->order.hosts > 1;
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return c->group->hosts > 1 && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return c->group->order.hosts > 1 && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
 static ct_status one_piece(struct call *c, const struct level *l, struct span data)
@@ -63,7 +63,7 @@ static ct_status broadcast_nodes_run(struct call *c)
     size_t at = 0;
     ct_status status;
 
-    if (c->group->host_most == 1)
+    if (c->group->order.host_most == 1)
         return rail_broadcast(&rail, (enum rail_way)c->algorithm->way, rail.root_host, data);
     do {
         const size_t n = piece_of(data.bytes, at, PIECE);

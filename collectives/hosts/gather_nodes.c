@@ -38,7 +38,7 @@ static ct_status take_all_hosts(struct call *c, const struct rail *rail,
     if (status == CT_OK)
         status = batch_wait(&batch);
     for (int i = 0; i < c->group->size && status == CT_OK; i++) {
-        const int rank = c->group->fold_rank[i];
+        const int rank = c->group->order.fold_rank[i];
 
         copy_span(span_of(block_at(c, &c->recv, rank).data + p->at, p->bytes),
                   p->all + (size_t)i * p->bytes);

@@ -22,7 +22,7 @@ ct_status host_blocks_run(struct call *c, host_blocks_piece *one_piece);
  * ranks that the root should not have a connection to each. */
 static inline int host_blocks_fit(const struct call *c)
 {
-    return c->group->host_most > 1 && c->group->hosts > 1 && sizes_are_agreed(c)
+    return c->group->order.host_most > 1 && c->group->order.hosts > 1 && sizes_are_agreed(c)
            && (call_bytes(c) <= (32u << 10) || c->group->size > 64);
 }
 
@@ -30,7 +30,7 @@ static inline int host_blocks_fit(const struct call *c)
 static inline struct span host_blocks_of(const struct call *c, const struct host_blocks *b,
                                          int host)
 {
-    const size_t first = (size_t)(c->group->node_end[host] - host_ranks(c->group, host));
+    const size_t first = (size_t)(c->group->order.node_end[host] - host_ranks(c->group, host));
 
     return span_of(b->all + first * b->bytes, (size_t)host_ranks(c->group, host) * b->bytes);
 }

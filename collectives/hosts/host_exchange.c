@@ -163,7 +163,9 @@ int host_slices_of(const ct_group *group, size_t bytes, size_t least)
 {
     const size_t slices = bytes / least;
 
-    return slices < 1 ? 1 : slices < (size_t)group->host_least ? (int)slices : group->host_least;
+    return slices < 1                                 ? 1
+           : slices < (size_t)group->order.host_least ? (int)slices
+                                                      : group->order.host_least;
 }
 
 /* A piece of a part, which is the spans of one owner one behind the other: walk_next() gives what

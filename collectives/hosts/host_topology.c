@@ -6,36 +6,36 @@
 
 int host_ranks(const ct_group *g, int host)
 {
-    return g->node_end[host] - (host > 0 ? g->node_end[host - 1] : 0);
+    return g->order.node_end[host] - (host > 0 ? g->order.node_end[host - 1] : 0);
 }
 
 int host_rank(const ct_group *g, int host, int i)
 {
-    return g->fold_rank[(host > 0 ? g->node_end[host - 1] : 0) + i];
+    return g->order.fold_rank[(host > 0 ? g->order.node_end[host - 1] : 0) + i];
 }
 
 struct level level_of(const ct_group *g, int rank)
 {
-    struct level l = { .hosts = g->hosts };
-    const int at = g->fold_at[rank];
-    int beyond = g->hosts - 1; /* the host is not beyond this one */
+    struct level l = { .hosts = g->order.hosts };
+    const int at = g->order.fold_at[rank];
+    int beyond = g->order.hosts - 1; /* the host is not beyond this one */
 
     while (l.host < beyond) {
         const int middle = (l.host + beyond) / 2;
 
-        if (at < g->node_end[middle])
+        if (at < g->order.node_end[middle])
             beyond = middle;
         else
             l.host = middle + 1;
     }
     l.ranks = host_ranks(g, l.host);
-    l.rank = at - (g->node_end[l.host] - l.ranks);
+    l.rank = at - (g->order.node_end[l.host] - l.ranks);
     return l;
 }
 
 int hosts_are_alike(const ct_group *g)
 {
-    return g->host_least == g->host_most;
+    return g->order.host_least == g->order.host_most;
 }
 
 static ct_dtype partial_dtype(const struct call *c)
@@ -43,7 +43,7 @@ static ct_dtype partial_dtype(const struct call *c)
     const ct_dtype dtype = call_dtype(c);
     const int is_wide = dtype_is_integer(dtype)
                             ? call_op(c) == CT_AVG
-                            : dtype_is_narrow(dtype) && c->group->order_rule == ORDER_NODES;
+                            : dtype_is_narrow(dtype) && c->group->order.rule == ORDER_NODES;
 
     return is_wide ? dtype_accumulator(dtype) : dtype;
 }
@@ -55,10 +55,10 @@ int has_wide_partials(const struct call *c)
 
 int hosts_can_fold(const struct call *c)
 {
-    if (has_wide_partials(c) && c->group->size == c->group->hosts
-        && c->group->hosts <= HOSTS_MOST_DIRECT)
+    if (has_wide_partials(c) && c->group->size == c->group->order.hosts
+        && c->group->order.hosts <= HOSTS_MOST_DIRECT)
         return 0;
-    return dtype_is_integer(call_dtype(c)) || c->group->order_rule != ORDER_RANK;
+    return dtype_is_integer(call_dtype(c)) || c->group->order.rule != ORDER_RANK;
 }
 
 struct call call_of_partials(const struct call *c)
@@ -112,5 +112,5 @@ void round_partials(const struct call *c, struct span dst, const void *partials)
 
 void fold_hosts(const struct call *c, void *dst, const void *const *sources, size_t bytes)
 {
-    fold_as(c, dst, sources, c->group->hosts, c->group->hosts, bytes);
+    fold_as(c, dst, sources, c->group->order.hosts, c->group->order.hosts, bytes);
 }

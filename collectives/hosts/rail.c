@@ -26,7 +26,7 @@ struct rail rail_of_ranks(struct call *c)
 {
     return (struct rail){ .call = c,
                           .hosts = c->group->size,
-                          .host = c->group->fold_at[c->group->rank],
+                          .host = c->group->order.fold_at[c->group->rank],
                           .root_host = -1,
                           .has_all_ranks = 1 };
 }
@@ -34,7 +34,7 @@ struct rail rail_of_ranks(struct call *c)
 int rail_peer(const struct rail *rail, int host)
 {
     if (rail->has_all_ranks)
-        return rail->call->group->fold_rank[host];
+        return rail->call->group->order.fold_rank[host];
     return host == rail->root_host ? rail->root : host_rank(rail->call->group, host, rail->number);
 }
 

@@ -11,13 +11,13 @@
 
 static double wire(const struct call *c, double bytes)
 {
-    return bytes * c->group->choices->network.us_per_byte;
+    return bytes * c->group->algorithms.choices->network.us_per_byte;
 }
 
 /* Of messages of so many bytes, one after the other: large ones ask the receiver first. */
 static double steps(const struct call *c, double count, double bytes)
 {
-    const double alpha = c->group->choices->network.alpha_us;
+    const double alpha = c->group->algorithms.choices->network.alpha_us;
 
     return count * (bytes > EAGER_OVER_SOCKETS ? 3 * alpha : alpha);
 }
@@ -25,7 +25,8 @@ static double steps(const struct call *c, double count, double bytes)
 /* One step in which a rank sends to, or gets from, all other hosts. */
 static double fan(const struct call *c, double bytes)
 {
-    return steps(c, 1, bytes) + c->group->choices->network.overhead_us * (c->group->hosts - 1);
+    return steps(c, 1, bytes)
+           + c->group->algorithms.choices->network.overhead_us * (c->group->order.hosts - 1);
 }
 
 /* Levels of the tree; pairs: 1 if it begins with pairs. */
@@ -33,22 +34,23 @@ static int levels(const struct call *c, int *pairs)
 {
     int levels = 0;
 
-    while (2 << levels <= c->group->hosts)
+    while (2 << levels <= c->group->order.hosts)
         levels++;
-    *pairs = fold_pairs(c->group->hosts) > 0;
+    *pairs = fold_pairs(c->group->order.hosts) > 0;
     return levels;
 }
 
 double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
-    const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
+    const double n = (double)bytes, h = c->group->order.hosts, rest = (h - 1) / h;
     int pairs;
     const int depth = levels(c, &pairs);
 
     switch (way) {
     case RAIL_DIRECT: /* parts go in pieces that are sent eagerly */
-        return rail_takes_one_step(c->group->hosts, bytes) ? fan(c, n) + wire(c, (h - 1) * n)
-                                                           : 2 * fan(c, 0) + wire(c, 2 * n * rest);
+        return rail_takes_one_step(c->group->order.hosts, bytes)
+                   ? fan(c, n) + wire(c, (h - 1) * n)
+                   : 2 * fan(c, 0) + wire(c, 2 * n * rest);
     case RAIL_DOUBLING:
         return steps(c, depth + 2 * pairs, n) + wire(c, (depth + 2 * pairs) * n);
     default:
@@ -59,7 +61,7 @@ double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t byte
 
 double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
-    const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
+    const double n = (double)bytes, h = c->group->order.hosts, rest = (h - 1) / h;
     int pairs;
     const int depth = levels(c, &pairs);
 
@@ -75,7 +77,7 @@ double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
 
 double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
-    const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
+    const double n = (double)bytes, h = c->group->order.hosts, rest = (h - 1) / h;
     const double segments = n > BROADCAST_SEGMENT ? n / BROADCAST_SEGMENT : 1;
     int pairs;
     const int depth = levels(c, &pairs);
@@ -94,7 +96,7 @@ double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes
 
 double rail_all_gather_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
-    const double n = (double)bytes, all = n * (c->group->hosts - 1);
+    const double n = (double)bytes, all = n * (c->group->order.hosts - 1);
     int pairs;
     const int depth = levels(c, &pairs);
 
@@ -104,6 +106,6 @@ double rail_all_gather_cost(const struct call *c, enum rail_way way, size_t byte
     case RAIL_DOUBLING: /* what arrives is copied twice more */
         return steps(c, depth + pairs, n) + wire(c, all) + 2e-4 * all;
     default:
-        return steps(c, c->group->hosts - 1, n) + wire(c, all);
+        return steps(c, c->group->order.hosts - 1, n) + wire(c, all);
     }
 }

@@ -15,12 +15,12 @@
 
 static int reduce_nodes_fits(const struct call *c)
 {
-    return c->group->hosts > 1 && hosts_can_fold(c);
+    return c->group->order.hosts > 1 && hosts_can_fold(c);
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return reduce_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* Buffers of one piece. */

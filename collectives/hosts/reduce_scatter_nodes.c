@@ -29,12 +29,12 @@ struct work_of_call {
 
 static int reduce_scatter_nodes_fits(const struct call *c)
 {
-    return c->group->hosts > 1 && hosts_are_alike(c->group) && hosts_can_fold(c);
+    return c->group->order.hosts > 1 && hosts_are_alike(c->group) && hosts_can_fold(c);
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return reduce_scatter_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return reduce_scatter_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* Empty behind the end of a short block. */
@@ -172,8 +172,9 @@ static double reduce_scatter_nodes_cost(const struct call *c, int way)
 {
     const size_t all = blocks_bytes(c, &c->send);
 
-    return way == RAIL_DIRECT ? rail_all_gather_cost(c, RAIL_DIRECT, all / (size_t)c->group->hosts)
-                              : rail_all_reduce_cost(c, (enum rail_way)way, all);
+    return way == RAIL_DIRECT
+               ? rail_all_gather_cost(c, RAIL_DIRECT, all / (size_t)c->group->order.hosts)
+               : rail_all_reduce_cost(c, (enum rail_way)way, all);
 }
 
 const struct algorithm reduce_scatter_nodes = { .name = "nodes",

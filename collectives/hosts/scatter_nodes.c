@@ -32,7 +32,7 @@ static ct_status send_all_hosts(struct call *c, const struct rail *rail,
     ct_status status = batch_begin(&batch, c, rail->hosts);
 
     for (int i = 0; i < c->group->size && status == CT_OK; i++) {
-        const int rank = c->group->fold_rank[i];
+        const int rank = c->group->order.fold_rank[i];
 
         copy_span(span_of(p->all + (size_t)i * p->bytes, p->bytes),
                   block_at(c, &c->send, rank).data + p->at);

@@ -209,7 +209,8 @@ ct_status mpi_group_open(ct_group *group)
     m->plugin = plugin;
     m->is_idle = 1;
     status = mpi_says(
-        plugin, plugin->comm_create(group->ranks, group->size, (int)(group->id % 32749), &m->comm),
+        plugin,
+        plugin->comm_create(group->ranks, group->size, (int)(group->identity.id % 32749), &m->comm),
         "MPI_Comm_create_group()");
     if (status != CT_OK) {
         free(m);

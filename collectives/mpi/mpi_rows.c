@@ -33,7 +33,7 @@ static int is_native(const struct call *c)
         return op != CT_AVG && !is_extreme;
     case CT_F32:
     case CT_F64:
-        return (op == CT_SUM || op == CT_PRODUCT) && c->group->order_rule == ORDER_FAST;
+        return (op == CT_SUM || op == CT_PRODUCT) && c->group->order.rule == ORDER_FAST;
     default:
         return 0;
     }

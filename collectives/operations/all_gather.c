@@ -23,7 +23,7 @@ static int direct_fits(const struct call *c)
 static struct span rank_block(const struct call *c, const void *arg, int number)
 {
     (void)arg;
-    return block_at(c, &c->recv, c->group->fold_rank[number]);
+    return block_at(c, &c->recv, c->group->order.fold_rank[number]);
 }
 
 static ct_status ranks_run(struct call *c)

@@ -17,7 +17,7 @@ static ct_status ranks_run(struct call *c)
     const struct rail ranks = rail_of_ranks(c);
 
     return rail_broadcast(&ranks, (enum rail_way)c->algorithm->way,
-                          c->group->fold_at[c->signature.root], block_at(c, &c->recv, 0));
+                          c->group->order.fold_at[c->signature.root], block_at(c, &c->recv, 0));
 }
 
 static const struct algorithm broadcast_direct = {

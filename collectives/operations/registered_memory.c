@@ -79,7 +79,7 @@ static ct_status alloc(ct_group *g, size_t bytes, int *locals, struct claim *cla
                        const void *caller)
 {
     struct node *node = &g->mesh->node;
-    struct region_plan plan = { .locals = locals, .group = g->id };
+    struct region_plan plan = { .locals = locals, .group = g->identity.id };
     int first = g->rank;
     ct_status status, mapped;
 
@@ -142,7 +142,7 @@ ct_status ct_mem_free(ct_group *group, void *ptr)
         return ct_fail_in(status, "mem_free: ");
     if (!ptr)
         return CT_OK;
-    if (!region_of(&group->mesh->node, ptr, &of, &word) || of != group->id)
+    if (!region_of(&group->mesh->node, ptr, &of, &word) || of != group->identity.id)
         return ct_fail(CT_ERR_INVALID, "mem_free: %p is not memory of ct_mem_alloc() of group %s",
                        ptr, group->name);
     words = calloc((size_t)group->size, sizeof *words);

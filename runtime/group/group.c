@@ -149,32 +149,33 @@ ct_status ct_note_place(ct_group *group, const char *place)
     return CT_OK;
 }
 
+static ct_status group_to_limit(ct_group *group, const char *call, int timeout_ms, ct_group **g)
+{
+    const ct_status status = group_resolve(group, g);
+
+    if (status == CT_OK && timeout_ms <= 0)
+        return ct_fail(CT_ERR_INVALID, "%s: %d ms; it must be positive", call, timeout_ms);
+    return status;
+}
+
 ct_status ct_set_timeout(ct_group *group, int timeout_ms)
 {
     ct_group *g;
-    const ct_status status = group_resolve(group, &g);
+    const ct_status status = group_to_limit(group, "ct_set_timeout", timeout_ms, &g);
 
-    if (status != CT_OK)
-        return status;
-    if (timeout_ms <= 0)
-        return ct_fail(CT_ERR_INVALID, "ct_set_timeout: %d ms; it must be positive", timeout_ms);
-    g->timeout_ms = timeout_ms;
-    g->timeout_by = "ct_set_timeout()";
-    return CT_OK;
+    if (status == CT_OK)
+        g->limit = (struct limit){ timeout_ms, "ct_set_timeout()" };
+    return status;
 }
 
 ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
 {
     ct_group *g;
-    const ct_status status = group_resolve(group, &g);
+    const ct_status status = group_to_limit(group, "ct_set_next_timeout", timeout_ms, &g);
 
-    if (status != CT_OK)
-        return status;
-    if (timeout_ms <= 0)
-        return ct_fail(CT_ERR_INVALID, "ct_set_next_timeout: %d ms; it must be positive",
-                       timeout_ms);
-    atomic_store(&g->next_timeout_ms, timeout_ms);
-    return CT_OK;
+    if (status == CT_OK)
+        atomic_store(&g->next_timeout_ms, timeout_ms);
+    return status;
 }
 
 /* ---- The order in which ranks are folded -------------------------------------- */
@@ -197,26 +198,25 @@ static const char *const order_names[] = {
 };
 enum { ORDERS = sizeof order_names / sizeof *order_names };
 
-static ct_status read_order(ct_group *g)
+static ct_status order_read(struct group_order *o)
 {
     const char *word = getenv("CT_ORDER");
 
-    g->order_rule = ORDER_NODES;
-    g->order_is_wished = word && *word;
-    if (!g->order_is_wished)
+    o->rule = ORDER_NODES;
+    o->is_wished = word && *word;
+    if (!o->is_wished)
         return CT_OK;
     for (int i = 0; i < ORDERS; i++)
         if (!strcmp(word, order_names[i])) {
-            g->order_rule = (enum order_rule)i;
+            o->rule = (enum order_rule)i;
             return CT_OK;
         }
     return ct_fail(CT_ERR_INVALID, "CT_ORDER=%s is no order; there are nodes, rank and fast", word);
 }
 
-/* Fills in hosts, host_least, host_most, node_end, fold_rank and fold_at, in time linear in the
- * ranks.  number[node]: 1 + the number of that host in the group; 0: none of its ranks was seen
- * yet. */
-static void by_node(ct_group *g, int *number)
+/* Fills in all but the rule and the fold, in time linear in the ranks.  number[node]: 1 + the
+ * number of that host in the group; 0: none of its ranks was seen yet. */
+static void order_by_node(struct group_order *o, const ct_group *g, int *number)
 {
     const struct peer *peers = g->mesh->peers;
 
@@ -224,48 +224,44 @@ static void by_node(ct_group *g, int *number)
         int *host = &number[peers[g->ranks[i]].node];
 
         if (*host == 0)
-            *host = ++g->hosts;
-        g->node_end[*host - 1]++; /* at first its number of ranks, */
+            *host = ++o->hosts;
+        o->node_end[*host - 1]++; /* at first its number of ranks, */
     }
-    for (int h = 0, begin = 0; h < g->hosts; h++) {
-        const int count = g->node_end[h];
+    for (int h = 0, begin = 0; h < o->hosts; h++) {
+        const int count = o->node_end[h];
 
-        g->host_least = h == 0 || count < g->host_least ? count : g->host_least;
-        g->host_most = count > g->host_most ? count : g->host_most;
-        g->node_end[h] = begin; /* then where the next of them goes, which ends at its end */
+        o->host_least = h == 0 || count < o->host_least ? count : o->host_least;
+        o->host_most = count > o->host_most ? count : o->host_most;
+        o->node_end[h] = begin; /* then where the next of them goes, which ends at its end */
         begin += count;
     }
     for (int i = 0; i < g->size; i++)
-        g->fold_rank[g->node_end[number[peers[g->ranks[i]].node] - 1]++] = i;
+        o->fold_rank[o->node_end[number[peers[g->ranks[i]].node] - 1]++] = i;
     for (int at = 0; at < g->size; at++)
-        g->fold_at[g->fold_rank[at]] = at;
+        o->fold_at[o->fold_rank[at]] = at;
 }
 
-static ct_status group_order(ct_group *g)
+static ct_status order_open(struct group_order *o, const ct_group *g)
 {
     int *number = calloc((size_t)g->mesh->nodes, sizeof *number);
     ct_status status = CT_OK;
 
-    g->fold_rank = calloc((size_t)g->size, sizeof *g->fold_rank);
-    g->fold_at = calloc((size_t)g->size, sizeof *g->fold_at);
-    g->node_end = calloc((size_t)g->size, sizeof *g->node_end);
-    if (!number || !g->fold_rank || !g->fold_at || !g->node_end) {
+    o->fold_rank = calloc((size_t)g->size, sizeof *o->fold_rank);
+    o->fold_at = calloc((size_t)g->size, sizeof *o->fold_at);
+    o->node_end = calloc((size_t)g->size, sizeof *o->node_end);
+    if (!number || !o->fold_rank || !o->fold_at || !o->node_end) {
         free(number);
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
     }
+    o->rule = g->root->order.rule;
+    o->is_wished = g->root->order.is_wished;
     if (g->root == g)
-        status = read_order(g);
-    else {
-        g->order_rule = g->root->order_rule;
-        g->order_is_wished = g->root->order_is_wished;
-    }
-    by_node(g, number);
+        status = order_read(o);
+    order_by_node(o, g, number);
     free(number);
-    g->order = (struct fold){ .sources = g->size, .nodes = g->hosts, .node_end = g->node_end };
-    if (g->order_rule == ORDER_RANK) {
-        g->order.nodes = 1; /* one node: call_fold_to() then folds in rank order */
-        g->order.node_end = &g->size;
-    }
+    o->fold = o->rule == ORDER_RANK /* one node: call_fold_to() then folds in rank order */
+                  ? (struct fold){ .sources = g->size, .nodes = 1, .node_end = &g->size }
+                  : (struct fold){ .sources = g->size, .nodes = o->hosts, .node_end = o->node_end };
     return status;
 }
 
@@ -284,27 +280,24 @@ static void end_handle(ct_group *group)
 
 static void group_free(ct_group *group)
 {
-    if (group->children) {
-        pthread_mutex_destroy(group->children);
-        free(group->children);
-    }
-    while (group->births) {
-        struct list_births *next = group->births->next;
+    pthread_mutex_destroy(&group->children);
+    while (group->identity.births) {
+        struct list_births *next = group->identity.births->next;
 
-        free(group->births);
-        group->births = next;
+        free(group->identity.births);
+        group->identity.births = next;
     }
     pthread_mutex_destroy(&group->failure.lock);
-    pthread_mutex_destroy(&group->works_lock);
+    pthread_mutex_destroy(&group->async.lock);
     group->extension->release(group);
     peer_access_free(group);
-    pinned_close(&group->pinned);
-    if (group->owns_choices)
-        free(group->choices);
-    free(group->overrides);
-    free(group->fold_rank);
-    free(group->fold_at);
-    free(group->node_end);
+    pinned_close(&group->on_device.pinned);
+    if (group->algorithms.owns_choices)
+        free(group->algorithms.choices);
+    free(group->algorithms.overrides);
+    free(group->order.fold_rank);
+    free(group->order.fold_at);
+    free(group->order.node_end);
     free(group->ranks);
     end_handle(group);
 }
@@ -316,9 +309,10 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
 
     if (!g)
         return NULL;
+    pthread_mutex_init(&g->children, NULL);
     pthread_mutex_init(&g->failure.lock, NULL);
-    pthread_mutex_init(&g->works_lock, NULL);
-    pinned_open(&g->pinned);
+    pthread_mutex_init(&g->async.lock, NULL);
+    pinned_open(&g->on_device.pinned);
     g->maker = forks_maker();
     g->mesh = mesh;
     g->extension = extension;
@@ -357,10 +351,10 @@ static ct_status join_host(ct_group *g, const _Atomic int *given_up)
     }
     if (count > 1 && g->mesh->node.base)
         status = shm_group_create(g->mesh, members, count, rank, g->root == g, group_channel(g, 0),
-                                  deadline_after(g->timeout_ms), given_up, &g->host_shm);
+                                  deadline_after(g->limit.ms), given_up, &g->host_shm);
     free(members);
-    g->shm = g->hosts == 1 ? g->host_shm : NULL;
-    if (g->host_shm && g->hosts > 1)
+    g->shm = g->order.hosts == 1 ? g->host_shm : NULL;
+    if (g->host_shm && g->order.hosts > 1)
         shm_group_has_network(g->host_shm);
     return status;
 }
@@ -371,13 +365,13 @@ static uint64_t id_in_page(const ct_group *g)
     uint64_t token;
 
     memcpy(&token, g->mesh->token, sizeof token);
-    return (token ^ g->id * 0x9e3779b97f4a7c15u) | 1;
+    return (token ^ g->identity.id * 0x9e3779b97f4a7c15u) | 1;
 }
 
 /* given_up (may be NULL): set when the group that this one is made from has failed. */
 static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic int *given_up)
 {
-    ct_status status = group_order(g);
+    ct_status status = order_open(&g->order, g);
 
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)
@@ -387,8 +381,8 @@ static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic
     if (status != CT_OK)
         return status;
     g->channel = (struct channel){ .id = group_channel(g, 0),
-                                   .parent = g->parent_id * 2,
-                                   .born_in = g->born_in,
+                                   .parent = g->identity.parent_id * 2,
+                                   .born_in = g->identity.born_in,
                                    .first_call = g->seq + 1,
                                    .ranks = g->ranks,
                                    .size = g->size,
@@ -407,16 +401,11 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     ct_group *g = group_alloc(mesh, extension, NULL, mesh->size);
     ct_status status;
 
-    if (!g || !(g->children = malloc(sizeof *g->children))) {
-        if (g)
-            group_free(g);
+    if (!g)
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", mesh->size);
-    }
-    pthread_mutex_init(g->children, NULL);
     g->root = g;
-    g->id = FIRST_CHANNEL / 2;
-    g->timeout_ms = limit.ms;
-    g->timeout_by = limit.by;
+    g->identity.id = FIRST_CHANNEL / 2;
+    g->limit = limit;
     snprintf(g->name, sizeof g->name, "%s", name);
     status = set_up_member(g, overrides, NULL);
     if (status != CT_OK) {
@@ -442,12 +431,11 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     if (!g)
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", plan->size);
     g->root = parent->root;
-    g->id = plan->id;
-    g->parent_id = parent->id;
-    g->born_in = plan->born_in;
-    g->timeout_ms = plan->limit.ms;
-    g->timeout_by = plan->limit.by;
-    g->stream = parent->stream;
+    g->identity.id = plan->id;
+    g->identity.parent_id = parent->identity.id;
+    g->identity.born_in = plan->born_in;
+    g->limit = plan->limit;
+    g->on_device.stream = parent->on_device.stream;
     snprintf(g->name, sizeof g->name, "%s", plan->name);
     if (g->member)
         status = set_up_member(g, plan->algorithms, &parent->failure.reported);
@@ -457,10 +445,10 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
         group_free(g);
         return ct_fail_in(status, "making group %s: ", plan->name);
     }
-    pthread_mutex_lock(g->root->children);
+    pthread_mutex_lock(&g->root->children);
     g->next = g->root->next;
     g->root->next = g;
-    pthread_mutex_unlock(g->root->children);
+    pthread_mutex_unlock(&g->root->children);
     group_look_for_deaths(g);
     *group = g;
     return CT_OK;
@@ -482,41 +470,41 @@ ct_status ct_abort(ct_group *group)
 
 static void unlink_from_root(ct_group *group)
 {
-    pthread_mutex_lock(group->root->children);
+    pthread_mutex_lock(&group->root->children);
     for (ct_group **link = &group->root->next; *link; link = &(*link)->next)
         if (*link == group) {
             *link = group->next;
             break;
         }
-    pthread_mutex_unlock(group->root->children);
+    pthread_mutex_unlock(&group->root->children);
 }
 
 void group_keep_work(ct_group *group, struct group_work *work)
 {
-    pthread_mutex_lock(&group->works_lock);
-    work->next = group->works;
-    work->link = &group->works;
+    pthread_mutex_lock(&group->async.lock);
+    work->next = group->async.works;
+    work->link = &group->async.works;
     if (work->next)
         work->next->link = &work->next;
-    group->works = work;
-    pthread_mutex_unlock(&group->works_lock);
+    group->async.works = work;
+    pthread_mutex_unlock(&group->async.lock);
 }
 
 void group_forget_work(ct_group *group, struct group_work *work)
 {
-    pthread_mutex_lock(&group->works_lock);
+    pthread_mutex_lock(&group->async.lock);
     *work->link = work->next;
     if (work->next)
         work->next->link = work->link;
-    pthread_mutex_unlock(&group->works_lock);
+    pthread_mutex_unlock(&group->async.lock);
 }
 
 static void free_works(ct_group *group)
 {
-    while (group->works) {
-        struct group_work *work = group->works;
+    while (group->async.works) {
+        struct group_work *work = group->async.works;
 
-        group->works = work->next;
+        group->async.works = work->next;
         leftovers_add(work);
         work->free(work);
     }
@@ -533,9 +521,9 @@ void group_destroy(ct_group *group)
         unlink_from_root(group);
     }
     group->extension->drop(group);
-    queue_destroy(group->queue);
-    queue_destroy(group->landings);
-    queue_destroy(group->watches);
+    queue_destroy(group->async.queue);
+    queue_destroy(group->async.landings);
+    queue_destroy(group->async.watches);
     group->extension->close(group);
     record_close(&group->record);
     if (group->member) {

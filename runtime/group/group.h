@@ -57,74 +57,97 @@ struct failure_state {
     _Atomic int returned;     /* a call of this rank has returned its status */
 };
 
+/* Its place among the groups of its root. */
+struct group_identity {
+    uint64_t id;
+    uint64_t parent_id; /* id of the group that it was made from; 0: none */
+    uint64_t born_in;   /* number of the call of that group which made it; 0: none did */
+    uint64_t born;      /* how many groups were made from this one, for their ids */
+    struct list_births *births;
+};
+
+/* In which order its reductions fold: rank by rank, or host by host. */
+struct group_order {
+    enum order_rule rule;
+    int is_wished;             /* CT_ORDER is set */
+    struct fold fold;          /* nodes and node_end */
+    int hosts;                 /* number of hosts of its ranks */
+    int host_least, host_most; /* ranks on the smallest and on the largest of them */
+    int *node_end;             /* [hosts] where each one's ranks end in fold_rank */
+    int *fold_rank;            /* [size] group ranks host by host, as they are folded */
+    int *fold_at;              /* [size] where each group rank is in fold_rank */
+};
+
+/* Which algorithms its calls take. */
+struct group_algorithms {
+    struct choices *choices; /* of the root's, unless: */
+    int owns_choices;
+    /* the overrides that were given for it; NULL: none.  Its survivors get the same */
+    char *overrides;
+    const char *_Atomic last; /* of the call that was begun last; NULL: none was */
+};
+
+/* Calls that the program does not wait for. */
+struct group_async {
+    struct queue *queue;         /* of asynchronous calls; NULL: none yet */
+    struct queue *landings;      /* of messages that streams wait for; likewise */
+    struct queue *watches;       /* of calls that streams hand over; likewise */
+    struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: none are collected */
+    pthread_mutex_t lock;        /* over works */
+    struct group_work *works;    /* that ct_wait() has not freed */
+};
+
+/* Device memory in its calls and messages. */
+struct group_on_device {
+    const struct executor *executor; /* of its calls; set by extension->open() */
+    void *stream;                    /* ct_set_stream() */
+    /* what its calls have learnt about that (collectives/device/device_call.c) */
+    _Atomic int in_streams;
+    struct pinned_pool pinned; /* of messages */
+    int no_rendezvous;         /* CT_DEVICE=staged: not even in messages */
+    /* group_device.c: devices that passed the peer-access check */
+    struct access_set *_Atomic peer_access;
+    /* messages were mapped there from the memory of peers; NULL: none was */
+    const struct space *_Atomic maps_from;
+};
+
 struct ct_group {
     struct mesh *mesh;
     const struct group_extension *extension; /* functions of the layers above */
     pid_t maker;                             /* the process that made it, forks.h */
     struct ct_group *root;
-    struct ct_group *next;     /* root: its groups; others: the next of them */
-    pthread_mutex_t *children; /* root: over next */
-    uint64_t id;
-    uint64_t parent_id; /* id of the group that it was made from; 0: none */
-    uint64_t born_in;   /* number of the call of that group which made it; 0: none did */
-    uint64_t born;      /* how many groups were made from this one, for their ids */
+    struct ct_group *next;    /* root: its groups; others: the next of them */
+    pthread_mutex_t children; /* root: over next */
     /* root: the store of its rendezvous, at which survivors meet again; a reference of its own */
     ct_store *store;
     int shrinks; /* tries of ct_shrink_group() */
-    struct list_births *births;
+    struct group_identity identity;
     char name[64];
-    int member;     /* 0: the handle of a rank that is not in it */
-    int rank, size; /* rank -1: not a member */
-    int *ranks;     /* [size] in the mesh */
-    int timeout_ms;
-    const char *timeout_by;      /* what set it, for messages */
-    _Atomic int next_timeout_ms; /* of the next call alone; 0: timeout_ms */
+    int member;                  /* 0: the handle of a rank that is not in it */
+    int rank, size;              /* rank -1: not a member */
+    int *ranks;                  /* [size] in the mesh */
+    struct limit limit;          /* of each call */
+    _Atomic int next_timeout_ms; /* of the next call alone; 0: that */
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
     struct stop_schedule stop;   /* of ct_should_stop() */
     /* Of its ranks on this host; NULL: there is one, or no memory is shared. */
     struct shm_group *host_shm;
     struct shm_group *shm; /* the same, if all its ranks are on this host; else NULL */
-    enum order_rule order_rule;
-    int order_is_wished;       /* CT_ORDER is set */
-    struct fold order;         /* how its reductions fold: nodes and node_end */
-    int hosts;                 /* number of hosts of its ranks */
-    int host_least, host_most; /* ranks on the smallest and on the largest of them */
-    int *node_end;             /* [hosts] where each one's ranks end in fold_rank */
-    int *fold_rank;            /* [size] group ranks host by host, as they are folded */
-    int *fold_at;              /* [size] where each group rank is in fold_rank */
-    struct choices *choices;   /* of algorithms; of the root's, unless: */
-    int owns_choices;
-    /* the overrides of algorithms that were given for it; NULL: none.  Its survivors get the
-     * same */
-    char *overrides;
-    const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
+    struct group_order order;
+    struct group_algorithms algorithms;
     const char *backend; /* "cpu", unless extension->open() has set it and what follows */
-    const struct executor *device_executor; /* of calls on device memory; set by ->open() */
-    const struct message_carrier *carrier;  /* of its algorithms' messages; NULL: libct's links */
+    const struct message_carrier *carrier; /* of its algorithms' messages; NULL: libct's links */
     struct mpi_group *mpi;
-    struct queue *queue;         /* of asynchronous calls; NULL: none yet */
-    struct queue *landings;      /* of messages that streams wait for; likewise */
-    struct queue *watches;       /* of calls that streams hand over; likewise */
-    struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: none are collected */
-    void *stream;                /* ct_set_stream(): of device memory */
-    _Atomic int
-        in_streams; /* what its calls have learnt about that (collectives/device/device_call.c) */
+    struct group_async async;
     struct device_group *device; /* for calls on device memory; NULL: there was none */
-    struct pinned_pool pinned;   /* of messages of device memory */
-    int no_device_rendezvous;    /* CT_DEVICE=staged: not even in messages */
-    struct access_set
-        *_Atomic peer_access; /* group_device.c: devices that passed the peer-access check */
-    /* messages were mapped there from the memory of peers; NULL: none was */
-    const struct space *_Atomic maps_from;
+    struct group_on_device on_device;
     struct record record;     /* its line in the control page */
     _Atomic uint64_t running; /* number of the call that is being run; 0: none */
     _Atomic uint64_t begun;   /* the last number that ever ran */
     struct failure_state failure;
-    pthread_mutex_t works_lock; /* over works */
-    struct group_work *works;   /* that ct_wait() has not freed */
-    uint16_t traced;            /* its index in the trace */
-    struct channel channel;     /* of its messages; calls group_fail_told() for failures */
+    uint16_t traced;        /* its index in the trace */
+    struct channel channel; /* of its messages; calls group_fail_told() for failures */
 };
 
 /* A work as its group sees it.  The group frees the works that the program has not waited for. */
@@ -151,7 +174,7 @@ struct group_plan {
 /* The channel of its messages. */
 static inline uint64_t group_channel(const ct_group *group, int point_to_point)
 {
-    return group->id * 2 + (uint64_t)point_to_point;
+    return group->identity.id * 2 + (uint64_t)point_to_point;
 }
 
 /* "world, rank 2".  If its ranks differ from the root's, "rows, rank 2 (rank 6 of world)":
@@ -203,7 +226,7 @@ static inline struct limit group_limit(ct_group *group)
 
     if (next > 0 && atomic_exchange(&group->next_timeout_ms, 0) > 0)
         return (struct limit){ next, "ct_set_next_timeout()" };
-    return (struct limit){ group->timeout_ms, group->timeout_by };
+    return group->limit;
 }
 
 /* CT_OK, or why the group has failed. */

@@ -59,8 +59,8 @@ static struct access_set *access_set_make(int count)
 
 static void access_set_add(ct_group *group, struct access_set *r)
 {
-    r->next = atomic_load(&group->peer_access);
-    while (!atomic_compare_exchange_weak(&group->peer_access, &r->next, r))
+    r->next = atomic_load(&group->on_device.peer_access);
+    while (!atomic_compare_exchange_weak(&group->on_device.peer_access, &r->next, r))
         ;
 }
 
@@ -110,7 +110,7 @@ static int access_set_covers(const struct access_set *r, const unsigned char rea
 int peer_access_checked(const ct_group *group, const unsigned char reader[16],
                         const unsigned char owner[16])
 {
-    const struct access_set *r = atomic_load(&group->peer_access);
+    const struct access_set *r = atomic_load(&group->on_device.peer_access);
 
     if (!memcmp(reader, owner, sizeof r->ids[0]))
         return 1;
@@ -121,7 +121,7 @@ int peer_access_checked(const ct_group *group, const unsigned char reader[16],
 
 void peer_access_free(ct_group *group)
 {
-    struct access_set *r = atomic_load(&group->peer_access);
+    struct access_set *r = atomic_load(&group->on_device.peer_access);
 
     while (r) {
         struct access_set *next = r->next;

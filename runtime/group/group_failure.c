@@ -268,10 +268,10 @@ void group_look_at_all(void *arg)
 {
     ct_group *root = arg;
 
-    pthread_mutex_lock(root->children);
+    pthread_mutex_lock(&root->children);
     for (ct_group *g = root; g; g = g->next)
         group_look_for_failure(g);
-    pthread_mutex_unlock(root->children);
+    pthread_mutex_unlock(&root->children);
 }
 
 /* ---- A member died ------------------------------------------------------------- */
@@ -330,12 +330,12 @@ void group_member_died(void *arg, int peer)
 {
     ct_group *root = arg;
 
-    pthread_mutex_lock(root->children);
+    pthread_mutex_lock(&root->children);
     for (ct_group *g = root; g; g = g->next)
         for (int i = 0; i < g->size; i++)
             if (g->ranks[i] == peer)
                 member_died(g, i);
-    pthread_mutex_unlock(root->children);
+    pthread_mutex_unlock(&root->children);
 }
 
 void group_look_for_deaths(ct_group *g)

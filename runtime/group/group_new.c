@@ -94,7 +94,7 @@ static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
  * the members of a list have all made the same number of groups of that list. */
 static ct_status next_of_list(ct_group *parent, uint64_t list, uint64_t *id)
 {
-    struct list_births *births = parent->births;
+    struct list_births *births = parent->identity.births;
 
     while (births && births->list != list)
         births = births->next;
@@ -103,8 +103,8 @@ static ct_status next_of_list(ct_group *parent, uint64_t list, uint64_t *id)
         if (!births)
             return ct_fail(CT_ERR_NOMEM, "no memory for a group");
         births->list = list;
-        births->next = parent->births;
-        parent->births = births;
+        births->next = parent->identity.births;
+        parent->identity.births = births;
     }
     *id = mix(list, births->count++);
     return CT_OK;
@@ -124,12 +124,13 @@ static ct_status create_of_list(ct_group *parent, const int *list, int count,
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", count);
     for (int i = 0; i < count; i++)
         ranks[i] = parent->ranks[list[i]];
-    snprintf(made_up, sizeof made_up, "%.40s.%llu", parent->name, (unsigned long long)parent->born);
+    snprintf(made_up, sizeof made_up, "%.40s.%llu", parent->name,
+             (unsigned long long)parent->identity.born);
     plan.name = options->name ? options->name : made_up;
     plan.algorithms = options->algorithms;
     plan.limit = options->timeout_ms > 0
                      ? (struct limit){ options->timeout_ms, "ct_group_options.timeout_ms" }
-                     : (struct limit){ parent->timeout_ms, parent->timeout_by };
+                     : parent->limit;
     status = group_create(parent, &plan, group);
     free(ranks);
     return status;
@@ -159,9 +160,9 @@ static ct_status new_group(const int *ranks, int count, const ct_group_options *
     if (status != CT_OK)
         return status;
     if (options->local_sync) {
-        status = next_of_list(parent, hash_ranks(mix(parent->id, 1), ranks, count), &id);
+        status = next_of_list(parent, hash_ranks(mix(parent->identity.id, 1), ranks, count), &id);
     } else {
-        id = hash_ranks(mix(parent->id, 2 + parent->born++), ranks, count);
+        id = hash_ranks(mix(parent->identity.id, 2 + parent->identity.born++), ranks, count);
         status = same_list(parent, id, caller);
     }
     return status == CT_OK ? create_of_list(parent, ranks, count, options, id >> 1, group) : status;
@@ -212,7 +213,7 @@ static ct_status split_parent(ct_group *parent, int color, int key, struct choic
     const ct_group_options options = CT_GROUP_OPTIONS_INIT;
     const struct choice mine = { color < 0 ? -1 : color, key, parent->rank };
     struct group_plan no_members = { .size = 0, .name = "of no color", .limit = { 1, "" } };
-    const uint64_t birth = 2 + parent->born++;
+    const uint64_t birth = 2 + parent->identity.born++;
     const ct_status status = parent->extension->gather(
         parent, OPERATION_SPLIT_GROUP, &mine, all, sizeof mine / sizeof(int32_t), CT_I32, caller);
     int count;
@@ -223,7 +224,7 @@ static ct_status split_parent(ct_group *parent, int color, int key, struct choic
         return group_create(parent, &no_members, group);
     count = of_color(all, parent->size, color, list);
     return create_of_list(parent, list, count, &options,
-                          hash_ranks(mix(parent->id, birth), list, count) >> 1, group);
+                          hash_ranks(mix(parent->identity.id, birth), list, count) >> 1, group);
 }
 
 static ct_status split_from(ct_group *parent, int color, int key, ct_group **group,

@@ -235,13 +235,12 @@ static ct_status make_group(struct shrink *s, ct_group **group)
     status = mesh_create(store, s->mine, s->count,
                          clock_ms() + time_left_ms(s->deadline, s->attempt_ms), &mesh);
     if (status == CT_OK) {
-        status = group_create_root(mesh, store, name,
-                                   (struct limit){ s->old->timeout_ms, s->old->timeout_by },
-                                   s->old->overrides, s->old->extension, group);
+        status = group_create_root(mesh, store, name, s->old->limit, s->old->algorithms.overrides,
+                                   s->old->extension, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
         else
-            (*group)->stream = s->old->stream;
+            (*group)->on_device.stream = s->old->on_device.stream;
     }
     ct_store_close(store);
     return status;
@@ -303,7 +302,7 @@ static ct_status shrink_group(struct shrink *s, ct_group **group)
     ct_status status;
 
     do {
-        snprintf(prefix, sizeof prefix, "shrink/%llx/%d", (unsigned long long)s->old->id,
+        snprintf(prefix, sizeof prefix, "shrink/%llx/%d", (unsigned long long)s->old->identity.id,
                  ++s->old->shrinks);
         status = ct_store_prefix(s->old->root->store, prefix, &s->store);
         if (status != CT_OK)
@@ -340,7 +339,7 @@ ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
     if (!survivors)
         return ct_fail(CT_ERR_INVALID, "ct_shrink_group: no place for the survivors was given");
     *survivors = NULL;
-    set_limits(&s, timeout_ms < 0 ? s.old->timeout_ms : timeout_ms);
+    set_limits(&s, timeout_ms < 0 ? s.old->limit.ms : timeout_ms);
     s.left = calloc((size_t)s.old->size, sizeof *s.left);
     if (!s.left)
         return ct_fail(CT_ERR_NOMEM, "ct_shrink_group: no memory for %d ranks", s.old->size);

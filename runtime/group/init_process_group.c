@@ -317,7 +317,7 @@ ct_status ct_destroy_process_group(ct_group *group)
 
     if (status != CT_OK)
         return status;
-    queue_drain(g->queue);
+    queue_drain(g->async.queue);
     status = group_unreturned_mismatch(g);
     snprintf(sentence, sizeof sentence, "%s", ct_last_error());
     if (g != default_group()) {
@@ -325,7 +325,7 @@ ct_status ct_destroy_process_group(ct_group *group)
         return status == CT_OK ? CT_OK : ct_fail(status, "%s", sentence);
     }
     pthread_mutex_lock(&world.lock);
-    deadline = deadline_after(g->timeout_ms);
+    deadline = deadline_after(g->limit.ms);
     leftovers_end(g);
     default_group_set(NULL);
     store_watch_deaths(world.rendezvous.store, NULL, 0, 0);

@@ -56,16 +56,16 @@ static void add_works_of_world(void)
 {
     ct_group *world = default_group();
 
-    if (!world || pthread_mutex_trylock(world->children) != 0)
+    if (!world || pthread_mutex_trylock(&world->children) != 0)
         return;
     for (ct_group *g = world; g; g = g->next) {
-        if (pthread_mutex_trylock(&g->works_lock) != 0)
+        if (pthread_mutex_trylock(&g->async.lock) != 0)
             continue;
-        for (const struct group_work *work = g->works; work; work = work->next)
+        for (const struct group_work *work = g->async.works; work; work = work->next)
             leftovers_add(work);
-        pthread_mutex_unlock(&g->works_lock);
+        pthread_mutex_unlock(&g->async.lock);
     }
-    pthread_mutex_unlock(world->children);
+    pthread_mutex_unlock(&world->children);
 }
 
 /* "with 1 asynchronous call (all_reduce #4) that was never waited for"; "": there is none. */

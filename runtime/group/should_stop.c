@@ -196,7 +196,7 @@ static ct_status vote(ct_group *g, const void *caller)
  * vote reports that. */
 static int is_answered(ct_group *g)
 {
-    if (g->coalesced || group_fails_next_call(g) || !stop_schedule_skip(&g->stop))
+    if (g->async.coalesced || group_fails_next_call(g) || !stop_schedule_skip(&g->stop))
         return 0;
     (void)group_limit(g); /* ct_set_next_timeout() was meant for this call */
     return 1;

@@ -59,7 +59,7 @@ static ct_status no_memory(size_t bytes)
 
 static ct_status staging_find_host_memory(struct device_staging *s)
 {
-    s->pinned = pinned_take(&s->group->pinned, s->place, s->bytes);
+    s->pinned = pinned_take(&s->group->on_device.pinned, s->place, s->bytes);
     s->host = s->pinned ? s->pinned->data : malloc(s->bytes);
     return s->host ? CT_OK : no_memory(s->bytes);
 }
@@ -71,7 +71,7 @@ static void staging_free(struct device_staging *s)
         s->place.space->forget(s->place.device, s->copied);
     access_check_free(s->trial);
     if (s->pinned)
-        pinned_give(&s->group->pinned, s->pinned);
+        pinned_give(&s->group->on_device.pinned, s->pinned);
     else
         free(s->host);
     free(s);
@@ -113,8 +113,8 @@ static enum device_copy_step step_of_copy(const struct device_staging *s, ct_sta
 static ct_status map_peer_memory(struct device_staging *s, const struct device_handle *handle,
                                  void **from)
 {
-    atomic_store(&s->group->maps_from, s->place.space);
-    return s->place.space->take(s->place.device, handle, &s->group->pinned, from);
+    atomic_store(&s->group->on_device.maps_from, s->place.space);
+    return s->place.space->take(s->place.device, handle, &s->group->on_device.pinned, from);
 }
 
 /* DEVICE_COPY_DONE: this rank's device can read the sender's memory.  The check copies the
@@ -270,7 +270,7 @@ static int offer_device_memory(struct device_staging *s, int to)
     const struct space *space = s->place.space;
     enum device_rendezvous may;
 
-    if (s->bytes <= DEVICE_RENDEZVOUS_ABOVE || s->group->no_device_rendezvous)
+    if (s->bytes <= DEVICE_RENDEZVOUS_ABOVE || s->group->on_device.no_rendezvous)
         return 0;
     may = device_rendezvous_with(s->group->mesh, to);
     if (may == NO_DEVICE_RENDEZVOUS
@@ -284,7 +284,7 @@ static int offer_device_memory(struct device_staging *s, int to)
 static ct_status stage_buffer(struct device_staging *s, int to, int64_t deadline)
 {
     const struct space *space = s->place.space;
-    ct_status status = space->mark(s->place.device, s->group->stream, &s->mark);
+    ct_status status = space->mark(s->place.device, s->group->on_device.stream, &s->mark);
 
     if (status == CT_OK && to == RECEIVES)
         return staging_find_host_memory(s);
@@ -372,11 +372,11 @@ void device_staging_end(struct request *request)
 
 void device_staging_close(ct_group *group)
 {
-    const struct space *space = atomic_load(&group->maps_from);
+    const struct space *space = atomic_load(&group->on_device.maps_from);
     void *before;
 
     if (!space || space->enter(&before) != CT_OK)
         return;
-    space->put(&group->pinned);
+    space->put(&group->on_device.pinned);
     space->leave(before);
 }

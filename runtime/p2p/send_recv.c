@@ -144,7 +144,7 @@ static ct_status run_asynchronous(const struct transfer *t, void *buf, int is_se
     struct device_staging *staging;
     const ct_status status =
         request && w
-            ? transfer_stage(t, &buf, is_send, deadline_after(t->group->timeout_ms), &staging)
+            ? transfer_stage(t, &buf, is_send, deadline_after(t->group->limit.ms), &staging)
             : ct_fail(CT_ERR_NOMEM, "%s: no memory for the work", t->verb);
 
     if (status != CT_OK) {
@@ -356,7 +356,7 @@ static ct_status prepare_batch(ct_group *group, const ct_p2p *ops, int count, in
         if (status == CT_OK && blocks)
             status = check_own(&t, ops, count, i);
         if (status == CT_OK)
-            status = transfer_stage(&t, &buf, is_send, deadline_after(group->timeout_ms), &staging);
+            status = transfer_stage(&t, &buf, is_send, deadline_after(group->limit.ms), &staging);
         if (status != CT_OK) {
             end_stagings(requests, i);
             return ct_fail_in(status, BATCH ", op %d of %d: ", i, count);

@@ -103,7 +103,7 @@ static ct_status landing_run(struct task *task)
     struct gate_limit gates;
     ct_status status;
 
-    landing->space->begin_limit(&gates, &work->group->landings,
+    landing->space->begin_limit(&gates, &work->group->async.landings,
                                 started + limit->ms + DRIVER_LATE_MS);
     status = message_finish_by(work->group, work->request, work->kept.verb, &landing->from,
                                landing->caller, limit, started);
@@ -125,14 +125,14 @@ static ct_status begin_landing(ct_work *work, const struct space *space, const v
                                  .space = space,
                                  .caller = caller,
                                  .limit = group_limit(work->group) };
-    status = queue_push(&work->group->landings, &landing->task);
+    status = queue_push(&work->group->async.landings, &landing->task);
     if (status != CT_OK) {
         free(landing);
         return status;
     }
     work->landing = landing;
     work->task = &landing->task;
-    work->queue = work->group->landings;
+    work->queue = work->group->async.landings;
     return CT_OK;
 }
 
@@ -171,8 +171,8 @@ static ct_status check_stream(struct place place, void *stream)
 /* The queue that ends the work. */
 static struct queue *const *queue_of(const ct_work *work)
 {
-    return work->task && work->queue == work->group->queue ? &work->group->queue
-                                                           : &work->group->landings;
+    return work->task && work->queue == work->group->async.queue ? &work->group->async.queue
+                                                                 : &work->group->async.landings;
 }
 
 /* The stream is held first: if that fails, the time of a message does not run yet.  Where the

@@ -51,8 +51,8 @@ static void force_row(struct flight *f)
     int row;
 
     fitting(&f->pick, f->group, f->pick.row, &row);
-    f->group->choices->count[operation] = row >= 0;
-    f->group->choices->overrides[operation][0] =
+    f->group->algorithms.choices->count[operation] = row >= 0;
+    f->group->algorithms.choices->overrides[operation][0] =
         (struct algorithm_override){ .row = row, .upto = SIZE_MAX };
     f->row = row < 0 ? "" : operation_algorithms(operation)[row]->name;
 }

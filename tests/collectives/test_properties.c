@@ -443,7 +443,7 @@ static void share_digests(void)
     uint64_t(*rows)[CASES] = calloc((size_t)batch.p, sizeof *rows);
 
     EXPECT(rows != NULL);
-    default_group()->choices->count[OPERATION_ALL_GATHER] =
+    default_group()->algorithms.choices->count[OPERATION_ALL_GATHER] =
         0; /* what the last call was forced to */
     EXPECT_OK(ct_all_gather(CT_WORLD, (*digests)[me], rows, CASES * sizeof **rows, CT_U8, NULL));
     for (int r = 0; r < batch.p; r++)

@@ -73,7 +73,7 @@ static int fused_can(const struct call *c)
 
 static const char *fused_missing(const struct call *c)
 {
-    return atomic_load(&c->group->in_streams)
+    return atomic_load(&c->group->on_device.in_streams)
                ? NULL
                : "the group has made no call on device memory yet, and its first can't be in a "
                  "CUDA graph";
@@ -322,9 +322,9 @@ static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
     int scaled = 0;
 
     if (c->by_streams) /* not otherwise: the program may set another stream meanwhile */
-        in = (struct in_stream){ c->group->stream, handover_called_off(c->group) };
+        in = (struct in_stream){ c->group->on_device.stream, handover_called_off(c->group) };
     if (plan->folds) {
-        fold = c->group->order;
+        fold = c->group->order.fold;
         fold.dtype = call_dtype(c);
         fold.op = call_op(c);
     }

@@ -149,9 +149,9 @@ static void wait_or_reset(struct list *list, _Atomic uint32_t *flag, int value)
 static ct_status enqueue_list(const struct call *c, const struct list *list)
 {
     const ct_status status =
-        list->count == 0
-            ? CT_OK
-            : c->place.space->flag_ops(c->place.device, c->group->stream, list->op, list->count);
+        list->count == 0 ? CT_OK
+                         : c->place.space->flag_ops(c->place.device, c->group->on_device.stream,
+                                                    list->op, list->count);
 
     return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
 }
@@ -218,9 +218,9 @@ void handover_turn(const struct call *c)
 
     if (c->capture != NOT_CAPTURED)
         return;
-    if (h->stream && h->stream != c->group->stream)
-        queue_drain(c->group->watches);
-    h->stream = c->group->stream;
+    if (h->stream && h->stream != c->group->on_device.stream)
+        queue_drain(c->group->async.watches);
+    h->stream = c->group->on_device.stream;
 }
 
 /* A call that its stream has not passed yet. */
@@ -299,7 +299,7 @@ static ct_status watch(const struct call *c)
     *w = (struct watched){ .task = { .run = watch_task, .abandon = abandon_watch },
                            .call = *c,
                            .number = fused_of(c->group)->handover.number };
-    status = queue_push(&c->group->watches, &w->task);
+    status = queue_push(&c->group->async.watches, &w->task);
     if (status != CT_OK)
         free(w);
     return status;
@@ -400,7 +400,7 @@ void handover_fail(struct call *c)
     if (!c->is_in_stream || c->capture == NOT_CAPTURED)
         return;
     snprintf(words, sizeof words, "%s", ct_last_error());
-    c->place.space->spoil(c->place.device, c->group->stream);
+    c->place.space->spoil(c->place.device, c->group->on_device.stream);
     ct_fail(CT_ERR_CUDA, "%s", words);
 }
 

@@ -154,8 +154,8 @@ static struct device_info own_info(const struct call *c)
     struct device_info info;
 
     memset(&info, 0, sizeof info); /* no byte of what travels is left undefined */
-    info.override = c->group->choices->device;
-    info.by_streams = c->group->choices->by_streams;
+    info.override = c->group->algorithms.choices->device;
+    info.by_streams = c->group->algorithms.choices->by_streams;
     if (place->device) {
         place->space->id(place->device, info.id);
         info.has_device = 1;

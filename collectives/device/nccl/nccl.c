@@ -57,7 +57,7 @@ static int nccl_can(const struct call *c)
     if (!sizes_are_agreed(c) || operation_has_counts(c->signature.operation))
         return 0;
     return can == SAME_BITS
-           || (can == OWN_ORDER && (g->order_rule == ORDER_FAST || !g->order_is_wished));
+           || (can == OWN_ORDER && (g->order.rule == ORDER_FAST || !g->order.is_wished));
 }
 
 /* ---- The group ------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static int may_join(const ct_group *group, enum path_number override)
 static int nccl_is_to_come(const ct_group *group)
 {
     return may_join(group, group->device->table.override)
-           || (group->choices->paths >> PATH_NCCL & 1 && may_join(group, PATH_NCCL));
+           || (group->algorithms.choices->paths >> PATH_NCCL & 1 && may_join(group, PATH_NCCL));
 }
 
 static const char *nccl_missing(const struct call *c)
@@ -151,7 +151,7 @@ static ct_status can_everywhere(struct call *c, const struct communicator *comm,
 static void say_order(const struct call *c, struct communicator *comm)
 {
     if (comm->said_order || c->group->rank != 0 || c->signature.op < 0
-        || can_fold(call_dtype(c), call_op(c)) != OWN_ORDER || c->group->order_rule == ORDER_FAST)
+        || can_fold(call_dtype(c), call_op(c)) != OWN_ORDER || c->group->order.rule == ORDER_FAST)
         return;
     comm->said_order = 1;
     log_line(LOG_INFO,
@@ -208,7 +208,7 @@ static ct_status nccl_prepare(struct call *c, enum path_result *result)
 /* A captured call is over when it is in the graph: libct takes no part in a launch. */
 static ct_status nccl_run(struct call *c, enum path_result *result)
 {
-    void *const captured = c->capture == CAPTURED ? c->group->stream : NULL;
+    void *const captured = c->capture == CAPTURED ? c->group->on_device.stream : NULL;
     struct communicator *comm = communicator_of(c->group);
     char why[600];
     ct_status status;

@@ -90,7 +90,7 @@ static size_t received_blocks(const struct call *c)
 
 static int order_is_by_place(const struct call *c)
 {
-    return c->signature.op >= 0 && c->group->order_rule == ORDER_FAST
+    return c->signature.op >= 0 && c->group->order.rule == ORDER_FAST
            && !dtype_is_integer(call_dtype(c));
 }
 

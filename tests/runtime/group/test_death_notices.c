@@ -21,7 +21,6 @@ struct scene {
     struct transport transport; /* without links: what is sent waits */
     struct wire wires[WORLD];
     struct messages messages;
-    pthread_mutex_t children;
     int ranks[WORLD];
     struct ct_group group;
 };
@@ -46,11 +45,10 @@ static struct scene *make_scene(void)
     s->mesh.transport = &s->transport;
     s->mesh.messages = &s->messages;
     atomic_store(&s->messages.waiting, 1); /* so that no progress thread begins */
-    pthread_mutex_init(&s->children, NULL);
+    pthread_mutex_init(&s->group.children, NULL);
     pthread_mutex_init(&s->group.failure.lock, NULL);
     s->group.mesh = &s->mesh;
     s->group.root = &s->group;
-    s->group.children = &s->children;
     s->group.member = 1;
     s->group.size = WORLD;
     s->group.ranks = s->ranks;
@@ -65,7 +63,7 @@ static void free_scene(struct scene *s)
     free(s->mesh.control.deaths);
     control_close(&s->mesh.control);
     pthread_mutex_destroy(&s->group.failure.lock);
-    pthread_mutex_destroy(&s->children);
+    pthread_mutex_destroy(&s->group.children);
     pthread_mutex_destroy(&s->transport.lock);
     free(s);
 }

@@ -84,7 +84,7 @@ static void the_user_may_choose_the_path(void **state)
 static void one_rank_overrides(ct_group *group, void *arg)
 {
     if (ct_rank(group) == 1)
-        group->choices->device = PATH_STAGED; /* as CT_DEVICE of this rank alone would */
+        group->algorithms.choices->device = PATH_STAGED; /* as CT_DEVICE of this rank alone would */
     sums(group, arg);
 }
 

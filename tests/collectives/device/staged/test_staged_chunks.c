@@ -297,7 +297,7 @@ static void cuts(ct_group *group, void *arg)
     EXPECT(all == COUNT * sizeof(float));
     EXPECT(pieces(group, OPERATION_ALL_REDUCE, CT_F32) > 1);
     EXPECT(pieces(group, OPERATION_ALL_GATHER_V, CT_F32) == 1);
-    group->order_rule = ORDER_FAST;
+    group->order.rule = ORDER_FAST;
     EXPECT(pieces(group, OPERATION_ALL_REDUCE, CT_F32) == 1);
     EXPECT(pieces(group, OPERATION_ALL_REDUCE, CT_I32) > 1);
     EXPECT(pieces(group, OPERATION_BROADCAST, CT_F32) > 1);

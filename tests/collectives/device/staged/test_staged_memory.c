@@ -168,9 +168,9 @@ static void messages(ct_group *group, void *arg)
         EXPECT_OK(ct_wait(work));
         CU(device.cuMemcpyDtoH(here, at(in), sizes[i]));
         EXPECT(here[0] == 10 * i + other + 1 && here[sizes[i] - 1] == here[0]);
-        EXPECT(i == 0 || group->pinned.bytes > 0 || arg);
+        EXPECT(i == 0 || group->on_device.pinned.bytes > 0 || arg);
     }
-    EXPECT(group->pinned.bytes <= 2 * (524288 + 131072));
+    EXPECT(group->on_device.pinned.bytes <= 2 * (524288 + 131072));
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(out);
     device_free(in);
@@ -196,17 +196,17 @@ static void pool_is_full(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)) || !EXPECT_OK(place_current(&place)))
         return;
     for (int i = 0; i < 5; i++)
-        blocks[i] = pinned_take(&group->pinned, place, 16 * mib);
+        blocks[i] = pinned_take(&group->on_device.pinned, place, 16 * mib);
     EXPECT(blocks[0] && blocks[1] && blocks[2] && blocks[3] && !blocks[4]);
     for (int i = 0; i < 4; i++)
-        pinned_give(&group->pinned, blocks[i]);
-    blocks[0] = pinned_take(&group->pinned, place, mib); /* all are much too large */
-    EXPECT(blocks[0] && blocks[0]->bytes == mib && group->pinned.bytes == 49 * mib);
-    blocks[1] = pinned_take(&group->pinned, place, 10 * mib);
-    EXPECT(blocks[1] && blocks[1]->bytes == 16 * mib && group->pinned.bytes == 49 * mib);
-    EXPECT(!pinned_take(&group->pinned, place, 1000));
-    pinned_give(&group->pinned, blocks[0]);
-    pinned_give(&group->pinned, blocks[1]);
+        pinned_give(&group->on_device.pinned, blocks[i]);
+    blocks[0] = pinned_take(&group->on_device.pinned, place, mib); /* all are much too large */
+    EXPECT(blocks[0] && blocks[0]->bytes == mib && group->on_device.pinned.bytes == 49 * mib);
+    blocks[1] = pinned_take(&group->on_device.pinned, place, 10 * mib);
+    EXPECT(blocks[1] && blocks[1]->bytes == 16 * mib && group->on_device.pinned.bytes == 49 * mib);
+    EXPECT(!pinned_take(&group->on_device.pinned, place, 1000));
+    pinned_give(&group->on_device.pinned, blocks[0]);
+    pinned_give(&group->on_device.pinned, blocks[1]);
 }
 
 static void blocks_that_no_call_uses_make_room_for_others(void **state)

@@ -61,7 +61,7 @@ static void driver_fails(ct_group *group, void *arg)
         else
             EXPECT_OK(ct_recv(group, buffer, large, CT_U8, 0, i, NULL));
     EXPECT(is_full_of(buffer, 3));
-    EXPECT(me == 1 || group->pinned.bytes > 0);
+    EXPECT(me == 1 || group->on_device.pinned.bytes > 0);
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(buffer);
 }

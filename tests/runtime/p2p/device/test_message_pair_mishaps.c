@@ -22,7 +22,7 @@ static void await_first_step(ct_group *group, ct_work *work)
     struct messages *m = group->mesh->messages;
     int done = 0;
 
-    while (!atomic_load(&group->maps_from)) /* set when a trial begins */
+    while (!atomic_load(&group->on_device.maps_from)) /* set when a trial begins */
         EXPECT_OK(ct_test(work, &done));
     pthread_mutex_lock(&m->copies_lock);
     pthread_mutex_unlock(&m->copies_lock);
@@ -198,7 +198,7 @@ static void driver_fails(ct_group *group, void *arg)
         else
             EXPECT_OK(ct_recv(group, b.at + 5, LARGE, CT_U8, 0, i, NULL));
         EXPECT(has_key(b, 5, LARGE, i));
-        EXPECT(me == 0 || (group->peer_access != NULL) == (i > 1));
+        EXPECT(me == 0 || (group->on_device.peer_access != NULL) == (i > 1));
         EXPECT_OK(ct_barrier(group, NULL));
     }
     free_buffer(b);

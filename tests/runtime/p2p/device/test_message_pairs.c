@@ -56,7 +56,8 @@ static void another_gpus(ct_group *group, void *arg)
         EXPECT_OK(ct_barrier(group, NULL)); /* both know */
         EXPECT(me == 1
                || device_rendezvous_with(group->mesh, group->ranks[1]) == expected(pair, i));
-        EXPECT(me == 0 || pair->calls || (group->peer_access != NULL) == (!pair->corrupt && i > 0));
+        EXPECT(me == 0 || pair->calls
+               || (group->on_device.peer_access != NULL) == (!pair->corrupt && i > 0));
     }
     free_buffer(b);
 }

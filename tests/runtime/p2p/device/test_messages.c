@@ -22,9 +22,9 @@ enum { LARGE = 300000 };
 static void expect_way(const ct_group *group, int goes_over)
 {
     if (ct_rank(group) == 0)
-        EXPECT(goes_over ? group->pinned.bytes == 0 : group->pinned.bytes > 0);
+        EXPECT(goes_over ? group->on_device.pinned.bytes == 0 : group->on_device.pinned.bytes > 0);
     else
-        EXPECT(goes_over ? group->maps_from != NULL : 1);
+        EXPECT(goes_over ? group->on_device.maps_from != NULL : 1);
 }
 
 static void stays(ct_group *group, void *arg)
@@ -74,7 +74,7 @@ static void does_not_stay(ct_group *unused, void *arg)
     else
         EXPECT_OK(ct_recv(group, b.at, LARGE, CT_U8, 0, 0, NULL));
     EXPECT(has_key(b, 0, LARGE, 5));
-    EXPECT(!group->maps_from);
+    EXPECT(!group->on_device.maps_from);
     expect_way(group, 0);
     free_buffer(b);
     EXPECT_OK(ct_destroy_process_group(NULL));
