@@ -230,7 +230,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_DRY_RUN] = {
         "dry-run", NULL, 0, NULL, NULL, "0", { NULL }, 1,
         parse_switch, FIELD(dry_run),
-        "print a script that starts the workers as ctrun would, without it; run nothing", NULL, 0 },
+        "print each worker's command and environment, quoted for a shell; run nothing", NULL, 0 },
     [OPTION_STORE_SECRET_FILE] = {
         "store-secret-file", NULL, 0, "FILE", NULL, NULL, { "CT_STORE_SECRET_FILE" }, 0,
         parse_text, FIELD(store_secret_file),

@@ -6,7 +6,7 @@
 #include "config/job_file.h"
 #include "config/rendezvous_options.h"
 
-/* --dry-run: on stdout, for each worker of this node, a command that a shell could run.  Returns
+/* --dry-run: on stdout, for each worker of this node, a comment and a command for a shell.  Returns
  * the exit code: 0, or that of a program that is not found. */
 int dry_run(const struct options *options, const struct meeting *meeting, int size);
 

@@ -9,39 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/placement/sysfs.h"
+
 /* ---- sysfs ----------------------------------------------------------------------------- */
-
-static int first_line(const char *path, char *text, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    const int found = file && fgets(text, (int)size, file);
-
-    if (file)
-        fclose(file);
-    if (!found)
-        *text = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return *text != '\0';
-}
-
-static int number_in(const char *path, int otherwise)
-{
-    char text[32];
-
-    return first_line(path, text, sizeof text) ? atoi(text) : otherwise;
-}
 
 /* The socket of the node's first processor. */
 static int socket_of(const char *sys, int node)
 {
-    char path[PATH_MAX], text[64];
+    char cpus[64], socket[16];
 
-    snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sys, node);
-    if (node < 0 || !first_line(path, text, sizeof text))
+    if (node < 0
+        || sysfs_line(cpus, sizeof cpus, "%s/devices/system/node/node%d/cpulist", sys, node) < 0
+        || sysfs_line(socket, sizeof socket,
+                      "%s/devices/system/cpu/cpu%d/topology/physical_package_id", sys, atoi(cpus))
+               < 0)
         return -1;
-    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/physical_package_id", sys,
-             atoi(text));
-    return number_in(path, -1);
+    return atoi(socket);
 }
 
 /* "pci0000:17/..." in "/sys/devices/pci0000:17/..."; NULL: it is not in the tree of PCI. */
@@ -59,21 +42,19 @@ static const char *host_bridge_in(const char *folder)
 
 static void read_speed(struct linked_gpu *gpu, const char *folder)
 {
-    char path[PATH_MAX + 64], speed[24], width[8];
+    char speed[24], width[8];
 
-    snprintf(path, sizeof path, "%s/current_link_speed", folder);
-    if (!first_line(path, speed, sizeof speed))
+    if (sysfs_line(speed, sizeof speed, "%s/current_link_speed", folder) < 0)
         return;
-    snprintf(path, sizeof path, "%s/current_link_width", folder);
     if (strstr(speed, " PCIe")) /* "32.0 GT/s PCIe"; older kernels leave it out */
         *strstr(speed, " PCIe") = '\0';
-    if (first_line(path, width, sizeof width))
+    if (sysfs_line(width, sizeof width, "%s/current_link_width", folder) == 0)
         snprintf(gpu->speed, sizeof gpu->speed, "%s x%s", speed, width);
 }
 
 static void read_sysfs(struct linked_gpu *gpu, const char *sys)
 {
-    char folder[PATH_MAX], path[PATH_MAX + 64];
+    char folder[PATH_MAX], path[PATH_MAX + 64], node[16];
     const char *tree;
 
     *gpu->path = *gpu->speed = '\0';
@@ -84,8 +65,8 @@ static void read_sysfs(struct linked_gpu *gpu, const char *sys)
     tree = host_bridge_in(folder);
     if (tree)
         snprintf(gpu->path, sizeof gpu->path, "%s", tree);
-    snprintf(path, sizeof path, "%s/numa_node", folder);
-    gpu->node = number_in(path, -1);
+    if (sysfs_line(node, sizeof node, "%s/numa_node", folder) == 0)
+        gpu->node = atoi(node);
     gpu->socket = socket_of(sys, gpu->node);
     read_speed(gpu, folder);
 }

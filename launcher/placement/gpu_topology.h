@@ -2,7 +2,8 @@
 /* gpu_topology.h - what lies between the GPUs of a host: PCI's tree and the sockets as sysfs shows
  * them, NVLinks as the driver's management library does.  CUDA is not loaded.
  *
- * ctrun --report and examples/topology say it: so these two files need no other of ctrun's. */
+ * ctrun --report and examples/topology say it: so gpu_topology.c and nvlink.c need no other file of
+ * ctrun's than sysfs.c. */
 #ifndef LAUNCHER_PLACEMENT_GPU_TOPOLOGY_H
 #define LAUNCHER_PLACEMENT_GPU_TOPOLOGY_H
 

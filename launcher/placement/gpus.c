@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/placement/topology.h"
+#include "launcher/placement/sysfs.h"
 
 static int all_digits(const char *text)
 {
@@ -55,7 +55,7 @@ static void read_node(struct gpu *gpu, const char *root)
 
     gpu->node = -1;
     if (*gpu->pci
-        && topology_line(text, sizeof text, "%s/sys/bus/pci/devices/%s/numa_node", root, gpu->pci)
+        && sysfs_line(text, sizeof text, "%s/sys/bus/pci/devices/%s/numa_node", root, gpu->pci)
                == 0)
         gpu->node = atoi(text);
 }
@@ -127,10 +127,9 @@ static int is_nvidia_gpu(const char *root, const char *address)
 {
     char text[32];
 
-    return topology_line(text, sizeof text, "%s/sys/bus/pci/devices/%s/vendor", root, address) == 0
+    return sysfs_line(text, sizeof text, "%s/sys/bus/pci/devices/%s/vendor", root, address) == 0
            && !strcmp(text, "0x10de")
-           && topology_line(text, sizeof text, "%s/sys/bus/pci/devices/%s/class", root, address)
-                  == 0
+           && sysfs_line(text, sizeof text, "%s/sys/bus/pci/devices/%s/class", root, address) == 0
            && (!strncmp(text, "0x0300", 6) || !strncmp(text, "0x0302", 6));
 }
 

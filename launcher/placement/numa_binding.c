@@ -56,9 +56,8 @@ static struct cpus socket_cpus(const struct topology *topology, int node)
     for (int other = 0; other <= topology_last_node(topology); other++) {
         const struct cpus cpus = topology_node(topology, other);
 
-        for (int cpu = cpus_next(&cpus, 0); cpu >= 0 && socket_of(topology, other) == socket;
-             cpu = cpus_next(&cpus, cpu + 1))
-            cpus_add(&all, cpu);
+        if (socket_of(topology, other) == socket)
+            cpus_add_all(&all, &cpus);
     }
     return all;
 }
@@ -102,8 +101,7 @@ static struct cpus complex_cpus(const struct topology *topology, const struct cp
         next->cpus = behind_cache(topology, within, topology->cpu[cpu].cache);
         next->count = cpus_count(&next->cpus);
         next->lowest = cpu;
-        for (size_t i = 0; i < sizeof seen.bytes; i++)
-            seen.bytes[i] |= next->cpus.bytes[i];
+        cpus_add_all(&seen, &next->cpus);
         count++;
     }
     if (count > 0) {

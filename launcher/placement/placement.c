@@ -129,11 +129,11 @@ static int take_cpus(struct placement *placement, const struct options *options,
 {
     struct cpus allowed;
 
-    if (cpus_of_process(0, &allowed) < 0
-        || topology_read(&placement->topology, root, &allowed) < 0) {
+    if (cpus_of_process(0, &allowed) < 0) {
         log_line(LOG_ERROR, "cannot find out which CPUs there are: %s", strerror(errno));
         return 1;
     }
+    topology_read(&placement->topology, root, &allowed);
     if (options->numa_binding != NUMA_NOT)
         return place_numa(placement, options->numa_binding);
     return options->bind && strcmp(options->bind, "none") != 0
@@ -217,7 +217,6 @@ void placement_destroy(struct placement *placement)
 {
     if (!placement)
         return;
-    topology_free(&placement->topology);
     free(placement->visible);
     free(placement->place);
     free(placement);

@@ -5,37 +5,17 @@
  * sysfs says is filled in over that, so that a kernel or a container that hides
  * a file costs that piece of knowledge and no more.  Numbers are never assumed to
  * be in an order: on many machines CPU 0's sibling is CPU 64, on some the GPU 0
- * is at node 3. */
+ * is at node 3.
+ *
+ * On Linux hwloc reads these files too.  Where they are complete it says the same. */
 #include "launcher/placement/topology.h"
 
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "config/values/parse_placement.h"
-
-int topology_line(char *text, size_t size, const char *format, ...)
-{
-    char path[512];
-    va_list args;
-    ssize_t got;
-    int fd;
-
-    va_start(args, format);
-    vsnprintf(path, sizeof path, format, args);
-    va_end(args);
-    *text = '\0';
-    if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-        return -1;
-    got = read(fd, text, size - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return *text ? 0 : -1;
-}
+#include "launcher/placement/sysfs.h"
 
 /* The lowest CPU of a list such as "3,67"; otherwise when there is none. */
 static int lowest_of(const char *list, int otherwise)
@@ -51,14 +31,13 @@ static int last_cache(const char *folder)
     char text[2048];
     int best = 0, cache = -1;
 
-    for (int i = 0; topology_line(text, sizeof text, "%s/cache/index%d/level", folder, i) == 0;
-         i++) {
+    for (int i = 0; sysfs_line(text, sizeof text, "%s/cache/index%d/level", folder, i) == 0; i++) {
         const int level = atoi(text);
 
-        topology_line(text, sizeof text, "%s/cache/index%d/type", folder, i);
+        sysfs_line(text, sizeof text, "%s/cache/index%d/type", folder, i);
         if (level <= best || !strcmp(text, "Instruction"))
             continue;
-        topology_line(text, sizeof text, "%s/cache/index%d/shared_cpu_list", folder, i);
+        sysfs_line(text, sizeof text, "%s/cache/index%d/shared_cpu_list", folder, i);
         best = level;
         cache = lowest_of(text, -1);
     }
@@ -71,9 +50,9 @@ static struct cpu read_cpu(const char *root, int number)
     char folder[256], text[2048];
 
     snprintf(folder, sizeof folder, "%s/sys/devices/system/cpu/cpu%d", root, number);
-    if (topology_line(text, sizeof text, "%s/topology/thread_siblings_list", folder) == 0)
+    if (sysfs_line(text, sizeof text, "%s/topology/thread_siblings_list", folder) == 0)
         cpu.core = lowest_of(text, number);
-    if (topology_line(text, sizeof text, "%s/topology/physical_package_id", folder) == 0)
+    if (sysfs_line(text, sizeof text, "%s/topology/physical_package_id", folder) == 0)
         cpu.socket = atoi(text);
     cpu.cache = last_cache(folder);
     return cpu;
@@ -85,46 +64,25 @@ static void read_nodes(struct topology *topology, const char *root)
     struct cpus nodes, cpus;
     char text[4096];
 
-    if (topology_line(text, sizeof text, "%s/sys/devices/system/node/online", root) < 0
+    if (sysfs_line(text, sizeof text, "%s/sys/devices/system/node/online", root) < 0
         || !cpu_list(text, nodes.bytes, sizeof nodes.bytes))
         return;
     for (int node = cpus_next(&nodes, 0); node >= 0; node = cpus_next(&nodes, node + 1)) {
-        if (topology_line(text, sizeof text, "%s/sys/devices/system/node/node%d/cpulist", root,
-                          node)
+        if (sysfs_line(text, sizeof text, "%s/sys/devices/system/node/node%d/cpulist", root, node)
                 < 0
             || !cpu_list(text, cpus.bytes, sizeof cpus.bytes)) /* memory without CPUs */
             continue;
-        for (int cpu = cpus_next(&cpus, 0); cpu >= 0 && cpu < topology->cpus;
-             cpu = cpus_next(&cpus, cpu + 1))
+        for (int cpu = cpus_next(&cpus, 0); cpu >= 0; cpu = cpus_next(&cpus, cpu + 1))
             topology->cpu[cpu].node = node;
     }
 }
 
-int topology_by_sysfs(struct topology *topology, const char *root)
+void topology_read(struct topology *topology, const char *root, const struct cpus *allowed)
 {
-    for (int cpu = cpus_next(&topology->allowed, 0); cpu >= 0;
-         cpu = cpus_next(&topology->allowed, cpu + 1))
+    topology->allowed = *allowed;
+    for (int cpu = cpus_next(allowed, 0); cpu >= 0; cpu = cpus_next(allowed, cpu + 1))
         topology->cpu[cpu] = read_cpu(root, cpu);
     read_nodes(topology, root);
-    topology->source = "sysfs";
-    return 0;
-}
-
-int topology_read(struct topology *topology, const char *root, const struct cpus *allowed)
-{
-    *topology = (struct topology){ .allowed = *allowed };
-    for (int cpu = cpus_next(allowed, 0); cpu >= 0; cpu = cpus_next(allowed, cpu + 1))
-        topology->cpus = cpu + 1;
-    topology->cpu = calloc((size_t)topology->cpus + 1, sizeof *topology->cpu);
-    if (!topology->cpu)
-        return -1;
-    return topology_by_hwloc(topology, root) == 0 ? 0 : topology_by_sysfs(topology, root);
-}
-
-void topology_free(struct topology *topology)
-{
-    free(topology->cpu);
-    topology->cpu = NULL;
 }
 
 struct cpus topology_node(const struct topology *topology, int node)

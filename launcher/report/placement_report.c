@@ -21,7 +21,7 @@ static void nodes_of(const struct topology *topology, const struct cpus *cpus, c
     struct cpus nodes = { { 0 } };
 
     for (int cpu = cpus_next(cpus, 0); cpu >= 0; cpu = cpus_next(cpus, cpu + 1))
-        if (cpu < topology->cpus && cpus_has(&topology->allowed, cpu))
+        if (cpus_has(&topology->allowed, cpu))
             cpus_add(&nodes, topology->cpu[cpu].node);
     cpus_write(&nodes, text);
 }

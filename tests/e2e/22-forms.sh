@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # --run-path, -m and --legacy-launch; --dry-run; --print-completion.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nodes.sh"
 python=$(command -v python || command -v python3) || { echo "skipped: no python3"; exit 77; }
 
 cat >script <<'END'
@@ -28,43 +29,45 @@ expect "to modules too" is "$out" "0 __main__ ['--local-rank=0', 'q']"
 run --legacy-launch --use-env -m pkg q
 expect "not with --use-env" is "$out" "0 __main__ ['q']"
 
-# What --dry-run prints is a script: run by a shell, its workers find the variables and words of a run.
+# What --dry-run prints are commands: run by a shell, workers find the variables and words of a run.
 cat >show <<'END'
 #!/bin/sh
 echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $OMP_NUM_THREADS $*"
 END
 chmod +x show
+# block N: that of the N-th worker, from its comment to the next one, as a user copies it.
+block() { awk -v n="$1" '/^# rank / { at++ } at == n' <<<"$out"; }
 run --nproc-per-node=2 ./show "it's" 'a  b' '$local_rank' '$$HOME'
 ran=$(sorted "$out")
 run --dry-run --nproc-per-node=2 ./show "it's" 'a  b' '$local_rank' '$$HOME'
 expect "--dry-run ends with 0" is "$code" 0
 expect "runs nothing" lacks "$out" "127.0.0.1 1 it"
-expect "and prints a script that does the same" is "$(sorted "$(sh <<<"$out")")" "$ran"
-run --dry-run --nproc-per-node=3 "$CT_BUILD/bin/hello"
-expect "whose ranks find each other without ctrun" is "$(sorted "$(bash <<<"$out" 2>&1)")" "rank 0 of 3: the sum is 6
+expect "and prints a command for each worker, which does the same" is "$(sh <<<"$(block 1)")
+$(sh <<<"$(block 2)")" "$ran"
+expect "below its rank" is "$(grep '^# rank' <<<"$out")" "# rank 0 of 2, local rank 0, node 0 of 1
+# rank 1 of 2, local rank 1, node 0 of 1"
+expect "nothing else is in it than comments, variables and words" is "$(grep -vE '^(#.*|env \\|  [A-Z_]+=[^;&]* \\|  \./show [^;&]*|)$' <<<"$out")" ""
+new_port
+run --dry-run --nproc-per-node=3 --master-port=$port "$CT_BUILD/bin/hello"
+started=()
+for n in 1 2 3; do
+    block $n >command.$n
+    sh command.$n >said.$n 2>&1 &
+    started+=($!)
+done
+wait "${started[@]}"
+expect "started by hand, in a shell each, ranks find each other" is "$(sort said.[123])" "rank 0 of 3: the sum is 6
 rank 1 of 3: the sum is 6
 rank 2 of 3: the sum is 6"
-run --dry-run --nproc-per-node=2 sh -c '[ $RANK = 1 ] && exit 5; cat'
-echo "$out" >script
-expect "which ends with the code of a worker, and gives rank 0 its input" is "$(echo word | sh script) $(sh script </dev/null; echo $?)" "word 5"
-expect "also where the shell reads the script from a pipe" is "$(sh <script) $(sh <script; echo $?)" " 5"
-folder=$'a\ntouch hostile\n'
-mkdir "$folder" && cd "$folder"
-run --dry-run --role='<new>;touch hostile;' true
-expect "no word and no folder is taken for a command" is "$code $(sh <<<"$out"; find "$work" -name hostile)" "0 "
-cd ..
-run --dry-run --nproc-per-node=2 sleep 100
-echo "$out" >script
-sh script & script=$!
-workers() { pgrep -P $script -x sleep >.pids; [ "$(wc -l <.pids)" = 2 ]; }
-expect "a signal" within 20 workers
-kill -TERM $script; wait $script
-expect "  ends it" is $? 130
-gone() { [ -z "$(ps -o pid= -p "$(paste -sd, .pids)")" ]; }
-expect "  and its workers, too" within 20 gone
-run --dry-run --nnodes=2 --node-rank=1 --master-addr=node0.invalid --master-port=29500 ./show
+run --dry-run --role=$'<new>;touch hostile\ntouch hostile;' true
+expect "no word is taken for a command" is "$code $(sh <<<"$out"; find "$work" -name hostile)" "0 "
+cpu=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
+run --dry-run --bind="$cpu" grep Cpus_allowed_list /proc/self/status
+expect "the command binds a worker as a run does" is "$(sh <<<"$out")" $'Cpus_allowed_list:\t'"$cpu"
+run --dry-run --nnodes=2 --node-rank=1 --master-addr=node0.invalid --master-port=29501 ./show
 expect "nobody is looked up" is "$code" 0
-expect "a node knows its ranks" has "$out" "# rank 1 of 2"
+expect "a node knows its ranks" has "$out" "# rank 1 of 2, local rank 0, node 1 of 2"
+expect "and where they meet" matches "$out" "MASTER_ADDR=node0.invalid .*MASTER_PORT=29501 "
 run --dry-run nosuchprogram
 expect "a program that is missing: 127" is "$code" 127
 run --dry-run --exec-on=0:nosuch ./show

@@ -31,6 +31,7 @@ expect "a misspelt value is wrong usage" is "$code" 2
 expect "and the right ones are listed" has "$err" "'pmix' (choose from 'auto', 'pmi', 'none')"
 run --nproc-per-node=2 --mpi=pmi --dry-run "$pmi"
 expect "--dry-run shows what they get" has "$out" "PMI_FD="
+expect "and says that ctrun alone serves it" matches "$out" '# [^#]* serves PMI'
 
 # ---- One node
 run --nproc-per-node=4 --mpi=pmi "$pmi" exchange

@@ -49,13 +49,13 @@ static void begin(const uint8_t *data, size_t size)
 
 static void look_at_topology(void)
 {
-    struct topology topology = { .cpus = CPUS };
+    static struct topology topology;
+    struct cpus allowed = { { 0 } };
     char text[CPUS_TEXT];
 
     for (int cpu = 0; cpu < CPUS; cpu++)
-        cpus_add(&topology.allowed, cpu);
-    holds((topology.cpu = calloc(CPUS + 1, sizeof *topology.cpu)) != NULL);
-    holds(topology_by_sysfs(&topology, "/fuzz") == 0);
+        cpus_add(&allowed, cpu);
+    topology_read(&topology, "/fuzz", &allowed);
     for (int cpu = 0; cpu < CPUS; cpu++) {
         holds(topology.cpu[cpu].core >= 0 && topology.cpu[cpu].core < CPUS_MOST);
         holds(topology.cpu[cpu].cache >= -1 && topology.cpu[cpu].cache < CPUS_MOST);
@@ -68,7 +68,6 @@ static void look_at_topology(void)
         holds(cpus_within(&cpus, &topology.allowed));
         cpus_write(&cpus, text);
     }
-    topology_free(&topology);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

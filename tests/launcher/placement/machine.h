@@ -43,24 +43,15 @@ static void write_file(const char *content, const char *path, ...)
     assert_int_equal(fclose(file), 0);
 }
 
-/* As the kernel writes sets: a list, and words of 32 bits. */
-static void write_set(const struct cpus *set, const char *list, const char *map)
+static void write_set(const struct cpus *set, const char *path)
 {
-    char text[CPUS_TEXT], *at = text;
+    char text[CPUS_TEXT];
 
     cpus_write(set, text);
-    write_file(text, "%s", list);
-    for (int word = 3; word >= 0; word--) {
-        unsigned bits = 0;
-
-        for (int i = 0; i < 32; i++)
-            bits |= (unsigned)cpus_has(set, 32 * word + i) << i;
-        at += sprintf(at, word ? "%08x," : "%08x", bits);
-    }
-    write_file(text, "%s", map);
+    write_file(text, "%s", path);
 }
 
-enum shared { SAME_CORE, SAME_CACHE, SAME_SOCKET };
+enum shared { SAME_CORE, SAME_CACHE };
 
 /* Those of `count` CPUs that share something with CPU `number`. */
 static struct cpus sharing(int count, describe_cpu *describe, int number, enum shared what)
@@ -71,9 +62,7 @@ static struct cpus sharing(int count, describe_cpu *describe, int number, enum s
     for (int i = 0; i < count; i++) {
         const struct cpu other = describe(i);
 
-        if (what == SAME_CORE    ? other.core == self.core
-            : what == SAME_CACHE ? other.cache == self.cache
-                                 : other.socket == self.socket)
+        if (what == SAME_CORE ? other.core == self.core : other.cache == self.cache)
             cpus_add(&set, i);
     }
     return set;
@@ -83,34 +72,23 @@ static void write_cache(int count, describe_cpu *describe, int cpu, int index, c
                         const char *type, enum shared what)
 {
     const struct cpus set = sharing(count, describe, cpu, what);
-    char list[128], map[128];
+    char list[128];
 
     snprintf(list, sizeof list, "sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list", cpu,
              index);
-    snprintf(map, sizeof map, "sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_map", cpu,
-             index);
-    write_set(&set, list, map);
+    write_set(&set, list);
     write_file(level, "sys/devices/system/cpu/cpu%d/cache/index%d/level", cpu, index);
     write_file(type, "sys/devices/system/cpu/cpu%d/cache/index%d/type", cpu, index);
-    write_file("1024K", "sys/devices/system/cpu/cpu%d/cache/index%d/size", cpu, index);
 }
 
 static void write_cpu(int count, describe_cpu *describe, int cpu)
 {
-    const struct cpu self = describe(cpu);
     const struct cpus core = sharing(count, describe, cpu, SAME_CORE);
-    const struct cpus socket = sharing(count, describe, cpu, SAME_SOCKET);
-    char list[128], map[128], number[12];
+    char list[128], number[12];
 
     snprintf(list, sizeof list, "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    snprintf(map, sizeof map, "sys/devices/system/cpu/cpu%d/topology/thread_siblings", cpu);
-    write_set(&core, list, map);
-    snprintf(list, sizeof list, "sys/devices/system/cpu/cpu%d/topology/core_siblings_list", cpu);
-    snprintf(map, sizeof map, "sys/devices/system/cpu/cpu%d/topology/core_siblings", cpu);
-    write_set(&socket, list, map);
-    snprintf(number, sizeof number, "%d", self.core);
-    write_file(number, "sys/devices/system/cpu/cpu%d/topology/core_id", cpu);
-    snprintf(number, sizeof number, "%d", self.socket);
+    write_set(&core, list);
+    snprintf(number, sizeof number, "%d", describe(cpu).socket);
     write_file(number, "sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu);
     write_cache(count, describe, cpu, 0, "1", "Data", SAME_CORE);
     write_cache(count, describe, cpu, 1, "1", "Instruction", SAME_CORE);
@@ -121,11 +99,11 @@ static void write_cpu(int count, describe_cpu *describe, int cpu)
 static void write_nodes(int count, describe_cpu *describe)
 {
     struct cpus nodes = { { 0 } };
-    char list[128], map[128];
+    char list[128];
 
     for (int cpu = 0; cpu < count; cpu++)
         cpus_add(&nodes, describe(cpu).node);
-    write_set(&nodes, "sys/devices/system/node/online", "sys/devices/system/node/map");
+    write_set(&nodes, "sys/devices/system/node/online");
     for (int node = cpus_next(&nodes, 0); node >= 0; node = cpus_next(&nodes, node + 1)) {
         struct cpus cpus = { { 0 } };
 
@@ -133,33 +111,18 @@ static void write_nodes(int count, describe_cpu *describe)
             if (describe(cpu).node == node)
                 cpus_add(&cpus, cpu);
         snprintf(list, sizeof list, "sys/devices/system/node/node%d/cpulist", node);
-        snprintf(map, sizeof map, "sys/devices/system/node/node%d/cpumap", node);
-        write_set(&cpus, list, map);
-        write_file("Node 0 MemTotal: 1048576 kB", "sys/devices/system/node/node%d/meminfo", node);
+        write_set(&cpus, list);
     }
-}
-
-static struct cpus first_cpus(int count)
-{
-    struct cpus set = { { 0 } };
-
-    for (int cpu = 0; cpu < count; cpu++)
-        cpus_add(&set, cpu);
-    return set;
 }
 
 static void machine_create(int count, describe_cpu *describe)
 {
-    const struct cpus all = first_cpus(count);
-
     strcpy(root, "/tmp/machine_XXXXXX");
     assert_non_null(mkdtemp(root));
     if (count == 0)
         return;
     for (int cpu = 0; cpu < count; cpu++)
         write_cpu(count, describe, cpu);
-    write_set(&all, "sys/devices/system/cpu/online", "sys/devices/system/cpu/map");
-    write_set(&all, "sys/devices/system/cpu/possible", "sys/devices/system/cpu/map");
     write_nodes(count, describe);
 }
 

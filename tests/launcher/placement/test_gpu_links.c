@@ -8,6 +8,7 @@
 
 #include "launcher/placement/gpu_topology.c"
 #include "launcher/placement/nvlink.c"
+#include "launcher/placement/sysfs.c"
 #include "tests/launcher/placement/machine.h"
 
 static struct gpu_links links;

@@ -9,8 +9,8 @@
 #include "launcher/placement/gpus.c"
 #include "launcher/placement/numa_binding.c"
 #include "launcher/placement/placement.c"
+#include "launcher/placement/sysfs.c"
 #include "launcher/placement/topology.c"
-#include "launcher/placement/topology_hwloc.c"
 #include "launcher/report/placement_report.c"
 #include "tests/launcher/placement/machine.h"
 
@@ -77,11 +77,8 @@ static void begin(describe_cpu *describe, const char *allowed, int size, const c
     assert_non_null(machine.place = calloc((size_t)size, sizeof *machine.place));
     assert_non_null(
         cpu_list(allowed, machine.topology.allowed.bytes, sizeof machine.topology.allowed.bytes));
-    assert_non_null(machine.topology.cpu = calloc(CPUS_MOST, sizeof *machine.topology.cpu));
-    for (int cpu = 0; (cpu = cpus_next(&machine.topology.allowed, cpu)) >= 0; cpu++) {
+    for (int cpu = 0; (cpu = cpus_next(&machine.topology.allowed, cpu)) >= 0; cpu++)
         machine.topology.cpu[cpu] = describe(cpu);
-        machine.topology.cpus = cpu + 1;
-    }
     for (char *end; *gpu_nodes; gpu_nodes = end) {
         struct gpu *gpu = &machine.gpus.gpu[count];
 
@@ -93,7 +90,6 @@ static void begin(describe_cpu *describe, const char *allowed, int size, const c
 
 static void end(void)
 {
-    topology_free(&machine.topology);
     free(machine.place);
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_topology.c - what is read of a machine: CPUs by sysfs and by hwloc, which must
- * agree, GPUs, and what control groups leave. */
+/* test_topology.c - what is read of a machine: CPUs, GPUs, and what control groups leave. */
 #include "tests/harness.h"
 
 #include <sched.h>
 
 #include "launcher/placement/gpus.c"
+#include "launcher/placement/sysfs.c"
 #include "launcher/placement/topology.c"
-#include "launcher/placement/topology_hwloc.c"
 #include "runtime/util/cgroup.h"
 #include "tests/launcher/placement/machine.h"
 
@@ -73,17 +72,14 @@ static void a_process_runs_where_it_is_put(void **state)
 
 /* ---- CPUs ------------------------------------------------------------------------ */
 
-typedef int read_machine(struct topology *topology, const char *from);
-
 /* Every CPU of the list is found as it was described. */
-static void reads_as_described(read_machine *read_it, const char *list, describe_cpu *describe)
+static void reads_as_described(const char *list, describe_cpu *describe)
 {
-    struct topology topology = { .allowed = set_of(list), .cpus = CPUS_MOST };
+    static struct topology topology;
+    const struct cpus allowed = set_of(list);
 
-    assert_non_null(topology.cpu = calloc(CPUS_MOST, sizeof *topology.cpu));
-    assert_int_equal(read_it(&topology, root), 0);
-    for (int cpu = cpus_next(&topology.allowed, 0); cpu >= 0;
-         cpu = cpus_next(&topology.allowed, cpu + 1)) {
+    topology_read(&topology, root, &allowed);
+    for (int cpu = cpus_next(&allowed, 0); cpu >= 0; cpu = cpus_next(&allowed, cpu + 1)) {
         const struct cpu expected = describe(cpu);
 
         assert_int_equal(topology.cpu[cpu].core, expected.core);
@@ -91,65 +87,33 @@ static void reads_as_described(read_machine *read_it, const char *list, describe
         assert_int_equal(topology.cpu[cpu].socket, expected.socket);
         assert_int_equal(topology.cpu[cpu].node, expected.node);
     }
-    topology_free(&topology);
-}
-
-static void every_machine(read_machine *read_it)
-{
-    machine_create(TWO_SOCKETS, two_sockets);
-    reads_as_described(read_it, "0-31", two_sockets);
-    reads_as_described(read_it, "5,9,16-19,31", two_sockets); /* a cpuset may split cores */
-    machine_remove();
-    machine_create(MANY_CACHES, many_caches);
-    reads_as_described(read_it, "0-31", many_caches);
-    machine_remove();
-    machine_create(TAKING_TURNS, taking_turns);
-    reads_as_described(read_it, "0-15", taking_turns);
-    machine_remove();
 }
 
 static void sysfs_tells_cores_caches_sockets_and_nodes(void **state)
 {
     (void)state;
-    every_machine(topology_by_sysfs);
+    machine_create(TWO_SOCKETS, two_sockets);
+    reads_as_described("0-31", two_sockets);
+    reads_as_described("5,9,16-19,31", two_sockets); /* a cpuset may split cores */
+    machine_remove();
+    machine_create(MANY_CACHES, many_caches);
+    reads_as_described("0-31", many_caches);
+    machine_remove();
+    machine_create(TAKING_TURNS, taking_turns);
+    reads_as_described("0-15", taking_turns);
+    machine_remove();
 }
 
-static int has_hwloc(void)
-{
-    struct cpus allowed;
-    struct topology topology;
-    int found;
-
-    assert_int_equal(cpus_of_process(0, &allowed), 0);
-    assert_int_equal(topology_read(&topology, "", &allowed), 0);
-    found = !strcmp(topology.source, "hwloc");
-    topology_free(&topology);
-    return found;
-}
-
-static void hwloc_tells_the_same(void **state)
+/* High-bandwidth memory, CXL, the memory of a GPU: a node near CPUs that are another node's. */
+static void a_node_of_memory_alone_has_no_cpus(void **state)
 {
     (void)state;
-    if (!has_hwloc())
-        skip();
-    every_machine(topology_by_hwloc);
-}
-
-static void both_say_the_same_of_this_machine(void **state)
-{
-    struct topology one, other;
-    struct cpus allowed;
-
-    (void)state;
-    if (!has_hwloc())
-        skip();
-    assert_int_equal(cpus_of_process(0, &allowed), 0);
-    assert_int_equal(topology_read(&one, "", &allowed), 0);
-    assert_int_equal(topology_read(&other, "", &allowed), 0);
-    assert_int_equal(topology_by_sysfs(&other, ""), 0);
-    assert_memory_equal(one.cpu, other.cpu, (size_t)one.cpus * sizeof *one.cpu);
-    topology_free(&one);
-    topology_free(&other);
+    machine_create(TAKING_TURNS, taking_turns);
+    write_file("0-2", "sys/devices/system/node/online");
+    write_file("", "sys/devices/system/node/node2/cpulist");
+    write_file("", "sys/devices/system/node/node2/access0/initiators/node0/cpulist");
+    reads_as_described("0-15", taking_turns);
+    machine_remove();
 }
 
 static struct cpu alone(int number)
@@ -161,7 +125,7 @@ static void a_machine_that_shows_nothing_has_cores_of_one_cpu(void **state)
 {
     (void)state;
     machine_create(0, NULL);
-    reads_as_described(topology_by_sysfs, "0-3", alone);
+    reads_as_described("0-3", alone);
     machine_remove();
 }
 
@@ -388,8 +352,7 @@ int main(void)
         cmocka_unit_test(what_has_no_room_ends_in_dots),
         cmocka_unit_test(a_process_runs_where_it_is_put),
         cmocka_unit_test(sysfs_tells_cores_caches_sockets_and_nodes),
-        cmocka_unit_test(hwloc_tells_the_same),
-        cmocka_unit_test(both_say_the_same_of_this_machine),
+        cmocka_unit_test(a_node_of_memory_alone_has_no_cpus),
         cmocka_unit_test(a_machine_that_shows_nothing_has_cores_of_one_cpu),
         cmocka_unit_test(gpus_are_in_the_order_of_their_addresses),
         cmocka_unit_test(gpus_of_other_containers_do_not_count),

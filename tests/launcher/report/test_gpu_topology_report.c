@@ -3,6 +3,7 @@
 #include "tests/harness.h"
 
 #include "launcher/placement/gpu_topology.c"
+#include "launcher/placement/sysfs.c"
 #include "launcher/report/gpu_topology_report.c"
 #include "tests/launcher/placement/machine.h"
 
