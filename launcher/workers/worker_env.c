@@ -97,24 +97,21 @@ static int has_trace(const struct round *round)
     return round->inherited.trace_memory > STDERR_FILENO;
 }
 
-static int put(struct worker_env *env, const char *format, ...)
+static void put(struct worker_env *env, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* entries was made large enough for all of ours and the file's. */
-static int put(struct worker_env *env, const char *format, ...)
+static void put(struct worker_env *env, const char *format, ...)
 {
     va_list args;
-    int length;
+    char *entry;
 
     va_start(args, format);
-    length = vasprintf(&env->entries[env->count], format, args);
+    if (vasprintf(&entry, format, args) < 0)
+        env->is_short = 1;
+    else
+        env->entries[env->count++] = entry;
     va_end(args);
-    if (length < 0) {
-        env->entries[env->count] = NULL;
-        return -1;
-    }
-    env->entries[++env->count] = NULL;
-    return 0;
 }
 
 /* "all-reduce" of [collectives] is CT_ALL_REDUCE. */
@@ -141,29 +138,35 @@ const struct jobfile_entry *worker_env_conflict(const struct jobfile *file)
     return NULL;
 }
 
-static int put_file(struct worker_env *env, const struct jobfile *file)
+/* The environment is stronger than the file, but for a variable that is empty. */
+static int file_sets(const struct worker_env *env, const struct jobfile_entry *entry, char name[64])
 {
-    for (int i = 0; i < file->count; i++) {
-        const struct jobfile_entry *entry = &file->entries[i];
-        char name[64];
-        const char *there;
+    const char *there;
 
-        if (!strcmp(entry->section, "ctrun"))
-            continue;
-        worker_env_name(entry, name, sizeof name);
-        there = getenv(name);
-        if (there && *there) /* the environment is stronger than the file */
-            continue;
-        if (is_placed(env->round->placement, name, strlen(name)))
-            continue;
-        for (int j = 0; j < env->inherited; j++)
-            if (named(env->entries[j], name)) /* there, but empty: it is unset */
-                env->entries[j] = env->entries[--env->inherited], env->count--;
-        env->entries[env->count] = NULL;
-        if (put(env, "%s=%s", name, entry->value) < 0)
-            return -1;
-    }
+    if (!strcmp(entry->section, "ctrun"))
+        return 0;
+    worker_env_name(entry, name, 64);
+    there = getenv(name);
+    return !(there && *there) && !is_placed(env->round->placement, name, strlen(name));
+}
+
+static int is_in_file(const struct worker_env *env, const struct jobfile *file, const char *entry)
+{
+    char name[64];
+
+    for (int i = 0; i < file->count; i++)
+        if (file_sets(env, &file->entries[i], name) && named(entry, name))
+            return 1;
     return 0;
+}
+
+static void put_file(struct worker_env *env, const struct jobfile *file)
+{
+    char name[64];
+
+    for (int i = 0; i < file->count; i++)
+        if (file_sets(env, &file->entries[i], name))
+            put(env, "%s=%s", name, file->entries[i].value);
 }
 
 static int user_sets(const struct options *options, const char *name)
@@ -187,46 +190,43 @@ int worker_env_sets_connections(const struct options *options)
     return !user_sets(options, "CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
-static int put_ours(struct worker_env *env, const struct options *options)
+static void put_ours(struct worker_env *env, const struct options *options)
 {
     const struct round *round = env->round;
     const struct placement *placement = round->placement;
     const char *nccl = getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING");
 
-    if (worker_env_sets_omp(options, round->size) && put(env, "OMP_NUM_THREADS=1") < 0)
-        return -1;
-    if (worker_env_sets_connections(options) && put(env, "CUDA_DEVICE_MAX_CONNECTIONS=32") < 0)
-        return -1;
-    if (!(nccl && *nccl) && put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1") < 0)
-        return -1;
+    if (worker_env_sets_omp(options, round->size))
+        put(env, "OMP_NUM_THREADS=1");
+    if (worker_env_sets_connections(options))
+        put(env, "CUDA_DEVICE_MAX_CONNECTIONS=32");
+    if (!(nccl && *nccl))
+        put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
     for (int i = 0; placement && !placement->own_gpu_only && i < placed(placement); i++)
-        if (put(env, "%s=%s", gpu_lists[i], placement_visible(placement, 0)) < 0)
-            return -1;
-    if (put(env, "WORLD_SIZE=%d", round->world) < 0
-        || put(env, "LOCAL_WORLD_SIZE=%d", round->size) < 0
-        || put(env, "GROUP_RANK=%d", round->node) < 0
-        || put(env, "GROUP_WORLD_SIZE=%d", round->nodes) < 0
-        || put(env, "ROLE_NAME=%s", options->role) < 0
-        || put(env, "ROLE_WORLD_SIZE=%d", round->role_world) < 0
-        || put(env, "MASTER_ADDR=%s", round->address) < 0
-        || put(env, "MASTER_PORT=%d", round->port) < 0
-        || put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id) < 0
-        || put(env, "TORCHELASTIC_RESTART_COUNT=%d", round->restarts) < 0
-        || put(env, "TORCHELASTIC_MAX_RESTARTS=%d", options->max_restarts.most) < 0
-        || put(env, "TORCHELASTIC_USE_AGENT_STORE=%s", round->own_store ? "False" : "True") < 0
-        || put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s",
-               options->settings[OPTION_SIGNALS_TO_HANDLE].text)
-               < 0
-        || put(env, "CT_GENERATION=%s", round->generation) < 0
-        || (round->progress_room > 0 && put(env, "CT_PROGRESS_ROOM=%d", round->progress_room) < 0)
-        || (options->encrypt && put(env, "CT_ENCRYPT=1") < 0)
-        || (options->iface && put(env, "CT_INTERFACE=%s", options->iface) < 0)
-        || (round->secret->size > 0
-            && put(env, "CT_STORE_SECRET=%.*s", (int)round->secret->size,
-                   (const char *)round->secret->bytes)
-                   < 0))
-        return -1;
-    return 0;
+        put(env, "%s=%s", gpu_lists[i], placement_visible(placement, 0));
+    put(env, "WORLD_SIZE=%d", round->world);
+    put(env, "LOCAL_WORLD_SIZE=%d", round->size);
+    put(env, "GROUP_RANK=%d", round->node);
+    put(env, "GROUP_WORLD_SIZE=%d", round->nodes);
+    put(env, "ROLE_NAME=%s", options->role);
+    put(env, "ROLE_WORLD_SIZE=%d", round->role_world);
+    put(env, "MASTER_ADDR=%s", round->address);
+    put(env, "MASTER_PORT=%d", round->port);
+    put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id);
+    put(env, "TORCHELASTIC_RESTART_COUNT=%d", round->restarts);
+    put(env, "TORCHELASTIC_MAX_RESTARTS=%d", options->max_restarts.most);
+    put(env, "TORCHELASTIC_USE_AGENT_STORE=%s", round->own_store ? "False" : "True");
+    put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s", options->settings[OPTION_SIGNALS_TO_HANDLE].text);
+    put(env, "CT_GENERATION=%s", round->generation);
+    if (round->progress_room > 0)
+        put(env, "CT_PROGRESS_ROOM=%d", round->progress_room);
+    if (options->encrypt)
+        put(env, "CT_ENCRYPT=1");
+    if (options->iface)
+        put(env, "CT_INTERFACE=%s", options->iface);
+    if (round->secret->size > 0)
+        put(env, "CT_STORE_SECRET=%.*s", (int)round->secret->size,
+            (const char *)round->secret->bytes);
 }
 
 int worker_env_create(struct worker_env *env, const struct options *options,
@@ -240,14 +240,16 @@ int worker_env_create(struct worker_env *env, const struct options *options,
     if (!(env->entries = calloc((size_t)room, sizeof *env->entries)))
         return -1;
     for (char **entry = environ; *entry; entry++)
-        if (!is_ours(*entry) && !is_placed(round->placement, *entry, strcspn(*entry, "=")))
+        if (!is_ours(*entry) && !is_placed(round->placement, *entry, strcspn(*entry, "="))
+            && !is_in_file(env, &options->file, *entry))
             env->entries[env->inherited++] = *entry;
     env->count = env->inherited;
-    if (put_file(env, &options->file) < 0 || put_ours(env, options) < 0) {
-        worker_env_destroy(env);
-        return -1;
-    }
-    return 0;
+    put_file(env, &options->file);
+    put_ours(env, options);
+    if (!env->is_short)
+        return 0;
+    worker_env_destroy(env);
+    return -1;
 }
 
 void worker_env_destroy(struct worker_env *env)

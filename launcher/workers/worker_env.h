@@ -42,6 +42,7 @@ struct round {
 struct worker_env {
     char **entries; /* of all workers; NULL-ended */
     int count, inherited;
+    int is_short; /* there was no memory for an entry */
     const struct round *round;
 };
 

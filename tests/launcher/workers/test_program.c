@@ -315,6 +315,43 @@ static void a_worker_with_a_gpu_of_its_own_is_local_rank_0(void **state)
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+/* An empty variable is as one that is not set: job.ini's value takes its place. */
+static void each_line_of_env_replaces_a_variable_that_is_empty(void **state)
+{
+    static const char *const names[] = { "FROM_FILE_1", "FROM_FILE_2", "FROM_FILE_3" };
+    struct jobfile_entry entries[3] = { { 0 } };
+    struct options options = { .role = "tr", .file = { .entries = entries, .count = 3 } };
+    const struct run_folder folder = { .path = "/t", .workers = 1 };
+    const struct secret secret = { "", 0 };
+    const struct round round = { .size = 1,
+                                 .world = 1,
+                                 .address = "h",
+                                 .run_id = "id",
+                                 .generation = "beef",
+                                 .secret = &secret,
+                                 .folder = &folder,
+                                 .inherited = { -1, -1, -1, -1 } };
+    struct worker_env env;
+    char **words;
+
+    (void)state;
+    options.settings[OPTION_SIGNALS_TO_HANDLE].text = "SIGTERM";
+    for (int i = 0; i < 3; i++) {
+        entries[i] =
+            (struct jobfile_entry){ .section = "env", .key = (char *)names[i], .value = "7" };
+        if (i > 0)
+            setenv(names[i], "", 1);
+    }
+    assert_int_equal(worker_env_create(&env, &options, &round), 0);
+    words = worker_env_of(&env, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(value(words, names[i]), "7");
+        unsetenv(names[i]);
+    }
+    free(words);
+    worker_env_destroy(&env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +361,7 @@ int main(void)
         cmocka_unit_test(the_old_launcher_tells_the_rank_first),
         cmocka_unit_test(missing_is_127_and_not_executable_126),
         cmocka_unit_test(the_environment_is_torchruns),
+        cmocka_unit_test(each_line_of_env_replaces_a_variable_that_is_empty),
         cmocka_unit_test(a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits),
         cmocka_unit_test(mpi_programs_find_this_ctrun_and_no_other_process_manager),
         cmocka_unit_test(a_worker_with_a_gpu_of_its_own_is_local_rank_0),
