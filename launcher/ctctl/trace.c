@@ -8,29 +8,20 @@
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/trace/trace_merge.h"
 
-/* Files whose times are less certain than messages make them, and arrows that show it. */
 static void warn(const struct trace_merge *merge)
 {
     int count = 0;
 
-    for (int i = 1; i < merge->count; i++) {
-        if (merge->clocks[i].error_ns >= 0)
+    for (int i = 0; i < merge->count; i++) {
+        if (!trace_merge_shifts(merge, i))
             continue;
         if (count++ == 0)
-            fprintf(stderr,
-                    "ctctl: no messages both ways link these to %s; wall clocks place them:",
+            fprintf(stderr, "ctctl: these are not on the clock of %s; wall clocks place them:",
                     merge->paths[0]);
         fprintf(stderr, " %s", merge->paths[i]);
     }
     if (count > 0)
         fputs("\n", stderr);
-    if (merge->lacks_chains)
-        fputs("ctctl: there are too many chains of messages for all to be used; clocks may be less "
-              "exact\n",
-              stderr);
-    if (merge->backwards_ns > 0)
-        fprintf(stderr, "ctctl: arrows point back by up to %.3f us: a clock did not run evenly\n",
-                (double)merge->backwards_ns / 1000);
 }
 
 /* Writing one would destroy it before it is read again. */
@@ -52,7 +43,7 @@ static int fail(const char *what, const char *why)
     return CANNOT_MERGE;
 }
 
-static int write_file(const struct trace_merge *merge, const char *output)
+static int write_file(struct trace_merge *merge, const char *output)
 {
     int code = 0;
     FILE *out;

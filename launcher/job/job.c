@@ -595,6 +595,11 @@ static void on_waits(void *arg, const char *text)
     output_progress(&((struct job *)arg)->output, text);
 }
 
+static void on_clock(void *arg, const struct clock_reading *reading)
+{
+    trace_host_clock(&((struct job *)arg)->trace, reading);
+}
+
 static void on_member(void *arg, int node, int there)
 {
     events_node(&((struct job *)arg)->events, node, there);
@@ -654,7 +659,8 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .slow = on_slow,
                                              .look = on_look,
                                              .rows = on_rows,
-                                             .waits = on_waits };
+                                             .waits = on_waits,
+                                             .clock = on_clock };
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 

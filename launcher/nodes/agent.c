@@ -19,6 +19,8 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
+#define ASKS_AT_ONCE 30 /* for the coordinator's clock: the fastest answer says most */
+
 struct agent {
     struct nodes nodes;
     struct event_base *base;
@@ -29,6 +31,8 @@ struct agent {
     struct connect_retry retry;
     struct heartbeat heartbeat;
     int64_t last_message; /* clock_ms() of the coordinator's last message */
+    int64_t asked_ns;     /* for its clock, the last time */
+    int asks_at_once;     /* so often it is asked again as soon as it has answered */
     int running;          /* a round */
     int signal;           /* that told this ctrun to stop; 0: none */
     int first, world;     /* rank of our first worker */
@@ -148,6 +152,31 @@ static void begin_round(struct agent *a, const char *text)
     a->nodes.hooks->round(a->nodes.job, &plan);
 }
 
+static void send_beat(struct agent *a)
+{
+    a->asked_ns = clock_ns(CLOCK_MONOTONIC);
+    if (a->options->trace)
+        node_link_print(&a->link, NODE_BEAT, "%llx", (unsigned long long)a->asked_ns);
+    else
+        node_link_send(&a->link, NODE_BEAT, "", 0);
+    node_link_flush(&a->link);
+}
+
+/* Only what it was asked for the last time is an answer. */
+static void take_beat(struct agent *a, const char *text)
+{
+    const int64_t now = clock_ns(CLOCK_MONOTONIC);
+    struct clock_reading reading;
+
+    if (!a->options->trace || clock_reading_read(text, &reading) < 0
+        || reading.asked_ns != a->asked_ns || !*reading.clock)
+        return;
+    reading.heard_ns = now;
+    a->nodes.hooks->clock(a->nodes.job, &reading);
+    if (a->asks_at_once-- > 0)
+        send_beat(a);
+}
+
 static void on_message(void *arg, int type, const char *text)
 {
     struct agent *a = arg;
@@ -163,6 +192,8 @@ static void on_message(void *arg, int type, const char *text)
         over(a, 1, why);
     } else if (type == NODE_ROUND && !a->running) {
         begin_round(a, text);
+    } else if (type == NODE_BEAT) {
+        take_beat(a, text);
     } else if (type == NODE_WAITING) {
         log_line(LOG_WARN, "%s", text);
     } else if (type == NODE_PROGRESS && !a->running) {
@@ -221,7 +252,7 @@ static void on_beat(void *arg)
     struct agent *a = arg;
     char cause[64];
 
-    node_link_print(&a->link, NODE_BEAT, "%s", "");
+    send_beat(a);
     if (a->link.fd < 0 || !heartbeat_is_silent(&a->heartbeat, a->last_message))
         return;
     snprintf(cause, sizeof cause, "it has not answered for %lld s",
@@ -253,6 +284,8 @@ static void join(void *arg, int fd, struct secure_channel *channel)
     snprintf(join.role, sizeof join.role, "%s", a->options->role);
     node_join_print(&join, text);
     node_link_print(&a->link, NODE_JOIN, "%s", text);
+    a->asks_at_once = ASKS_AT_ONCE;
+    send_beat(a);
     a->last_message = clock_ms();
     a->lost[0] = 0;
     a->nodes.hooks->waits(a->nodes.job, "");
@@ -417,10 +450,8 @@ static void agent_alive(struct nodes *nodes)
 {
     struct agent *a = (struct agent *)nodes;
 
-    if (a->link.fd < 0)
-        return;
-    node_link_print(&a->link, NODE_BEAT, "%s", "");
-    node_link_flush(&a->link);
+    if (a->link.fd >= 0)
+        send_beat(a);
 }
 
 static void agent_destroy(struct nodes *nodes)

@@ -220,6 +220,23 @@ static void own_ended(struct nodes *nodes, const struct round_end *end)
 
 /* ---- The agents --------------------------------------------------------------- */
 
+/* 0: it is no such message. */
+static int take_beat(struct coordinator *c, struct member *from, const char *text)
+{
+    const unsigned long long now = (unsigned long long)clock_ns(CLOCK_MONOTONIC);
+    struct clock_reading reading;
+    char answer[NODE_TEXT];
+
+    if (!*text)
+        return 1;
+    if (clock_reading_read(text, &reading) < 0)
+        return 0;
+    snprintf(answer, sizeof answer, "%llx %llx %s", (unsigned long long)reading.asked_ns, now,
+             c->own.name);
+    store_agent_send(from->agent, NODE_BEAT, answer, strlen(answer));
+    return 1;
+}
+
 /* 0: it is no such message.  Types that this version does not know are of a newer one. */
 static int take_message(struct coordinator *c, struct member *from, int type, const char *text)
 {
@@ -262,6 +279,8 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
             return 0;
         rounds_shares(c, from, &shares);
         return 1;
+    case NODE_BEAT:
+        return take_beat(c, from, text);
     case NODE_FENCE:
         fence_in(c, from, text);
         return 1;
@@ -423,7 +442,9 @@ static void own_alive(struct nodes *nodes)
 static void coordinator_start(struct nodes *nodes)
 {
     struct coordinator *c = of(nodes);
+    const struct clock_reading own = { .clock = c->own.name };
 
+    nodes->hooks->clock(nodes->job, &own);
     if (c->max > 1 || c->is_elastic) /* an elastic one may have a spare */
         heartbeat_start(&c->heartbeat);
     join_wait(c);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/trace/trace_json.h"
+
 /* ---- Words ------------------------------------------------------------------ */
 
 /* The next word, and the space before another one; 0: there is none, or it is too long. */
@@ -349,6 +351,20 @@ int node_code_read(const char *text, int *code, int *rank, const char **why)
     if (!number(&text, 0, 255, code) || !number(&text, -1, WORLD_MOST, rank))
         return -1;
     *why = text + (*text == ' ');
+    return 0;
+}
+
+/* ---- Clocks ------------------------------------------------------------------- */
+
+int clock_reading_read(const char *text, struct clock_reading *reading)
+{
+    const char *at = text;
+    uint64_t asked, shown = 0;
+
+    if (!large(&at, &asked) || asked > TRACE_MOST_NS
+        || (*at && (!large(&at, &shown) || shown > TRACE_MOST_NS)))
+        return -1;
+    *reading = (struct clock_reading){ (int64_t)asked, (int64_t)shown, 0, at };
     return 0;
 }
 

@@ -59,6 +59,10 @@ struct node_death {
 int node_death_read(const char *text, struct node_death *dead);
 void node_death_print(const struct node_death *dead, char text[NODE_TEXT]);
 
+/* NODE_BEAT of an agent that asks for the coordinator's clock: "asked".  The answer: "asked shown
+ * clock".  ->clock points into text; "": it asks. */
+int clock_reading_read(const char *text, struct clock_reading *reading);
+
 /* NODE_CANNOT: "code"; NODE_SIGNALLED: "number". */
 int node_number_read(const char *text, int least, int most, int *number);
 

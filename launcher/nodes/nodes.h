@@ -42,6 +42,12 @@ struct failure {
 
 #define NODE_TEXT 1024 /* of a message, but for NODE_PUTS and NODE_ROWS */
 
+/* What the coordinator's CLOCK_MONOTONIC showed between two moments of that of the node. */
+struct clock_reading {
+    int64_t asked_ns, shown_ns, heard_ns; /* all 0: the node is the coordinator */
+    const char *clock;                    /* by which the traces of all nodes name that clock */
+};
+
 /* Calls into the job.  why: what failed on another node; "" if the failure is here or there is no
  * failure.  rank: the worker that is the root cause, as far as it is known; -1: not known. */
 struct nodes_hooks {
@@ -70,6 +76,8 @@ struct nodes_hooks {
     void (*rows)(void *job, int node, unsigned look, const char *rows, size_t bytes);
     /* How far the wait for a round is, for a terminal: each second or so.  "": it is over. */
     void (*waits)(void *job, const char *text);
+    /* Of an agent with --trace, whenever it was answered; of the coordinator once. */
+    void (*clock)(void *job, const struct clock_reading *reading);
 };
 
 /* Each kind of node starts with this. */
@@ -136,7 +144,7 @@ enum {
     NODE_ENDED,              /* agent: "code done"; node_messages.h */
     NODE_STOP,               /* coordinator: "number rank why"; number as in stop() */
     NODE_OVER,               /* coordinator: "code rank why" */
-    NODE_BEAT,               /* both ways: "" */
+    NODE_BEAT,               /* both ways: "", or clocks; node_messages.h */
     NODE_DIED,               /* both ways: workers of other nodes that ended; node_messages.h */
     NODE_ASK_STOP, /* both ways: the ranks shall stop at the same step; struct stop_request */
     NODE_PUTS,     /* both ways: what ranks put by PMI, a piece of it; node_messages.h */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/workers/worker.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
 
@@ -122,6 +123,7 @@ int trace_host_round(struct trace_host *trace, const struct plan *plan)
         return -1;
     describe(&shared->about, plan);
     shared->first = plan->base;
+    shared->began_ns = clock_ns(CLOCK_MONOTONIC);
     for (int i = 0; i < trace->rings - 1; i++)
         trace_ring_at(trace->base, i, trace->events)->rank = plan->base + i;
     atomic_store(&shared->ring, -1);
@@ -154,6 +156,12 @@ void trace_host_stopping(struct trace_host *trace, int signal)
                                                            .peer = -1,
                                                            .tag = signal,
                                                            .group = TRACE_GROUPS });
+}
+
+void trace_host_clock(struct trace_host *trace, const struct clock_reading *reading)
+{
+    if (trace->path)
+        clock_readings_add(&trace->shared->readings, reading);
 }
 
 /* ---- Writing a round -------------------------------------------------------- */
@@ -215,10 +223,16 @@ static int write_some(struct trace_host *trace)
     return trace->walk.ring != NULL;
 }
 
+/* All events of the round are put on the same clock, whoever writes them. */
 static void begin(struct trace_host *trace)
 {
+    struct trace_shared *shared = trace->shared;
+
     trace->is_writing = 1;
-    trace_part_begin(&trace->part, &trace->file, &trace->shared->about);
+    if (atomic_load(&shared->ring) < 0)
+        shared->about.clock =
+            clock_readings_clock(&shared->readings, shared->began_ns, clock_ns(CLOCK_MONOTONIC));
+    trace_part_begin(&trace->part, &trace->file, &shared->about);
     trace_walk_begin(&trace->walk, trace->base, trace->rings, trace->events);
 }
 

@@ -4,8 +4,8 @@
  *
  * The rings are made once, before the guard: it shares them, so that what happened can still be
  * written when ctrun is killed.  At the end of each round they go to the file, a piece at
- * each turn of the event loop, and are empty again for the next.  Each node of a job writes a file
- * of its own, by its own clock; `ctctl trace merge` (trace_merge.h) makes one of them. */
+ * each turn of the event loop, and are empty again for the next.  Each node of a job writes its own
+ * file, all on the coordinator's clock; `ctctl trace merge` (trace_merge.h) makes one of them. */
 #ifndef LAUNCHER_TRACE_TRACE_HOST_H
 #define LAUNCHER_TRACE_TRACE_HOST_H
 
@@ -14,6 +14,7 @@
 
 #include "config/options.h"
 #include "launcher/nodes/nodes.h"
+#include "launcher/trace/clock_readings.h"
 #include "runtime/trace/trace_json.h"
 
 struct worker;
@@ -25,7 +26,9 @@ struct trace_shared {
     _Atomic int ring;      /* of it, is being written; -1: none yet */
     _Atomic uint64_t at;   /* and that event comes next */
     int first;             /* rank of the first worker here */
+    int64_t began_ns;      /* the round, by this node's clock */
     char path[PATH_MAX];   /* of the file; "": it was not opened yet */
+    struct clock_readings readings;
     struct trace_about about;
 };
 
@@ -60,6 +63,7 @@ void trace_host_close(struct trace_host *trace); /* what is not written yet is, 
 int trace_host_round(struct trace_host *trace, const struct plan *plan);
 void trace_host_died(struct trace_host *trace, const struct worker *worker);
 void trace_host_stopping(struct trace_host *trace, int signal);
+void trace_host_clock(struct trace_host *trace, const struct clock_reading *reading);
 /* No worker is left: writes what they did, then calls done. */
 void trace_host_ended(struct trace_host *trace, struct event_base *base, void (*done)(void *arg),
                       void *arg);

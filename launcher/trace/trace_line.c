@@ -12,42 +12,17 @@
 #include "runtime/trace/trace_json.h"
 #include "runtime/util/json_writer.h"
 
-#define LINE_MOST (64 << 10)
-
-/* What a line looks like, with ' for ".  %n and %s are a number and a string that are copied only,
- * %a is any number of members; the others fill a field: %p process, %i id, %t ts, %d dur, %m and %w
- * the two clocks. */
-static const struct {
-    enum trace_line_kind kind;
-    const char *form;
-} forms[] = {
-#define EVENT(phase) "{'ph':'" phase "','name':%s,'pid':%p,'tid':%n,'cat':%s,"
-#define ABOUT(name) "{'ph':'M','name':'" name "','pid':%p,'tid':%n,'args':{"
-    { LINE_SLICE, EVENT("X") "'ts':%t,'dur':%d,'args':{%a}}" },
-    { LINE_OPEN, EVENT("B") "'ts':%t,'args':{%a}}" },
-    { LINE_SENT, EVENT("s") "'ts':%t,'id':%i}" },
-    { LINE_TAKEN, EVENT("f") "'ts':%t,'id':%i,'bp':'e'}" },
-    { LINE_INSTANT, EVENT("i") "'s':'p','ts':%t}" },
-    { LINE_NAME, ABOUT("process_name") "'name':%s}}" },
-    { LINE_NAME, ABOUT("thread_name") "'name':%s}}" },
-    { LINE_NAME, ABOUT("process_labels") "'labels':%s}}" },
-#define PART                                                                                     \
-    ABOUT("ctrun_part")                                                                          \
-    "'node':%n,'nodes':%n,'host':%s,'generation':%s,'restarts':%n,'events':%n,'events_lost':%n," \
-    "'clock_monotonic_ns':%m,'clock_realtime_ns':%w,"
-    { LINE_PART, PART "'missing':null}}" },
-    { LINE_PART, PART "'missing':%s}}" },
-};
-
 /* ---- Values ------------------------------------------------------------------ */
 
 /* Each of these passes over what it is named after and returns 1; 0: something else is there, and
  * *at anywhere in it.  The text ends with a 0, which none of them passes. */
-static int literal(const char **at, char c)
+static int word(const char **at, const char *text)
 {
-    if (**at != c)
+    const size_t size = strlen(text);
+
+    if (strncmp(*at, text, size) != 0)
         return 0;
-    *at += 1;
+    *at += size;
     return 1;
 }
 
@@ -61,11 +36,11 @@ static int escape(const char **at)
 }
 
 /* The span is what stands between the quotes. */
-static int string(const char **at, struct span *value)
+static int string(const char **at, struct span *text)
 {
-    if (!literal(at, '"'))
+    if (!word(at, "\""))
         return 0;
-    value->at = *at;
+    text->at = *at;
     while (**at != '"') {
         const char first = **at;
         const size_t size = json_character((const unsigned char *)*at, 4);
@@ -76,8 +51,8 @@ static int string(const char **at, struct span *value)
         if (first == '\\' && !escape(at))
             return 0;
     }
-    value->size = (size_t)(*at - value->at);
-    return literal(at, '"');
+    text->size = (size_t)(*at - text->at);
+    return word(at, "\"");
 }
 
 static int integer(const char **at, int64_t *value)
@@ -93,90 +68,87 @@ static int integer(const char **at, int64_t *value)
     return errno == 0;
 }
 
-/* "1234.567": microseconds, read as nanoseconds. */
-static int microseconds(const char **at, struct span *text, int64_t *ns)
+/* "1234.567": microseconds, read as nanoseconds.  Or an integer. */
+static int number(const char **at, int64_t *value)
 {
-    text->at = *at;
-    if (**at == '-' || !integer(at, ns) || *ns > TRACE_MOST_NS / 1000 || !literal(at, '.')
-        || strspn(*at, "0123456789") != 3)
+    const int is_negative = **at == '-';
+
+    if (!integer(at, value))
         return 0;
-    *ns = *ns * 1000 + atoi(*at);
-    *at += 3;
-    text->size = (size_t)(*at - text->at);
-    return 1;
-}
-
-static int members(const char **at)
-{
-    struct span key, value;
-    int64_t number;
-
-    if (**at == '}')
+    if (**at != '.')
         return 1;
-    do {
-        if (!string(at, &key) || !literal(at, ':'))
-            return 0;
-        if (!strncmp(*at, "null", 4))
-            *at += 4;
-        else if (!(**at == '"' ? string(at, &value) : integer(at, &number)))
-            return 0;
-    } while (literal(at, ','));
+    if (is_negative || *value > TRACE_MOST_NS / 1000 || strspn(*at + 1, "0123456789") != 3)
+        return 0;
+    *value = *value * 1000 + atoi(*at + 1);
+    *at += 4;
     return 1;
 }
 
 /* ---- A line ------------------------------------------------------------------ */
 
-static int field(const char **at, char which, struct trace_line *line)
-{
-    struct span text;
-    int64_t number;
+#define CLOCK_MEMBERS 4 /* of ctrun_part */
 
-    switch (which) {
-    case 's':
-        return string(at, &text);
-    case 'a':
-        return members(at);
-    case 'p':
-        return integer(at, &line->process) && line->process > 0;
-    case 'i':
-        return integer(at, &line->id);
-    case 't':
-        return microseconds(at, &line->ts, &line->ns);
-    case 'd':
-        return microseconds(at, &line->dur, &line->dur_ns);
-    case 'm':
-        return integer(at, &line->monotonic_ns) && line->monotonic_ns >= 0
-               && line->monotonic_ns <= TRACE_MOST_NS;
-    case 'w':
-        line->wall.at = *at;
-        number = integer(at, &line->realtime_ns);
-        line->wall.size = (size_t)(*at - line->wall.at);
-        return (int)number && line->realtime_ns >= 0 && line->realtime_ns <= 4 * TRACE_MOST_NS;
-    default:
-        return integer(at, &number);
-    }
+static int is(const struct span *key, const char *name)
+{
+    return key->size == strlen(name) && !memcmp(key->at, name, key->size);
 }
 
-static int has_form(const char **at, const char *form, struct trace_line *line)
+static int note(struct trace_line *line, const struct span *key, struct span value, int64_t read)
 {
-    for (; *form; form++)
-        if (*form == '%' ? !field(at, *++form, line) : !literal(at, *form == '\'' ? '"' : *form))
-            return 0;
+    if (is(key, "ts")) {
+        line->ts = value;
+        line->ns = read;
+        return value.size > 4 && value.at[value.size - 4] == '.';
+    }
+    if (is(key, "clock"))
+        line->clock = value;
+    else if (is(key, "clock_realtime_ns"))
+        line->wall_ns += (uint64_t)read;
+    else if (is(key, "clock_monotonic_ns") || is(key, "clock_offset_ns"))
+        line->wall_ns -= (uint64_t)read;
+    else
+        return !is(key, "clock_shift_ns");
+    line->clocks++;
     return 1;
 }
 
+static int members(const char **at, struct trace_line *line, int are_args)
+{
+    do {
+        struct span key, text, value;
+        int64_t read = 0;
+
+        if (!string(at, &key) || !word(at, ":"))
+            return 0;
+        value.at = *at;
+        if (!are_args && word(at, "{")) {
+            if (!word(at, "}") && !members(at, line, 1))
+                return 0;
+            continue;
+        }
+        if (!(**at == '"' ? string(at, &text) : word(at, "null") || number(at, &read)))
+            return 0;
+        value.size = (size_t)(*at - value.at);
+        if (!note(line, &key, value, read))
+            return 0;
+    } while (word(at, ","));
+    return word(at, "}");
+}
+
+/* {"ph":"X","name":"all_reduce","pid":1,"tid":100,... */
 static int parse(const char **at, struct trace_line *line)
 {
     const char *const from = *at;
+    struct span text;
+    int64_t track;
+    const int is_ours = word(at, "{\"ph\":") && string(at, &text) && word(at, ",\"name\":")
+                        && string(at, &text) && word(at, ",\"pid\":") && integer(at, &line->process)
+                        && line->process > 0 && word(at, ",\"tid\":") && integer(at, &track)
+                        && word(at, ",") && members(at, line, 0)
+                        && line->clocks % CLOCK_MEMBERS == 0;
 
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++, *at = from) {
-        *line = (struct trace_line){ .kind = forms[i].kind };
-        if (!has_form(at, forms[i].form, line))
-            continue;
-        line->text = (struct span){ from, (size_t)(*at - from) };
-        return 1;
-    }
-    return 0;
+    line->text = (struct span){ from, (size_t)(*at - from) };
+    return is_ours;
 }
 
 /* ---- The file ---------------------------------------------------------------- */
@@ -186,26 +158,16 @@ ct_status trace_lines_fail(const struct trace_lines *lines, const char *what)
     return ct_fail(CT_ERR_INVALID, "%s:%zu: %s", lines->path, lines->number, what);
 }
 
-/* Our writer's lines are some hundred bytes long: a file of another kind is not read whole. */
-static ssize_t get_line(struct trace_lines *lines)
-{
-    return fgets(lines->data, LINE_MOST, lines->file) ? (ssize_t)strlen(lines->data) : -1;
-}
-
 static ct_status read_line(struct trace_lines *lines)
 {
-    ssize_t size;
+    const char *const line = fgets(lines->data, sizeof lines->data, lines->file);
 
-    if (!lines->data && !(lines->data = malloc(LINE_MOST)))
-        return ct_fail(CT_ERR_NOMEM, "%s: out of memory", lines->path);
-    size = get_line(lines);
     lines->number++;
-    if (size > 0 && lines->data[size - 1] == '\n' && strlen(lines->data) == (size_t)size)
-        return CT_OK;
-    if (size < 0 && ferror(lines->file))
+    if (!line && ferror(lines->file))
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", lines->path, strerror(errno));
-    return trace_lines_fail(lines, size < 0 ? "the file ends before the trace does"
-                                            : "this is not a whole line");
+    if (!line)
+        return trace_lines_fail(lines, "the file ends before the trace does");
+    return strchr(line, '\n') ? CT_OK : trace_lines_fail(lines, "this is not a whole line");
 }
 
 ct_status trace_lines_open(struct trace_lines *lines, const char *path)
@@ -225,37 +187,30 @@ ct_status trace_lines_open(struct trace_lines *lines, const char *path)
                : trace_lines_fail(lines, "a trace of ctrun does not begin so");
 }
 
-static ct_status fail_of_line(const struct trace_lines *lines)
-{
-    return trace_lines_fail(lines, strstr(lines->data, "\"clock_error_ns\":")
-                                       ? "this trace is merged already"
-                                       : "a node's trace has no such line");
-}
-
 ct_status trace_lines_next(struct trace_lines *lines, struct trace_line *line)
 {
-    const char *at;
-    ct_status status = read_line(lines);
+    const ct_status status = read_line(lines);
+    const char *at = lines->data;
 
+    *line = (struct trace_line){ .process = 0 };
     if (status != CT_OK)
         return status;
-    at = lines->data;
-    if (!strcmp(at, TRACE_FILE_TAIL) && lines->more <= 0) {
-        line->kind = 0;
+    if (!strcmp(at, TRACE_FILE_TAIL) && lines->more <= 0)
         return getc(lines->file) == EOF
                    ? CT_OK
                    : trace_lines_fail(lines, "the trace ends here, the file does not");
+    if (lines->more && parse(&at, line)) {
+        lines->more = word(&at, ",");
+        if (!strcmp(at, "\n"))
+            return CT_OK;
     }
-    if (!lines->more || !parse(&at, line))
-        return fail_of_line(lines);
-    lines->more = literal(&at, ',');
-    return !strcmp(at, "\n") ? CT_OK : fail_of_line(lines);
+    return trace_lines_fail(lines, strstr(lines->data, "\"clock_shift_ns\":")
+                                       ? "this trace is merged already"
+                                       : "a node's trace has no such line");
 }
 
 void trace_lines_close(struct trace_lines *lines)
 {
     if (lines->file)
         fclose(lines->file);
-    free(lines->data);
-    *lines = (struct trace_lines){ 0 };
 }

@@ -15,6 +15,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -131,6 +132,14 @@ static long track_of(struct trace_part *part, int32_t thread)
 
 /* ---- Events ---------------------------------------------------------------- */
 
+/* A dead rank's event may have any time, but no line has. */
+static uint64_t on_clock(const struct trace_part *part, uint64_t ns)
+{
+    const int64_t there = trace_clock_map(&part->about.clock, (int64_t)ns);
+
+    return there < 0 ? 0 : there > TRACE_MOST_NS ? TRACE_MOST_NS : (uint64_t)there;
+}
+
 /* The name of a slice, and its category. */
 static const char *name_of(const struct trace_event *event, int peer, char *text, size_t size)
 {
@@ -219,8 +228,8 @@ static void add_arrow(const struct trace_part *part, const struct trace_event *e
 
 static void add_slice(struct trace_part *part, const struct trace_event *event)
 {
-    const uint64_t ended = atomic_load(&event->ended_ns);
-    const uint64_t from = event->begun_ns, to = ended > from ? ended : from + 1;
+    const uint64_t ended = atomic_load(&event->ended_ns), from = on_clock(part, event->begun_ns);
+    const uint64_t until = on_clock(part, ended), to = until > from ? until : from + 1;
     const long track = track_of(part, event->thread);
     char name[64];
     const char *kind = name_of(event, atomic_load(&event->peer), name, sizeof name);
@@ -258,7 +267,7 @@ static void add_instant(struct trace_part *part, const struct trace_event *event
                    event->kind == TRACE_DIED ? track_of_rank(rank) : track_of(part, event->thread));
     json_string(&json, "cat", "ctrun");
     json_string(&json, "s", "p");
-    microseconds(&json, "ts", event->begun_ns);
+    microseconds(&json, "ts", on_clock(part, event->begun_ns));
     json_close(&json, '}');
 }
 
@@ -282,29 +291,47 @@ void trace_part_lost(struct trace_part *part, uint64_t events)
     part->lost += events;
 }
 
-/* Both clocks at one moment: the wall clock aligns nodes that exchange no messages. */
-static void add_clocks(struct json_text *json)
+/* Both clocks at one moment: the wall clock aligns parts that are not on one clock. */
+static void add_clocks(struct json_text *json, const struct trace_clock *clock)
 {
     const int64_t before = clock_ns(CLOCK_MONOTONIC), wall = clock_ns(CLOCK_REALTIME);
-    const int64_t after = clock_ns(CLOCK_MONOTONIC);
+    const int64_t own = before + (clock_ns(CLOCK_MONOTONIC) - before) / 2;
 
-    json_number(json, "clock_monotonic_ns", before + (after - before) / 2);
+    json_number(json, "clock_monotonic_ns", own);
     json_number(json, "clock_realtime_ns", wall);
+    json_string(json, "clock", *clock->name ? clock->name : NULL);
+    json_number(json, "clock_offset_ns", trace_clock_map(clock, own) - own);
+    if (*clock->name)
+        json_number(json, "clock_error_ns", clock->error_ns);
+    else
+        json_null(json, "clock_error_ns");
 }
 
-/* Lost events: a label of the process for readers, an event for programs. */
+static void add_label(const struct trace_part *part, const char *missing)
+{
+    const struct trace_clock *clock = &part->about.clock;
+    struct text label = { 0 };
+
+    if (!*clock->name && part->about.nodes > 1)
+        text_print(&label, ", clock not compared with that of node 0");
+    if (clock->error_ns > 0)
+        text_print(&label, ", clock +-%.1f us", (double)clock->error_ns / 1000);
+    if (part->lost > 0)
+        text_print(&label, ", %llu events lost", (unsigned long long)part->lost);
+    if (*missing)
+        text_print(&label, ", %s", missing);
+    text_add(&label, "", 1);
+    if (label.used > 2)
+        metadata(part, "process_labels", "labels", label.data + 2, 0);
+    free(label.data);
+}
+
+/* What readers of the timeline should know is a label of the process; all is there for programs. */
 void trace_part_end(struct trace_part *part, const char *missing)
 {
-    char label[320] = "";
     struct json_text json;
 
-    if (part->lost > 0)
-        snprintf(label, sizeof label, "%llu events lost%s%s", (unsigned long long)part->lost,
-                 *missing ? ", " : "", missing);
-    else
-        snprintf(label, sizeof label, "%s", missing);
-    if (*label)
-        metadata(part, "process_labels", "labels", label, 0);
+    add_label(part, missing);
     json = begin_line(part, "M", "ctrun_part", 0);
     json_open(&json, "args", '{');
     json_number(&json, "node", part->about.node);
@@ -314,7 +341,7 @@ void trace_part_end(struct trace_part *part, const char *missing)
     json_number(&json, "restarts", part->about.restarts);
     json_number(&json, "events", (long)part->events);
     json_number(&json, "events_lost", (long)part->lost);
-    add_clocks(&json);
+    add_clocks(&json, &part->about.clock);
     json_string(&json, "missing", *missing ? missing : NULL);
     json_close(&json, '}');
     json_close(&json, '}');

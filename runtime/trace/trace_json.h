@@ -5,13 +5,28 @@
  * track.  Its events (trace_walk) were written by programs that may have died meanwhile, so each is
  * checked: an invalid one is left out and counted.
  *
- * All times are the node's CLOCK_MONOTONIC.  `ctctl trace merge` (launcher/trace/trace_merge.h)
- * merges the files of several nodes and aligns their clocks. */
+ * Rings have the node's CLOCK_MONOTONIC, the file has the clock of the part. */
 #ifndef RUNTIME_TRACE_TRACE_JSON_H
 #define RUNTIME_TRACE_TRACE_JSON_H
 
 #include "runtime/trace/trace.h"
 #include "runtime/trace/trace_file.h"
+
+#define TRACE_CLOCK_TEXT 96
+
+/* The node's CLOCK_MONOTONIC, `offset_ns` more, and `drift` more for each nanosecond of it. Zeroed:
+ * the node's own. */
+struct trace_clock {
+    char name[TRACE_CLOCK_TEXT]; /* parts on one clock have one name; "": compared with no other */
+    int64_t offset_ns;
+    double drift;
+    int64_t error_ns; /* with a name: by which it may be wrong */
+};
+
+static inline int64_t trace_clock_map(const struct trace_clock *clock, int64_t ns)
+{
+    return ns + clock->offset_ns + (int64_t)(clock->drift * (double)ns);
+}
 
 /* What all events of a part have in common. */
 struct trace_about {
@@ -20,12 +35,12 @@ struct trace_about {
     int32_t restarts;
     char host[64];
     char generation[32];
+    struct trace_clock clock;
 };
 
 #define TRACE_MOST_NS 1000000000000000000 /* 31 years: a larger time is invalid */
-#define TRACE_PROCESSES_OF_ROUND                                                    \
-    100000L              /* a node's process has the number 1 + node + this * round \
-                          */
+/* A node's process has the number 1 + node + this * round. */
+#define TRACE_PROCESSES_OF_ROUND 100000L
 #define TRACE_THREADS 64 /* named threads of a rank */
 
 struct trace_part {

@@ -12,7 +12,8 @@ ended = sorted(e["id"] for e in t if e["ph"] == "f")
 tracks = {e["args"]["name"].split(" (")[0] for e in t if e["name"] == "thread_name"}
 nodes = [e["args"]["name"] for e in t if e["name"] == "process_name"]
 part = [e["args"] for e in t if e["name"] == "ctrun_part"]
-error = max([0] + [p.get("clock_error_ns") or 0 for p in part]) / 1000
+errors = {e["pid"]: (e["args"]["clock_error_ns"] or 0) / 1000 for e in t if e["name"] == "ctrun_part"}
+error = max([0, *errors.values()])
 
 
 def named(name):
@@ -45,9 +46,14 @@ def together(name):  # nobody left before everybody came, as far as the clocks t
     return all(max(b for b, _ in both) <= min(a for _, a in both) + 2 * error for both in ends.values())
 
 
-def forward():  # what is sent is received after that
-    at = {e["id"]: e["ts"] for e in t if e["ph"] == "s"}
-    return all(at[e["id"]] <= e["ts"] for e in t if e["ph"] == "f")
+def apart(a, b):  # by how much the clocks of two events may differ
+    return 0 if a["pid"] == b["pid"] else errors[a["pid"]] + errors[b["pid"]]
+
+
+def forward():  # what is sent is received after that, as far as the clocks tell
+    sent = {e["id"]: e for e in t if e["ph"] == "s"}
+    both = [(sent[e["id"]], e) for e in t if e["ph"] == "f"]
+    return all(a["ts"] <= b["ts"] + apart(a, b) for a, b in both)
 
 
 sys.exit(not eval("(" + sys.argv[2] + ")"))

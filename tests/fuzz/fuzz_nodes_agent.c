@@ -2,8 +2,8 @@
 /* fuzz_nodes_agent.c - what an agent's ctrun hears over its link to node 0, cut wherever,
  * while its own workers fail, end and are told to stop.
  *
- * The input is a byte for the kind of job (bit 0: elastic), then a row of steps: a byte that says
- * what happens, then what the step needs.
+ * The input is a byte for the kind of job (bit 0: elastic; bit 1: with --trace), then a row of
+ * steps: a byte that says what happens, then what the step needs.
  * The link is one end of a socket pair; what the agent says in answer must be messages.
  * A round is started only if its numbers can be, and ctrun never ends with more than 255. */
 #include <event2/event.h>
@@ -14,6 +14,7 @@
 
 #include "launcher/nodes/agent.c"
 #include "runtime/store/server/peer_uid.h"
+#include "runtime/trace/trace_json.h"
 #include "tests/fuzz/input.h"
 
 enum { WORKERS = 3, NODES = 4 };
@@ -118,6 +119,13 @@ static void waits(void *job, const char *text)
     holds(!((struct scene *)job)->runs && strlen(text) < NODE_TEXT);
 }
 
+static void clock_shows(void *job, const struct clock_reading *reading)
+{
+    (void)job;
+    holds(reading->asked_ns <= reading->heard_ns && reading->shown_ns <= TRACE_MOST_NS);
+    holds(*reading->clock && strlen(reading->clock) < NODE_TEXT);
+}
+
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
@@ -127,7 +135,8 @@ static const struct nodes_hooks hooks = { .round = round_begins,
                                           .puts = puts_come,
                                           .fenced = fenced,
                                           .look = look,
-                                          .waits = waits };
+                                          .waits = waits,
+                                          .clock = clock_shows };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 
@@ -147,18 +156,20 @@ static void say_bytes(const struct scene *s, struct fuzz_input *in)
     in->left -= bytes;
 }
 
-/* A message whose size is right. */
+/* A message whose size is right.  A beat answers what the agent has asked. */
 static void say_message(const struct scene *s, unsigned type, struct fuzz_input *in)
 {
     uint32_t size = take(in);
-    unsigned char message[5 + 255];
+    unsigned char message[5 + 255 + 20];
+    const long long asked = ((const struct agent *)s->nodes)->asked_ns;
+    const int used = type == NODE_BEAT ? snprintf((char *)message + 5, 20, "%llx ", asked) : 0;
 
     size = size < in->left ? size : (uint32_t)in->left;
-    memcpy(message + 5, in->data, size);
+    memcpy(message + 5 + used, in->data, size);
     in->data += size;
     in->left -= size;
     message[4] = (unsigned char)type;
-    size++;
+    size += 1 + (uint32_t)used;
     memcpy(message, &size, 4);
     say(s, message, 4 + size);
 }
@@ -260,15 +271,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct fuzz_input in = { data, size };
+    const unsigned what = take(&in);
     const struct options options = { .node_rank = 1,
                                      .nnodes = { NODES, NODES },
-                                     .role = "default" };
-    struct fuzz_input in = { data, size };
+                                     .role = "default",
+                                     .trace = what & 2 ? "run.json" : NULL };
     struct job_rendezvous meet = { .address = "127.0.0.1",
                                    .port = 1,
                                    .run_id = "none",
                                    .title = "node 0",
-                                   .is_elastic = (int)take(&in) & 1 };
+                                   .is_elastic = (int)what & 1 };
     struct scene s = { .end = -1 };
     int ends[2];
 

@@ -200,6 +200,12 @@ static void waits(void *job, const char *text)
     holds(!((struct scene *)job)->runs && strlen(text) < NODE_TEXT);
 }
 
+static void clock_shows(void *job, const struct clock_reading *reading)
+{
+    (void)job;
+    holds(*reading->clock && strlen(reading->clock) < NODE_TEXT);
+}
+
 static const struct nodes_hooks hooks = { .round = round_begins,
                                           .stop = stop,
                                           .over = is_over,
@@ -211,7 +217,8 @@ static const struct nodes_hooks hooks = { .round = round_begins,
                                           .fenced = fenced,
                                           .slow = slow,
                                           .rows = rows_come,
-                                          .waits = waits };
+                                          .waits = waits,
+                                          .clock = clock_shows };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 

@@ -17,6 +17,14 @@
 #include "tests/fuzz/input.h"
 #include "tests/json_check.h"
 
+/* By which many events are before the start of their clock. */
+static const struct trace_about about = {
+    .node = 1,
+    .nodes = 2,
+    .host = "node-b",
+    .clock = { .name = "node 0 (node-a)", .offset_ns = -1700, .drift = 0.1, .error_ns = 5 }
+};
+
 /* The bytes of one word, over `size` sound ones. */
 static void put_over(void *sound, size_t size, size_t at, struct fuzz_input *in, size_t bytes)
 {
@@ -26,7 +34,6 @@ static void put_over(void *sound, size_t size, size_t at, struct fuzz_input *in,
 
 static void say(struct trace_part *part, struct trace_file *file, struct fuzz_input *in)
 {
-    const struct trace_about about = { .node = 1, .nodes = 2, .host = "node-b" };
     struct trace_event event = { .mark = 1,
                                  .begun_ns = 1500,
                                  .ended_ns = 1600,
@@ -85,8 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
     holds(trace_file_open(&file, path, NULL) == CT_OK);
-    trace_part_begin(&part, &file,
-                     &(struct trace_about){ .node = 1, .nodes = 2, .host = "node-b" });
+    trace_part_begin(&part, &file, &about);
     while (in.left > 0)
         say(&part, &file, &in);
     holds(trace_file_settle(&file) == CT_OK);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/nodes/coordinator.h"
+#include "runtime/util/clock.h"
 
 static char agents[3]; /* agents are told apart by these addresses */
 static void *notes[3];
@@ -20,7 +21,7 @@ static struct nodes *nodes;
 static struct plan last_plan;
 static int rounds, stops, stop_signal, ends, last_code, told_over, closed, least, beats, newcomers;
 static char refused[NODE_TEXT], waiting[NODE_TEXT], progress[NODE_TEXT], sent[NODE_TEXT];
-static char told_stop[NODE_TEXT];
+static char told_stop[NODE_TEXT], told_beat[NODE_TEXT], clock_name[NODE_TEXT];
 
 static struct store_agent *agent(int i)
 {
@@ -44,6 +45,8 @@ void store_agent_send(struct store_agent *to, int type, const void *data, size_t
     beats += type == NODE_BEAT;
     if (type == NODE_STOP)
         node_text(told_stop, NODE_TEXT, data, bytes);
+    if (type == NODE_BEAT)
+        node_text(told_beat, NODE_TEXT, data, bytes);
     if (type == NODE_REFUSED || type == NODE_WAITING || type == NODE_PROGRESS)
         node_text(type == NODE_REFUSED   ? refused
                   : type == NODE_WAITING ? waiting
@@ -162,6 +165,14 @@ static void on_waits(void *job, const char *text)
     snprintf(progress, sizeof progress, "%s", text);
 }
 
+/* It is this ctrun's own. */
+static void on_clock(void *job, const struct clock_reading *reading)
+{
+    (void)job;
+    assert_true(reading->asked_ns == 0 && reading->shown_ns == 0 && reading->heard_ns == 0);
+    snprintf(clock_name, sizeof clock_name, "%s", reading->clock);
+}
+
 static const struct nodes_hooks hooks = { .round = on_round,
                                           .member = on_member,
                                           .stop = on_stop,
@@ -169,7 +180,8 @@ static const struct nodes_hooks hooks = { .round = on_round,
                                           .root_cause = on_root_cause,
                                           .died = on_died,
                                           .stop_asked = on_stop_asked,
-                                          .waits = on_waits };
+                                          .waits = on_waits,
+                                          .clock = on_clock };
 
 static void tell(int i, int type, const char *text)
 {
@@ -334,6 +346,41 @@ static void a_node_whose_words_can_not_be_read_is_closed(void **state)
     tell(0, NODE_ENDED, "-1");
     assert_int_equal(closed, 1);
     assert_int_equal(ends, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+static void a_beat_that_asks_for_the_clock_is_answered_at_once(void **state)
+{
+    struct event_base *base = event_base_new();
+    const int64_t before = clock_ns(CLOCK_MONOTONIC);
+    struct clock_reading reading;
+
+    (void)state;
+    begin_round(base, 2);
+    tell(0, NODE_BEAT, "1f");
+    assert_int_equal(clock_reading_read(told_beat, &reading), 0);
+    assert_int_equal(reading.asked_ns, 0x1f);
+    assert_true(reading.shown_ns >= before && reading.shown_ns <= clock_ns(CLOCK_MONOTONIC));
+    assert_string_equal(reading.clock, clock_name);
+    assert_true(*clock_name);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+static void a_beat_that_asks_for_what_is_no_time_closes_the_node(void **state)
+{
+    static const char *const wrong[] = { "-1",  "x",
+                                         " 1",  "de0b6b3a7640001",
+                                         "1 x", "10000000000000000" };
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    begin_round(base, 2);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tell(0, NODE_BEAT, wrong[i]);
+        assert_int_equal(closed, i + 1);
+    }
     nodes->ops->destroy(nodes);
     event_base_free(base);
 }
@@ -563,6 +610,8 @@ int main(void)
         cmocka_unit_test(a_node_that_is_told_to_stop_leaves_and_the_others_begin_again),
         cmocka_unit_test(where_too_few_would_stay_the_job_ends_with_the_code_of_its_ranks),
         cmocka_unit_test(a_node_whose_words_can_not_be_read_is_closed),
+        cmocka_unit_test(a_beat_that_asks_for_the_clock_is_answered_at_once),
+        cmocka_unit_test(a_beat_that_asks_for_what_is_no_time_closes_the_node),
         cmocka_unit_test(a_signal_to_one_ctrun_is_the_one_that_the_workers_of_all_get),
         cmocka_unit_test(a_host_that_lost_the_ctrun_of_hosts_ends_the_job_with_1),
     };

@@ -3,9 +3,11 @@
 #include "tests/harness.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "launcher/nodes/node_messages.h"
+#include "runtime/trace/trace_json.h"
 
 static void a_death_comes_through_whole(void **state)
 {
@@ -106,6 +108,24 @@ static void what_is_not_quite_a_death_is_none(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         if (node_death_read(wrong[i], &dead) == 0)
             fail_msg("\"%s\" was taken for a death", wrong[i]);
+}
+
+static void what_is_not_quite_a_clock_is_none(void **state)
+{
+    static const char *const wrong[] = {
+        "", "g", "-1", "de0b6b3a7640001", "1 ", "1 g clock", "1 de0b6b3a7640001 clock", "1  2 clock"
+    };
+    struct clock_reading reading;
+
+    (void)state;
+    assert_int_equal(clock_reading_read("1f", &reading), 0);
+    assert_true(reading.asked_ns == 0x1f && !*reading.clock);
+    assert_int_equal(clock_reading_read("1f de0b6b3a7640000 node h0 (pid 7)", &reading), 0);
+    assert_int_equal(reading.shown_ns, TRACE_MOST_NS);
+    assert_string_equal(reading.clock, "node h0 (pid 7)");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (clock_reading_read(wrong[i], &reading) == 0)
+            fail_msg("\"%s\" was taken for a clock", wrong[i]);
 }
 
 static void a_role_may_have_spaces_and_a_job_too(void **state)
@@ -354,6 +374,7 @@ int main(void)
         cmocka_unit_test(a_host_without_a_name_is_one_word_too),
         cmocka_unit_test(a_lost_ctrun_is_silent_or_closed),
         cmocka_unit_test(what_is_not_quite_a_death_is_none),
+        cmocka_unit_test(what_is_not_quite_a_clock_is_none),
         cmocka_unit_test(a_role_may_have_spaces_and_a_job_too),
         cmocka_unit_test(a_failure_keeps_its_words),
         cmocka_unit_test(a_join_comes_through_whole),
