@@ -151,7 +151,7 @@ static ct_status network_read(struct network_model *network, const char *text, c
     return CT_OK;
 }
 
-static ct_status add_line(struct choices *c, char *line, const char *source)
+static ct_status overrides_add_line(struct choices *c, char *line, const char *source)
 {
     char *value = strchr(line, '='), *name;
     int operation;
@@ -182,7 +182,7 @@ static ct_status add_parts(struct choices *c, char *line, const char *source, in
     while (status == CT_OK && (part = strsep(&line, ";"))) {
         part = trim(part);
         if (*part)
-            status = add_line(c, part, where);
+            status = overrides_add_line(c, part, where);
     }
     return status;
 }
@@ -217,7 +217,7 @@ static ct_status choices_add_all(struct choices *c, const char *text, const char
 
 /* To open a FIFO would block until another process writes to it: so O_NONBLOCK, and it is refused.
  */
-static ct_status open_file(const char *path, FILE **file)
+static ct_status overrides_open_file(const char *path, FILE **file)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
@@ -235,11 +235,11 @@ static ct_status open_file(const char *path, FILE **file)
     return ct_fail(CT_ERR_NOMEM, "CT_TUNING: no memory to read %s", path);
 }
 
-static ct_status read_file(struct choices *choices, const char *path)
+static ct_status overrides_read_file(struct choices *choices, const char *path)
 {
     char text[16384], source[80];
     FILE *file;
-    ct_status status = open_file(path, &file);
+    ct_status status = overrides_open_file(path, &file);
     size_t n;
     int cause;
 
@@ -282,7 +282,7 @@ static ct_status read_handover(struct choices *choices)
 
 enum { MOST_BLOCKS = 32 }; /* of a kernel, for each multiprocessor */
 
-static ct_status check_blocks(void)
+static ct_status overrides_check_blocks(void)
 {
     const char *word = getenv("CT_BLOCKS");
     char *end = NULL;
@@ -294,11 +294,11 @@ static ct_status check_blocks(void)
 }
 
 /* A variable replaces what the file says of its operation. */
-static ct_status read_environment(struct choices *choices)
+static ct_status overrides_read_environment(struct choices *choices)
 {
     const char *path = getenv("CT_TUNING"), *explained = getenv("CT_EXPLAIN");
     const char *network = getenv("CT_NETWORK");
-    ct_status status = path && *path ? read_file(choices, path) : CT_OK;
+    ct_status status = path && *path ? overrides_read_file(choices, path) : CT_OK;
 
     if (status == CT_OK && network && *network)
         status = network_read(&choices->network, network, "CT_NETWORK");
@@ -309,7 +309,7 @@ static ct_status read_environment(struct choices *choices)
     if (status == CT_OK)
         status = read_handover(choices);
     if (status == CT_OK)
-        status = check_blocks();
+        status = overrides_check_blocks();
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT && status == CT_OK; i++) {
         char variable[48] = "CT_";
         const char *text;
@@ -341,7 +341,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     group->algorithms.choices->network =
         network_model_of(group->mesh ? &group->mesh->network : NULL);
     if (group->root == group)
-        status = read_environment(group->algorithms.choices);
+        status = overrides_read_environment(group->algorithms.choices);
     else
         *group->algorithms.choices = *group->root->algorithms.choices;
     group->on_device.no_rendezvous = group->algorithms.choices->device == PATH_STAGED;

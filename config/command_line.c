@@ -50,7 +50,7 @@ static int plain(const char *text)
 
 /* 1: name, of `length`, begins the spelling with `between` for dashes; 2: it is the whole spelling.
  */
-static int begins(const char *name, size_t length, const char *dashed, char between)
+static int cmdline_begins(const char *name, size_t length, const char *dashed, char between)
 {
     for (size_t i = 0; i < length; i++)
         if (!dashed[i] || name[i] != (dashed[i] == '-' ? between : dashed[i]))
@@ -60,8 +60,8 @@ static int begins(const char *name, size_t length, const char *dashed, char betw
 
 /* 0: name begins no spelling of the row.  1: name begins a spelling, which is added to the list of
  * candidates.  2: name is a spelling. */
-static int matches(struct cmdline *line, const struct option_row *row, const char *name,
-                   size_t length)
+static int cmdline_matches(struct cmdline *line, const struct option_row *row, const char *name,
+                           size_t length)
 {
     const char *names[] = { row->name, row->alias };
     const size_t used = strlen(line->error);
@@ -69,7 +69,7 @@ static int matches(struct cmdline *line, const struct option_row *row, const cha
 
     for (int n = 0; n < 2 && names[n]; n++)
         for (int under = 0; under < 2; under++) {
-            const int match = begins(name, length, names[n], under ? '_' : '-');
+            const int match = cmdline_begins(name, length, names[n], under ? '_' : '-');
 
             if (match == 2)
                 return 2;
@@ -81,13 +81,13 @@ static int matches(struct cmdline *line, const struct option_row *row, const cha
 }
 
 /* The row that name is, or abbreviates.  OPTIONS: none; -1: several, which error lists. */
-static int find(struct cmdline *line, const char *name, size_t length)
+static int cmdline_find(struct cmdline *line, const char *name, size_t length)
 {
     int found = OPTIONS, count = 0;
 
     snprintf(line->error, line->size, "ambiguous option: --%.*s could match", (int)length, name);
     for (int i = 0; i < OPTIONS; i++) {
-        const int match = matches(line, option_row(i), name, length);
+        const int match = cmdline_matches(line, option_row(i), name, length);
 
         if (match == 2)
             return i;
@@ -98,16 +98,16 @@ static int find(struct cmdline *line, const char *name, size_t length)
     return count > 1 ? -1 : found;
 }
 
-static void set(struct cmdline *line, int option, const char *text)
+static void cmdline_set(struct cmdline *line, int option, const char *text)
 {
     line->options->settings[option] = (struct setting){ FROM_COMMAND_LINE, text, NULL, 0, NULL };
 }
 
 /* The option's value: what follows "=", or the next argument. */
-static int take_value(struct cmdline *line, int option, const char *attached)
+static int cmdline_take_value(struct cmdline *line, int option, const char *attached)
 {
     if (!attached && option_row(option)->bare) {
-        set(line, option, option_row(option)->bare);
+        cmdline_set(line, option, option_row(option)->bare);
         return 0;
     }
     if (!attached && (!*line->at || !strcmp(*line->at, "--") || !plain(*line->at))) {
@@ -119,7 +119,7 @@ static int take_value(struct cmdline *line, int option, const char *attached)
         line->taken = *line->at++;
         line->taker = option;
     }
-    set(line, option, attached ? attached : line->taken);
+    cmdline_set(line, option, attached ? attached : line->taken);
     return 0;
 }
 
@@ -137,12 +137,12 @@ static enum outcome show_completion(struct cmdline *line)
     return OPTIONS_WRONG;
 }
 
-static enum outcome take(struct cmdline *line, int option, const char *attached)
+static enum outcome cmdline_take(struct cmdline *line, int option, const char *attached)
 {
     const struct option_row *row = option_row(option);
 
     if (row->value) {
-        if (take_value(line, option, attached) < 0)
+        if (cmdline_take_value(line, option, attached) < 0)
             return OPTIONS_WRONG;
         return option == OPTION_PRINT_COMPLETION ? show_completion(line) : OPTIONS_RUN;
     }
@@ -155,12 +155,12 @@ static enum outcome take(struct cmdline *line, int option, const char *attached)
         return OPTIONS_SHOW_HELP;
     if (option == OPTION_VERSION)
         return OPTIONS_SHOW_VERSION;
-    set(line, option, "1");
+    cmdline_set(line, option, "1");
     return OPTIONS_RUN;
 }
 
 /* The name in "--nprocs=4" or "-n4", without dashes and value. */
-static void note_unknown(struct cmdline *line, const char *word)
+static void cmdline_note_unknown(struct cmdline *line, const char *word)
 {
     const size_t used = strlen(line->unknown);
     const char *start = word + strspn(word, "-");
@@ -176,15 +176,15 @@ static enum outcome take_long(struct cmdline *line, const char *word)
 {
     const char *equals = strchr(word, '=');
     const size_t length = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
-    const int option = find(line, word + 2, length);
+    const int option = cmdline_find(line, word + 2, length);
 
     if (option < 0)
         return OPTIONS_WRONG;
     if (option == OPTIONS) {
-        note_unknown(line, word);
+        cmdline_note_unknown(line, word);
         return OPTIONS_RUN;
     }
-    return take(line, option, equals ? equals + 1 : NULL);
+    return cmdline_take(line, option, equals ? equals + 1 : NULL);
 }
 
 /* "-m", "-mh"; a letter with a value takes the rest of the word. */
@@ -199,17 +199,18 @@ static enum outcome take_short(struct cmdline *line, const char *word)
             option++;
         if (option == OPTIONS) {
             if (letter == word + 1)
-                note_unknown(line, word);
+                cmdline_note_unknown(line, word);
             else
-                outcome = take(line, OPTION_MODULE, letter); /* warns about what it ignores */
+                outcome =
+                    cmdline_take(line, OPTION_MODULE, letter); /* warns about what it ignores */
             break;
         }
         if (option_row(option)->value) {
             const char *rest = letter[1] == '=' ? letter + 2 : letter + 1;
 
-            return take(line, option, letter[1] ? rest : NULL);
+            return cmdline_take(line, option, letter[1] ? rest : NULL);
         }
-        outcome = take(line, option, NULL);
+        outcome = cmdline_take(line, option, NULL);
     }
     return outcome;
 }

@@ -28,7 +28,7 @@ static enum outcome wrong(char *error, size_t size, const char *format, ...)
     return OPTIONS_WRONG;
 }
 
-static const char *environment(const char *variable)
+static const char *options_environment(const char *variable)
 {
     const char *text = variable ? getenv(variable) : NULL;
 
@@ -41,7 +41,8 @@ static void take_environment(struct options *options, enum option option)
     struct setting *setting = &options->settings[option];
 
     for (int i = 0; i < 2 && setting->from < FROM_ENVIRONMENT; i++) {
-        const char *variable = option_row(option)->variables[i], *text = environment(variable);
+        const char *variable = option_row(option)->variables[i],
+                   *text = options_environment(variable);
 
         if (text)
             *setting = (struct setting){ FROM_ENVIRONMENT, text, variable, 0, NULL };

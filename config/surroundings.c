@@ -66,16 +66,16 @@ struct row {
     int needs_nnodes;      /* it counts for nothing unless the user says --nnodes */
 };
 
-static const char *variable(const char *name)
+static const char *surroundings_variable(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
 
     return value && *value ? value : NULL;
 }
 
-static int number_of(const char *name)
+static int surroundings_number_of(const char *name)
 {
-    return variable(name) ? atoi(variable(name)) : 0;
+    return surroundings_variable(name) ? atoi(surroundings_variable(name)) : 0;
 }
 
 /* ---- Readers --------------------------------------------------------------------- */
@@ -125,33 +125,36 @@ static int slurm_port(const char *value, char *text, size_t size)
 
 static int slurm_run_id(const char *value, char *text, size_t size)
 {
-    return snprintf(text, size, "slurm-%s.%s", value, variable("SLURM_STEP_ID")) < (int)size ? 0
-                                                                                             : -1;
+    return snprintf(text, size, "slurm-%s.%s", value, surroundings_variable("SLURM_STEP_ID"))
+                   < (int)size
+               ? 0
+               : -1;
 }
 
 static int tasks_here(const char *value, char *text, size_t size)
 {
-    const int tasks = slurm_tasks_of_node(value, number_of("SLURM_NODEID"));
+    const int tasks = slurm_tasks_of_node(value, surroundings_number_of("SLURM_NODEID"));
 
     snprintf(text, size, "%d", tasks);
-    return tasks > (number_of("SLURM_GPUS_ON_NODE") > 0) ? 0 : -1;
+    return tasks > (surroundings_number_of("SLURM_GPUS_ON_NODE") > 0) ? 0 : -1;
 }
 
 /* In a job that did not say how many tasks it has, Slurm counts processors. */
 static int tasks_if_said(const char *value, char *text, size_t size)
 {
-    return variable("SLURM_NTASKS") ? tasks_here(value, text, size) : -1;
+    return surroundings_variable("SLURM_NTASKS") ? tasks_here(value, text, size) : -1;
 }
 
 /* AWS Batch numbers nodes from 0, but the main one, which the others know, may be another. */
 static int aws_node(const char *value, char *text, size_t size)
 {
-    const int nodes = number_of("AWS_BATCH_JOB_NUM_NODES");
+    const int nodes = surroundings_number_of("AWS_BATCH_JOB_NUM_NODES");
     int node;
 
     if (value_int(value, &node) < 0 || node < 0 || node >= nodes)
         return -1;
-    snprintf(text, size, "%d", (node - number_of("AWS_BATCH_JOB_MAIN_NODE_INDEX") + nodes) % nodes);
+    snprintf(text, size, "%d",
+             (node - surroundings_number_of("AWS_BATCH_JOB_MAIN_NODE_INDEX") + nodes) % nodes);
     return 0;
 }
 
@@ -161,7 +164,7 @@ static int aws_own_address(const char *value, char *text, size_t size)
     struct ifaddrs *all = NULL;
     int found = -1;
 
-    if (atoi(value) != number_of("AWS_BATCH_JOB_NODE_INDEX") || getifaddrs(&all) < 0)
+    if (atoi(value) != surroundings_number_of("AWS_BATCH_JOB_NODE_INDEX") || getifaddrs(&all) < 0)
         return -1;
     for (const struct ifaddrs *at = all; at && found < 0; at = at->ifa_next)
         if (at->ifa_addr && at->ifa_addr->sa_family == AF_INET && !(at->ifa_flags & IFF_LOOPBACK)
@@ -184,7 +187,7 @@ static int pytorchjob_master(const char *value, char *text, size_t size)
 {
     if (strcmp(value, "localhost") != 0)
         return as_it_is(value, text, size);
-    return number_of("RANK") == 0 && gethostname(text, size) == 0 ? 0 : -1;
+    return surroundings_number_of("RANK") == 0 && gethostname(text, size) == 0 ? 0 : -1;
 }
 
 /* Pods of an Indexed Job (and of a JobSet's jobs) differ by the number behind their name:
@@ -232,8 +235,9 @@ static int qrsh(const char *value, char *text, size_t size)
  * ctrun typed there is started once.  `srun --pty ctrun` is a task itself, and no such shell. */
 static int in_a_shell(void)
 {
-    return !getenv("CT_SLOTS") && number_of("SLURM_TASK_PID") != getpid()
-           && ((variable("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0)
+    return !getenv("CT_SLOTS") && surroundings_number_of("SLURM_TASK_PID") != getpid()
+           && ((surroundings_variable("SLURM_PTY_PORT")
+                && surroundings_number_of("SLURM_PROCID") == 0)
                || isatty(STDIN_FILENO));
 }
 
@@ -244,13 +248,13 @@ static int in_a_step(void)
 
 static int is_batch_script(void)
 {
-    return !variable("SLURM_STEP_ID") || in_a_shell();
+    return !surroundings_variable("SLURM_STEP_ID") || in_a_shell();
 }
 
 /* In a heterogeneous job salloc sets these variables for each component only. */
 static int is_heterogeneous_script(void)
 {
-    return is_batch_script() && variable("SLURM_JOB_NUM_NODES_HET_GROUP_0");
+    return is_batch_script() && surroundings_variable("SLURM_JOB_NUM_NODES_HET_GROUP_0");
 }
 
 /* Its pods have the variables of torchrun's workers, one "rank" a pod; newer operators set
@@ -258,8 +262,8 @@ static int is_heterogeneous_script(void)
  * anything. */
 static int is_pytorchjob(void)
 {
-    return variable("KUBERNETES_SERVICE_HOST") && variable("MASTER_ADDR") && variable("RANK")
-           && !variable("PET_NNODES");
+    return surroundings_variable("KUBERNETES_SERVICE_HOST") && surroundings_variable("MASTER_ADDR")
+           && surroundings_variable("RANK") && !surroundings_variable("PET_NNODES");
 }
 
 /* What started this very process stands before the batch job that it is in; mpiexec behind srun,
@@ -376,7 +380,7 @@ static const struct row rows[] = {
 static const struct row *find_row(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (variable(rows[i].present) && (!rows[i].is_here || rows[i].is_here()))
+        if (surroundings_variable(rows[i].present) && (!rows[i].is_here || rows[i].is_here()))
             return &rows[i];
     return NULL;
 }
@@ -393,8 +397,8 @@ static int is_elastic(const struct options *options)
     return strcmp(options->settings[OPTION_RDZV_BACKEND].text, "static") != 0;
 }
 
-static void give(struct options *options, const struct row *row, enum option option,
-                 const char *text, const char *from)
+static void surroundings_give(struct options *options, const struct row *row, enum option option,
+                              const char *text, const char *from)
 {
     struct surroundings *s = &options->surroundings;
 
@@ -410,7 +414,7 @@ static void give(struct options *options, const struct row *row, enum option opt
 static int read_fact(const struct row *row, enum fact fact, char *text, size_t size, char *error,
                      size_t error_size)
 {
-    const char *name = row->says[fact].variable, *value = variable(name);
+    const char *name = row->says[fact].variable, *value = surroundings_variable(name);
 
     if (!row->says[fact].read)
         return 0;
@@ -429,13 +433,14 @@ static int read_fact(const struct row *row, enum fact fact, char *text, size_t s
 
 static void give_workers(struct options *options, const struct row *row)
 {
-    const char *value = variable(row->says[WORKERS].variable);
+    const char *value = surroundings_variable(row->says[WORKERS].variable);
     char text[32];
 
     if (value && row->says[WORKERS].read(value, text, sizeof text) == 0)
-        give(options, row, OPTION_NPROC_PER_NODE, text, row->says[WORKERS].variable);
-    else if (number_of(row->gpus) > 0)
-        give(options, row, OPTION_NPROC_PER_NODE, variable(row->gpus), row->gpus);
+        surroundings_give(options, row, OPTION_NPROC_PER_NODE, text, row->says[WORKERS].variable);
+    else if (surroundings_number_of(row->gpus) > 0)
+        surroundings_give(options, row, OPTION_NPROC_PER_NODE, surroundings_variable(row->gpus),
+                          row->gpus);
 }
 
 /* Elastic nodes meet at node 0's host, and get their numbers there. */
@@ -448,7 +453,7 @@ static void give_endpoint(struct options *options, const struct row *row)
     if (read_fact(row, PORT, port, sizeof port, none, sizeof none) <= 0)
         strcpy(port, "29400");
     snprintf(endpoint, sizeof endpoint, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-    give(options, row, OPTION_RDZV_ENDPOINT, endpoint, row->says[HEAD].variable);
+    surroundings_give(options, row, OPTION_RDZV_ENDPOINT, endpoint, row->says[HEAD].variable);
 }
 
 static enum outcome give_all(struct options *options, const struct row *row, char *error,
@@ -468,7 +473,7 @@ static enum outcome give_all(struct options *options, const struct row *row, cha
         if ((got = read_fact(row, i, text, sizeof text, error, size)) < 0)
             return OPTIONS_WRONG;
         if (got > 0)
-            give(options, row, facts[i].option, text, row->says[i].variable);
+            surroundings_give(options, row, facts[i].option, text, row->says[i].variable);
     }
     if (elastic)
         give_endpoint(options, row);
@@ -478,8 +483,8 @@ static enum outcome give_all(struct options *options, const struct row *row, cha
 /* Each would be a job of its own, and each would succeed.  The first prints the error for all. */
 static enum outcome refuse_tasks(const struct row *row, char *error, size_t size)
 {
-    const int tasks = number_of(row->tasks);
-    const int nodes = row->all_nodes ? number_of(row->all_nodes) : 1;
+    const int tasks = surroundings_number_of(row->tasks);
+    const int nodes = row->all_nodes ? surroundings_number_of(row->all_nodes) : 1;
     char once[64];
 
     snprintf(once, sizeof once, row->once, nodes);
@@ -487,7 +492,7 @@ static enum outcome refuse_tasks(const struct row *row, char *error, size_t size
              "%s started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
              "own: for one job, one task a node: %s ctrun ...; for %d jobs, --standalone",
              row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", once, tasks);
-    if (number_of(row->number) != 0)
+    if (surroundings_number_of(row->number) != 0)
         *error = 0;
     return OPTIONS_WRONG;
 }
@@ -525,7 +530,7 @@ static enum outcome refuse_nnodes(const struct options *options, const struct ro
              "%s, but %s started ctrun on %d nodes (%s=%.20s): without --nnodes the job has them "
              "all; --nnodes=1 or --standalone is a job of each node alone",
              words, row->name, nodes, row->says[NODES].variable,
-             variable(row->says[NODES].variable));
+             surroundings_variable(row->says[NODES].variable));
     return OPTIONS_WRONG;
 }
 
@@ -538,7 +543,8 @@ static enum outcome refuse_head(const struct options *options, const struct row 
     gethostname(host, sizeof host - 1);
     if (name)
         snprintf(says, sizeof says, "%s%s%.100s on host %s does not say", name,
-                 variable(name) ? "=" : "", variable(name) ? variable(name) : "", host);
+                 surroundings_variable(name) ? "=" : "",
+                 surroundings_variable(name) ? surroundings_variable(name) : "", host);
     snprintf(error, size,
              "%s started ctrun on %d nodes, but %s where node 0 is: add %s, or --standalone for %d "
              "jobs",
@@ -553,7 +559,7 @@ static enum outcome started_on_each(struct options *options, const struct row *r
 {
     struct nodes_range wanted;
 
-    if (row->tasks && number_of(row->tasks) > (row->all_nodes ? nodes : 1)) {
+    if (row->tasks && surroundings_number_of(row->tasks) > (row->all_nodes ? nodes : 1)) {
         if (is_given(options, OPTION_NNODES))
             return OPTIONS_RUN; /* the user's own arrangement */
         return refuse_tasks(row, error, size);
@@ -588,16 +594,17 @@ static enum outcome started_once(struct options *options, const struct row *row,
         return OPTIONS_RUN;
     if (wanted.min > nodes) {
         snprintf(error, size, "--nnodes=%s: the Slurm job %s has %d %s",
-                 options->settings[OPTION_NNODES].text, variable(row->present), nodes,
+                 options->settings[OPTION_NNODES].text, surroundings_variable(row->present), nodes,
                  nodes == 1 ? "node" : "nodes");
         return OPTIONS_WRONG;
     }
-    if (number_of("SLURM_HET_SIZE") > 1 && !is_given(options, OPTION_NNODES)) {
+    if (surroundings_number_of("SLURM_HET_SIZE") > 1 && !is_given(options, OPTION_NNODES)) {
         snprintf(error, size,
                  "SLURM_HET_SIZE=%d: ctrun starts itself on the nodes of one component only; srun "
                  "--het-group=0-%d ./app starts the ranks of all, and ctrun --nnodes=%d uses the "
                  "first component",
-                 number_of("SLURM_HET_SIZE"), number_of("SLURM_HET_SIZE") - 1, nodes);
+                 surroundings_number_of("SLURM_HET_SIZE"),
+                 surroundings_number_of("SLURM_HET_SIZE") - 1, nodes);
         return OPTIONS_WRONG;
     }
     if (wanted.max > nodes)
@@ -608,7 +615,8 @@ static enum outcome started_once(struct options *options, const struct row *row,
     }
     give_workers(options, row);
     if (is_elastic(options)) /* no other node will come */
-        give(options, row, OPTION_RDZV_ENDPOINT, "127.0.0.1:0", row->says[NODES].variable);
+        surroundings_give(options, row, OPTION_RDZV_ENDPOINT, "127.0.0.1:0",
+                          row->says[NODES].variable);
     return OPTIONS_RUN;
 }
 
@@ -628,24 +636,24 @@ static enum outcome started_by_hosts(struct options *options, const char *value,
         return OPTIONS_WRONG;
     }
     options->surroundings.is_host_of_job = 1;
-    options->surroundings.host_names = variable(HOSTS_NAMES_VARIABLE);
+    options->surroundings.host_names = surroundings_variable(HOSTS_NAMES_VARIABLE);
     options->surroundings.port_fd = node.port_fd > 0 ? node.port_fd : 0;
     options->surroundings.terminals = node.terminals;
     snprintf(text, sizeof text, "%d", node.workers);
     if (node.workers > 0)
-        give(options, &row, OPTION_NPROC_PER_NODE, text, HOSTS_NODE_VARIABLE);
+        surroundings_give(options, &row, OPTION_NPROC_PER_NODE, text, HOSTS_NODE_VARIABLE);
     if (node.nodes == 1)
         return OPTIONS_RUN;
     options->surroundings.one_output = 1;
     snprintf(text, sizeof text, "%d", node.nodes);
-    give(options, &row, OPTION_NNODES, text, HOSTS_NODE_VARIABLE);
+    surroundings_give(options, &row, OPTION_NNODES, text, HOSTS_NODE_VARIABLE);
     snprintf(text, sizeof text, "%d", node.node);
-    give(options, &row, OPTION_NODE_RANK, text, HOSTS_NODE_VARIABLE);
+    surroundings_give(options, &row, OPTION_NODE_RANK, text, HOSTS_NODE_VARIABLE);
     snprintf(text, sizeof text, "%d", node.port);
     if (node.port > 0)
-        give(options, &row, OPTION_MASTER_PORT, text, HOSTS_NODE_VARIABLE);
-    give(options, &row, OPTION_MASTER_ADDR, node.head, HOSTS_NODE_VARIABLE);
-    give(options, &row, OPTION_RDZV_ID, node.run_id, HOSTS_NODE_VARIABLE);
+        surroundings_give(options, &row, OPTION_MASTER_PORT, text, HOSTS_NODE_VARIABLE);
+    surroundings_give(options, &row, OPTION_MASTER_ADDR, node.head, HOSTS_NODE_VARIABLE);
+    surroundings_give(options, &row, OPTION_RDZV_ID, node.run_id, HOSTS_NODE_VARIABLE);
     return OPTIONS_RUN;
 }
 
@@ -657,21 +665,21 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
     int nodes;
 
     options->surroundings.behind_srun = getenv("CT_SLOTS") != NULL;
-    if (variable(HOSTS_NODE_VARIABLE))
-        return started_by_hosts(options, variable(HOSTS_NODE_VARIABLE), error, size);
+    if (surroundings_variable(HOSTS_NODE_VARIABLE))
+        return started_by_hosts(options, surroundings_variable(HOSTS_NODE_VARIABLE), error, size);
     if (row
-        && !variable(
+        && !surroundings_variable(
             "TORCHELASTIC_RUN_ID")) /* our own srun gives ctrun all processors of the job */
         options->surroundings.more_cpus =
             options->surroundings.behind_srun ? "sbatch --cpus-per-task=%d" : row->more_cpus;
-    if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID")
+    if (!row || is_given(options, OPTION_STANDALONE) || surroundings_variable("TORCHELASTIC_RUN_ID")
         || is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
         return OPTIONS_RUN;
     if (row->says[HOST_FILE].read)
         return is_given(options, OPTION_NNODES) || is_given(options, OPTION_NODE_RANK)
                    ? OPTIONS_RUN
                    : give_all(options, row, error, size);
-    if (row->is_srun && !variable(row->says[NODES].variable))
+    if (row->is_srun && !surroundings_variable(row->says[NODES].variable))
         return OPTIONS_RUN;
     if (nodes_wanted(options, 1, &wanted) < 0 || (row->needs_nnodes && wanted.max == 1))
         return OPTIONS_RUN;

@@ -75,12 +75,12 @@ ct_status cuda_gpu_use(struct device *gpu)
 /* ---- Waiting --------------------------------------------------------------- */
 
 /* What a wait is for: the event, or (NULL) all work of the stream. */
-struct end {
+struct stream_end {
     CUevent event;
     CUstream stream;
 };
 
-static CUresult ask(const struct driver *driver, const struct end *end)
+static CUresult context_ask(const struct driver *driver, const struct stream_end *end)
 {
     return end->event ? driver->cuEventQuery(end->event) : driver->cuStreamQuery(end->stream);
 }
@@ -101,12 +101,13 @@ static void pause_after(int64_t waited_us)
     while (clock_us() < until);
 }
 
-static ct_status wait_for(struct device *gpu, const struct end *end, struct patience wait)
+static ct_status context_wait_for(struct device *gpu, const struct stream_end *end,
+                                  struct patience wait)
 {
     const int64_t begun = wait.since_us ? wait.since_us : clock_us();
     CUresult result;
 
-    while ((result = ask(gpu->driver, end)) == CUDA_ERROR_NOT_READY) {
+    while ((result = context_ask(gpu->driver, end)) == CUDA_ERROR_NOT_READY) {
         if (wait.given_up && atomic_load(wait.given_up))
             return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
         if (clock_ms() >= wait.deadline)
@@ -209,7 +210,7 @@ ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
 
 /* Work in the default stream waits for all blocking streams, and the other way round.  A query does
  * not see that.  So it tells only whether a non-blocking stream is idle. */
-static int is_idle(const struct device *gpu, CUstream stream)
+static int context_is_idle(const struct device *gpu, CUstream stream)
 {
     unsigned flags = 0;
 
@@ -226,15 +227,16 @@ ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
     *mark = NULL;
     if (status == CT_OK)
         status = gpu_refuse_capture(gpu, stream);
-    return status == CT_OK && !is_idle(gpu, stream) ? gpu_record(gpu, stream, mark) : status;
+    return status == CT_OK && !context_is_idle(gpu, stream) ? gpu_record(gpu, stream, mark)
+                                                            : status;
 }
 
 ct_status cuda_wait_for(struct device *gpu, void *mark, struct patience wait)
 {
-    const struct end end = { mark, NULL };
+    const struct stream_end end = { mark, NULL };
     const ct_status status = cuda_gpu_use(gpu);
 
-    return status == CT_OK ? wait_for(gpu, &end, wait) : status;
+    return status == CT_OK ? context_wait_for(gpu, &end, wait) : status;
 }
 
 void cuda_forget(struct device *gpu, void *mark)
@@ -244,8 +246,8 @@ void cuda_forget(struct device *gpu, void *mark)
 
 ct_status cuda_finish(struct device *gpu, struct patience wait)
 {
-    const struct end all = { NULL, gpu->stream };
+    const struct stream_end all = { NULL, gpu->stream };
     const ct_status status = cuda_gpu_use(gpu);
 
-    return status == CT_OK ? wait_for(gpu, &all, wait) : status;
+    return status == CT_OK ? context_wait_for(gpu, &all, wait) : status;
 }

@@ -8,7 +8,7 @@
 #include "runtime/util/error.h"
 
 /* Waits also if the copy was refused, so that the buffers are free. */
-static ct_status done(struct device *gpu, CUresult result, size_t bytes, const char *way)
+static ct_status copy_done(struct device *gpu, CUresult result, size_t bytes, const char *way)
 {
     const CUresult finished = gpu->driver->cuStreamSynchronize(gpu->stream);
 
@@ -22,7 +22,7 @@ ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t by
 
     if (status != CT_OK || bytes == 0)
         return status;
-    return done(
+    return copy_done(
         gpu, gpu->driver->cuMemcpyDtoHAsync(to, (CUdeviceptr)(uintptr_t)from, bytes, gpu->stream),
         bytes, "from the GPU");
 }
@@ -33,13 +33,13 @@ ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t 
 
     if (status != CT_OK || bytes == 0)
         return status;
-    return done(
+    return copy_done(
         gpu, gpu->driver->cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)to, from, bytes, gpu->stream),
         bytes, "to the GPU");
 }
 
-static CUresult enqueue(struct device *gpu, enum copy_way way, void *to, const void *from,
-                        size_t bytes)
+static CUresult copy_enqueue(struct device *gpu, enum copy_way way, void *to, const void *from,
+                             size_t bytes)
 {
     const CUdeviceptr there = (CUdeviceptr)(uintptr_t)to, here = (CUdeviceptr)(uintptr_t)from;
     const CUstream stream = gpu->copies[way];
@@ -62,7 +62,7 @@ ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const
 
     if (status != CT_OK || bytes == 0)
         return status;
-    return driver_says(gpu->driver, enqueue(gpu, way, to, from, bytes),
+    return driver_says(gpu->driver, copy_enqueue(gpu, way, to, from, bytes),
                        "beginning to copy %zu bytes %s", bytes, ways[way]);
 }
 

@@ -84,7 +84,7 @@ ct_status cuda_register_host(struct device *gpu, void *memory, size_t bytes)
 }
 
 /* 1: it was the last user. */
-static int remove_user(void *memory)
+static int registration_remove_user(void *memory)
 {
     struct registration **at, *gone = NULL;
 
@@ -108,7 +108,7 @@ ct_status cuda_unregister_host(struct device *gpu, void *memory, int may_wait)
         return status;
     if (!may_wait && !gpu_may_wait())
         return gpu_refuse_to_wait();
-    if (remove_user(memory))
+    if (registration_remove_user(memory))
         gpu->driver->cuMemHostUnregister(memory);
     if (!may_wait)
         gpu_has_waited();

@@ -35,7 +35,7 @@ int gpu_is_ours(const struct device_handle *handle)
     return handle->process == process_mark() && handle->pid == (int32_t)getpid();
 }
 
-static ct_status refuse(const void *pointer, const char *why)
+static ct_status export_refuse(const void *pointer, const char *why)
 {
     return ct_fail(CT_ERR_UNSUPPORTED,
                    "the GPU memory at %p can't be mapped by other processes: %s; memory of "
@@ -44,8 +44,8 @@ static ct_status refuse(const void *pointer, const char *why)
 }
 
 /* Finds the allocation, and whether it can be exported. */
-static ct_status look_up(const struct driver *driver, const void *pointer, size_t bytes,
-                         struct device_handle *handle)
+static ct_status export_look_up(const struct driver *driver, const void *pointer, size_t bytes,
+                                struct device_handle *handle)
 {
     const CUdeviceptr at = (CUdeviceptr)(uintptr_t)pointer;
     CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -64,9 +64,9 @@ static ct_status look_up(const struct driver *driver, const void *pointer, size_
     if (result != CUDA_SUCCESS)
         return driver_says(driver, result, "asking about the GPU memory at %p", pointer);
     if (managed)
-        return refuse(pointer, "it is managed memory");
+        return export_refuse(pointer, "it is managed memory");
     if (!capable && size > 0)
-        return refuse(pointer, "it is of a memory pool or of cuMemCreate()");
+        return export_refuse(pointer, "it is of a memory pool or of cuMemCreate()");
     if (at - base > size || bytes > size - (at - base))
         return ct_fail(CT_ERR_INVALID,
                        "%zu bytes at %p are more than the GPU memory that was allocated there: %zu",
@@ -127,7 +127,7 @@ ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
     ct_status status = cuda_gpu_use(gpu);
 
     if (status == CT_OK)
-        status = look_up(gpu->driver, pointer, bytes, &made);
+        status = export_look_up(gpu->driver, pointer, bytes, &made);
     if (status != CT_OK)
         return status;
     pthread_mutex_lock(&gpu->lock);

@@ -115,7 +115,7 @@ static int same_allocation(const struct device_handle *a, const struct device_ha
 }
 
 /* Allocations of one process that overlap did not exist at the same time. */
-static int overlap(const struct device_handle *a, const struct device_handle *b)
+static int import_overlap(const struct device_handle *a, const struct device_handle *b)
 {
     return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
 }
@@ -183,7 +183,7 @@ static ct_status add_user(struct import *import, const void *who)
     return CT_OK;
 }
 
-static void remove_user(struct import *import, const void *who)
+static void import_remove_user(struct import *import, const void *who)
 {
     for (struct user **place = &import->users, *user; (user = *place); place = &user->next)
         if (user->who == who) {
@@ -201,7 +201,7 @@ static struct import *find_import(struct device *gpu, const struct device_handle
     while (*place) {
         const struct device_handle *of = &(*place)->of;
 
-        if (!of_one_process(of, handle) || !overlap(of, handle)) {
+        if (!of_one_process(of, handle) || !import_overlap(of, handle)) {
             place = &(*place)->next;
         } else if (same_allocation(of, handle)) {
             found = *place;
@@ -233,7 +233,7 @@ static void drop_blocks(struct device *gpu, const struct device_handle *handle)
     const struct device_handle whole = whole_blocks(handle);
 
     for (struct import *import = gpu->imports; import; import = import->next)
-        if (of_one_process(&import->of, handle) && overlap(&import->of, &whole))
+        if (of_one_process(&import->of, handle) && import_overlap(&import->of, &whole))
             remove_users(import);
     close_all_unused(gpu);
 }
@@ -338,13 +338,13 @@ ct_status cuda_import(struct device *gpu, const struct device_handle *handle, co
     return status;
 }
 
-static void release(struct device *gpu, const void *user)
+static void import_release(struct device *gpu, const void *user)
 {
     if (cuda_gpu_use(gpu) != CT_OK)
         return;
     pthread_mutex_lock(&gpu->lock);
     for (struct import *import = gpu->imports; import; import = import->next)
-        remove_user(import, user);
+        import_remove_user(import, user);
     close_all_unused(gpu);
     pthread_mutex_unlock(&gpu->lock);
 }
@@ -352,5 +352,5 @@ static void release(struct device *gpu, const void *user)
 void cuda_put(const void *user)
 {
     for (struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
-        release(gpu, user);
+        import_release(gpu, user);
 }

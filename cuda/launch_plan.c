@@ -23,7 +23,7 @@ enum {
 enum { PIECE_BYTES = 16 };
 
 /* One part of a fold in one launch.  A copy has a dtype and count of its own. */
-struct task {
+struct fold_task {
     const struct fold *fold;
     ct_dtype dtype;
     size_t count;
@@ -61,7 +61,7 @@ const char *kernel_name(enum kernel kernel)
 
 /* *differ: the bits in which any pointer differs from the first; *set: the bits that any has set.
  */
-static void look_at_pointers(const struct task *task, uintptr_t *differ, uintptr_t *set)
+static void look_at_pointers(const struct fold_task *task, uintptr_t *differ, uintptr_t *set)
 {
     const uintptr_t first = (uintptr_t)task->src[0];
 
@@ -77,7 +77,7 @@ static void look_at_pointers(const struct task *task, uintptr_t *differ, uintptr
 }
 
 /* As span.head. */
-static unsigned task_head(const struct task *task)
+static unsigned task_head(const struct fold_task *task)
 {
     const size_t element = ct_dtype_size(task->dtype), bytes = task->count * element;
     const size_t to_piece = -(uintptr_t)task->src[0] % PIECE_BYTES;
@@ -92,7 +92,7 @@ static unsigned task_head(const struct task *task)
 
 /* ---- The kernel ------------------------------------------------------------------- */
 
-static const struct few *few_of(const struct task *task)
+static const struct few *few_of(const struct fold_task *task)
 {
     const int is_sum = task->sources == 1 || task->fold->op == CT_SUM || task->fold->op == CT_AVG;
 
@@ -102,7 +102,7 @@ static const struct few *few_of(const struct task *task)
     return NULL;
 }
 
-static enum kernel task_kernel(const struct task *task)
+static enum kernel task_kernel(const struct fold_task *task)
 {
     const struct few *const few = task->scaled ? NULL : few_of(task);
 
@@ -119,7 +119,7 @@ static unsigned kernel_unrolled(enum kernel kernel)
 }
 
 /* Chooses the dtype as which a fold of one source is copied. */
-static void copy_as(struct task *task)
+static void copy_as(struct fold_task *task)
 {
     const size_t bytes = task->count * ct_dtype_size(task->dtype);
     uintptr_t differ, set;
@@ -136,18 +136,18 @@ static void copy_as(struct task *task)
 /* Fills in the part's destinations from number `first` on, as many as fit a launch.  0: there are
  * none, or nothing to do.  Beyond the first launch they are copies of the first destination. */
 static int task_of(const struct fold *fold, const void *const *scalars,
-                   const struct fold_part *part, int first, struct task *task)
+                   const struct fold_part *part, int first, struct fold_task *task)
 {
     const int dsts = part->dsts - first;
 
-    *task = (struct task){ .fold = fold,
-                           .dtype = fold->dtype,
-                           .count = part->count,
-                           .dst = part->dst + first,
-                           .src = first == 0 ? part->src : (const void *const *)part->dst,
-                           .sources = first == 0 ? fold->sources : 1,
-                           .dsts = dsts < FOLD_MANY ? dsts : FOLD_MANY,
-                           .scaled = first == 0 && scalars };
+    *task = (struct fold_task){ .fold = fold,
+                                .dtype = fold->dtype,
+                                .count = part->count,
+                                .dst = part->dst + first,
+                                .src = first == 0 ? part->src : (const void *const *)part->dst,
+                                .sources = first == 0 ? fold->sources : 1,
+                                .dsts = dsts < FOLD_MANY ? dsts : FOLD_MANY,
+                                .scaled = first == 0 && scalars };
     if (part->count == 0 || dsts <= 0)
         return 0;
     if (task->sources == 1 && !task->scaled && (task->dtype != CT_BOOL || first > 0))
@@ -158,7 +158,7 @@ static int task_of(const struct fold *fold, const void *const *scalars,
 /* ---- Launches ----------------------------------------------------------------------- */
 
 /* A launch that is being filled: spans from the front of words[], pointers from its end. */
-struct batch {
+struct launch_batch {
     const struct fold *fold;
     const void *const *scalars; /* [sources]; NULL: none has one */
     struct launch launch;
@@ -170,7 +170,7 @@ struct batch {
     void *arg;
 };
 
-static void set_scalars(struct batch *b)
+static void set_scalars(struct launch_batch *b)
 {
     struct fold_args *const args = &b->launch.args;
 
@@ -185,7 +185,7 @@ static void set_scalars(struct batch *b)
     }
 }
 
-static void batch_begin(struct batch *b, enum kernel kernel)
+static void batch_begin(struct launch_batch *b, enum kernel kernel)
 {
     const struct fold *const fold = b->fold;
     const int is_average = fold->op == CT_AVG && b->sources > 1;
@@ -209,7 +209,7 @@ static uint64_t divided_up(uint64_t n, uint64_t by)
 }
 
 /* Each span gets blocks by the amount of its work, at least one. */
-static void assign_blocks(struct batch *b)
+static void assign_blocks(struct launch_batch *b)
 {
     struct launch *const launch = &b->launch;
     const uint64_t most = (uint64_t)b->processors * (uint64_t)b->blocks_each;
@@ -225,7 +225,7 @@ static void assign_blocks(struct batch *b)
     for (uint32_t i = 0; i < launch->args.spans; i++) {
         const uint64_t wanted = divided_up(b->threads[i], launch->threads);
         const uint64_t share = blocks > most ? wanted * most / blocks : wanted;
-        struct span span;
+        struct fold_span span;
 
         memcpy(&span, &launch->args.words[i * SPAN_WORDS], sizeof span);
         span.first_block = launch->blocks;
@@ -234,7 +234,7 @@ static void assign_blocks(struct batch *b)
     }
 }
 
-static ct_status batch_end(struct batch *b)
+static ct_status batch_end(struct launch_batch *b)
 {
     if (b->launch.args.spans == 0)
         return CT_OK;
@@ -242,13 +242,13 @@ static ct_status batch_end(struct batch *b)
     return b->enqueue(&b->launch, b->arg);
 }
 
-static void add_span(struct batch *b, const struct task *task)
+static void add_span(struct launch_batch *b, const struct fold_task *task)
 {
     struct fold_args *const args = &b->launch.args;
     const size_t lanes = PIECE_BYTES / ct_dtype_size(task->dtype);
-    struct span span = { .count = task->count,
-                         .dsts = (uint8_t)task->dsts,
-                         .head = (uint8_t)task_head(task) };
+    struct fold_span span = { .count = task->count,
+                              .dsts = (uint8_t)task->dsts,
+                              .head = (uint8_t)task_head(task) };
     const uint64_t pieces = span.head < BY_ELEMENTS ? (span.count - span.head) / lanes : 0;
     const uint64_t singles = span.count - pieces * lanes;
     const uint64_t groups = divided_up(pieces, kernel_unrolled(b->launch.kernel));
@@ -263,7 +263,7 @@ static void add_span(struct batch *b, const struct task *task)
     memcpy(&args->words[args->spans++ * SPAN_WORDS], &span, sizeof span);
 }
 
-static ct_status batch_add(struct batch *b, const struct task *task)
+static ct_status batch_add(struct launch_batch *b, const struct fold_task *task)
 {
     const unsigned spans = (b->launch.args.spans + 1) * SPAN_WORDS;
     ct_status status = CT_OK;
@@ -282,11 +282,12 @@ static ct_status batch_add(struct batch *b, const struct task *task)
 _Static_assert(KERNEL_COUNT <= 64, "a set of kernels is a number");
 
 /* One kernel after the other. */
-static ct_status launch_all(struct batch *b, const struct fold_part *parts, int count, int first)
+static ct_status launch_all(struct launch_batch *b, const struct fold_part *parts, int count,
+                            int first)
 {
     uint64_t kernels = 0;
     ct_status status = CT_OK;
-    struct task task;
+    struct fold_task task;
 
     for (int i = 0; i < count; i++)
         if (task_of(b->fold, b->scalars, &parts[i], first, &task))
@@ -311,12 +312,12 @@ ct_status fold_plan(const struct fold *fold, const void *const *scalars,
                     ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg)
 {
     const int most_sources = scalars ? FOLD_SCALED : FOLD_MANY;
-    struct batch batch = { .fold = fold,
-                           .processors = processors,
-                           .blocks_each = blocks_each,
-                           .enqueue = enqueue,
-                           .arg = arg,
-                           .launch = { .args = { .called_off = called_off } } };
+    struct launch_batch batch = { .fold = fold,
+                                  .processors = processors,
+                                  .blocks_each = blocks_each,
+                                  .enqueue = enqueue,
+                                  .arg = arg,
+                                  .launch = { .args = { .called_off = called_off } } };
     ct_status status = CT_OK;
     int most = 0;
 

@@ -27,7 +27,7 @@ static const struct {
 #undef PLACE
 };
 
-static ct_status find(void)
+static ct_status libcuda_find(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
@@ -49,7 +49,7 @@ ct_status driver_find(const struct driver **driver)
 
     pthread_mutex_lock(&lock);
     if (!is_found) {
-        status = find();
+        status = libcuda_find();
         is_found = status == CT_OK;
     }
     pthread_mutex_unlock(&lock);

@@ -93,7 +93,7 @@ struct target {
     CUstream stream;
 };
 
-static ct_status enqueue(const struct launch *launch, void *to)
+static ct_status reduce_enqueue(const struct launch *launch, void *to)
 {
     const struct target *target = to;
     const struct device *gpu = target->gpu;
@@ -118,6 +118,6 @@ ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct
     if (status == CT_OK)
         status = gpu_load_kernels(gpu);
     return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors,
-                                       gpu->blocks_each, called_off, enqueue, &target)
+                                       gpu->blocks_each, called_off, reduce_enqueue, &target)
                            : status;
 }

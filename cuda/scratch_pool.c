@@ -25,7 +25,7 @@ struct pool_block {
     int is_used;
 };
 
-static size_t size_for(size_t bytes)
+static size_t pool_size_for(size_t bytes)
 {
     size_t size = LEAST;
 
@@ -34,7 +34,7 @@ static size_t size_for(size_t bytes)
     return size;
 }
 
-static struct pool_block *take_idle(struct device *gpu, size_t bytes)
+static struct pool_block *pool_take_idle(struct device *gpu, size_t bytes)
 {
     struct pool_block *block;
 
@@ -82,11 +82,11 @@ static ct_status get_more(struct device *gpu, size_t bytes, int may_wait, struct
     return CT_OK;
 }
 
-static ct_status alloc(struct device *gpu, size_t bytes, int may_wait, void **memory)
+static ct_status pool_alloc(struct device *gpu, size_t bytes, int may_wait, void **memory)
 {
-    const size_t size = size_for(bytes);
+    const size_t size = pool_size_for(bytes);
     ct_status status = cuda_gpu_use(gpu);
-    struct pool_block *block = status == CT_OK ? take_idle(gpu, size) : NULL;
+    struct pool_block *block = status == CT_OK ? pool_take_idle(gpu, size) : NULL;
 
     if (status == CT_OK && !block)
         status = get_more(gpu, size, may_wait, &block);
@@ -97,12 +97,12 @@ static ct_status alloc(struct device *gpu, size_t bytes, int may_wait, void **me
 
 ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory)
 {
-    return alloc(gpu, bytes, 1, memory);
+    return pool_alloc(gpu, bytes, 1, memory);
 }
 
 ct_status cuda_alloc_now(struct device *gpu, size_t bytes, void **memory)
 {
-    return alloc(gpu, bytes, 0, memory);
+    return pool_alloc(gpu, bytes, 0, memory);
 }
 
 void cuda_release(struct device *gpu, void *memory)

@@ -215,7 +215,7 @@ ct_status gpu_refuse_to_wait(void)
 }
 
 /* The lock is held. */
-static ct_status check_limits(const void *owner)
+static ct_status gate_check_limits(const void *owner)
 {
     for (const struct gate_limit *limit = limits; limit; limit = limit->next)
         if (limit->owner == owner && limit->is_over)
@@ -233,7 +233,7 @@ static ct_status get_gate(struct device *gpu, const void *owner, struct gate **g
         status = calls_in_streams > 0 || closed_gates() ? gpu_refuse_to_wait() : make_flags(gpu);
     if (status == CT_OK) {
         pthread_mutex_lock(&lock);
-        status = check_limits(owner);
+        status = gate_check_limits(owner);
         if (status == CT_OK)
             *gate = take_gate(gpu->gate_flags, owner);
         pthread_mutex_unlock(&lock);
@@ -245,7 +245,7 @@ static ct_status get_gate(struct device *gpu, const void *owner, struct gate **g
     return status;
 }
 
-static void give_back(struct gate *gate)
+static void gate_give_back(struct gate *gate)
 {
     pthread_mutex_lock(&lock);
     atomic_store(gate->flag, FREE);
@@ -319,7 +319,7 @@ static void begin_thread(void)
     no_thread = thread_start(NULL, keep_limits, NULL);
 }
 
-static ct_status check_thread(void)
+static ct_status gate_check_thread(void)
 {
     pthread_once(&once, begin_thread);
     return no_thread ? ct_fail(CT_ERR_UNSUPPORTED, "no thread to keep the time of a call: %s",
@@ -403,7 +403,7 @@ ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, v
     if (status == CT_OK)
         status = gpu_refuse_capture(gpu, stream);
     if (status == CT_OK)
-        status = check_thread();
+        status = gate_check_thread();
     if (status == CT_OK) {
         gpu_close_unused(gpu);
         status = get_gate(gpu, owner, &taken);
@@ -414,7 +414,7 @@ ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, v
         gpu, stream,
         (const struct flag_op[]){ { taken->flag, OPEN, 1 }, { taken->flag, PASSED, 0 } }, 2);
     if (status != CT_OK)
-        give_back(taken);
+        gate_give_back(taken);
     *gate = taken;
     return status;
 }

@@ -67,7 +67,7 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
 }
 
 /* For the log and the trace; on device memory the path is chosen in the call. */
-static const char *path_of(const struct call *c)
+static const char *call_path_of(const struct call *c)
 {
     return c->place.space ? "device" : c->algorithm->name;
 }
@@ -87,7 +87,7 @@ static uint64_t begin_traced_call(const struct call *c)
                                      .bytes = s->count ? call_bytes(c) : blocks_bytes(c, &c->send),
                                      .peer = s->root,
                                      .signature = s,
-                                     .algorithm = path_of(c),
+                                     .algorithm = call_path_of(c),
                                      .group = c->group->traced });
 }
 
@@ -107,7 +107,7 @@ ct_status call_run_now(struct call *c)
     record_begin(&c->group->record, &c->signature, 0, c->caller, now);
     if (log_wants(LOG_DEBUG))
         log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
-                 (unsigned long long)c->signature.seq, c->group->name, path_of(c));
+                 (unsigned long long)c->signature.seq, c->group->name, call_path_of(c));
     c->deadline = started + c->limit.ms;
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->host_shm)
@@ -214,7 +214,7 @@ static ct_status start(const struct call *c, ct_work **work)
 }
 
 /* Chooses the algorithm, and copies what the caller may change before the call has run. */
-static ct_status prepare(struct call *c, const struct request_of_call *r, int has_work)
+static ct_status call_prepare(struct call *c, const struct request_of_call *r, int has_work)
 {
     ct_status status = call_choose(c);
 
@@ -228,14 +228,14 @@ static ct_status prepare(struct call *c, const struct request_of_call *r, int ha
 }
 
 /* The other ranks are in this call or will be: breaking the group ends their waits. */
-static ct_status give_up(struct call *c, ct_status status)
+static ct_status call_give_up(struct call *c, ct_status status)
 {
     call_forget(c);
     return status == CT_ERR_INVALID ? status : group_fail(c->group, status);
 }
 
 /* On the group's thread if there is a work or a stream waits for it, else here. */
-static ct_status carry_out(struct call *c, ct_work **work)
+static ct_status call_carry_out(struct call *c, ct_work **work)
 {
     /* Unsupported: the call is not for the thread, or no stream can wait for it. */
     ct_status status = work || c->stream_waits ? start(c, work) : CT_ERR_UNSUPPORTED;
@@ -243,7 +243,7 @@ static ct_status carry_out(struct call *c, ct_work **work)
     if (status == CT_OK) /* the thread owns the call now */
         return CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)
-        return give_up(c, status);
+        return call_give_up(c, status);
     queue_drain(c->group->async.queue);
     status = call_run_now(c); /* which breaks the group itself, unless that was broken before */
     call_forget(c);
@@ -274,10 +274,10 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (status != CT_OK)
         return status;
     call_make(&c, r, group, place);
-    status = prepare(&c, r, work != NULL);
+    status = call_prepare(&c, r, work != NULL);
     if (status != CT_OK)
-        return give_up(&c, status);
+        return call_give_up(&c, status);
     call_number(&c);
     c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
-    return carry_out(&c, work);
+    return call_carry_out(&c, work);
 }

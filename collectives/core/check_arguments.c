@@ -31,8 +31,8 @@ static ct_status check_op(const struct request_of_call *r)
 }
 
 /* One side: no NULL where there are elements, and all blocks fit into an address space. */
-static ct_status check_blocks(const struct request_of_call *r, const struct blocks *b,
-                              size_t element, const char *side)
+static ct_status arguments_check_blocks(const struct request_of_call *r, const struct blocks *b,
+                                        size_t element, const char *side)
 {
     const size_t most = PTRDIFF_MAX / element;
     size_t sum = 0;
@@ -100,7 +100,7 @@ static ct_status check_side(const struct request_of_call *r, const struct blocks
     return CT_OK;
 }
 
-static ct_status check_place(const struct request_of_call *r, struct place *place)
+static ct_status arguments_check_place(const struct request_of_call *r, struct place *place)
 {
     const void *first = NULL;
     ct_status status;
@@ -111,7 +111,7 @@ static ct_status check_place(const struct request_of_call *r, struct place *plac
 
 /* ---- Overlap ------------------------------------------------------------- */
 
-static int overlap(struct span a, struct span b)
+static int arguments_overlap(struct span a, struct span b)
 {
     if (a.bytes == 0 || b.bytes == 0 || !a.data || !b.data)
         return 0;
@@ -133,15 +133,16 @@ static struct span next_block(const struct blocks *b, size_t element, int i, siz
 }
 
 /* A block's first address and the one behind its last; equal: the block is empty. */
-struct piece {
+struct argument_piece {
     uintptr_t from, to;
 };
 
-static struct piece next_piece(const struct blocks *b, size_t element, int i, size_t *start)
+static struct argument_piece next_piece(const struct blocks *b, size_t element, int i,
+                                        size_t *start)
 {
     const struct span block = next_block(b, element, i, start);
 
-    return (struct piece){ (uintptr_t)block.data, (uintptr_t)block.data + block.bytes };
+    return (struct argument_piece){ (uintptr_t)block.data, (uintptr_t)block.data + block.bytes };
 }
 
 static struct span extent_of_any(const struct blocks *b, size_t element, int *apart)
@@ -150,7 +151,7 @@ static struct span extent_of_any(const struct blocks *b, size_t element, int *ap
     size_t start = 0;
 
     for (int i = 0; i < b->blocks; i++) {
-        const struct piece one = next_piece(b, element, i, &start);
+        const struct argument_piece one = next_piece(b, element, i, &start);
 
         if (one.from == one.to)
             continue;
@@ -161,18 +162,18 @@ static struct span extent_of_any(const struct blocks *b, size_t element, int *ap
     return from < to ? (struct span){ (char *)from, to - from } : (struct span){ NULL, 0 };
 }
 
-static inline int is_plain(const struct blocks *b)
+static inline int arguments_is_plain(const struct blocks *b)
 {
     return !b->list && !b->counts && !b->displs;
 }
 
 /* From the first byte of all blocks to the last.  *apart: each begins behind the block before it.
  */
-static inline struct span extent(const struct blocks *b, size_t element, int *apart)
+static inline struct span arguments_extent(const struct blocks *b, size_t element, int *apart)
 {
     *apart = 1;
-    return is_plain(b) ? (struct span){ b->base, (size_t)b->blocks * b->count * element }
-                       : extent_of_any(b, element, apart);
+    return arguments_is_plain(b) ? (struct span){ b->base, (size_t)b->blocks * b->count * element }
+                                 : extent_of_any(b, element, apart);
 }
 
 /* Which block of recv block i of send may be; -1: none. */
@@ -193,13 +194,13 @@ static int place_of_send(const struct request_of_call *r, int rank, int i)
 
 static int compare_pieces(const void *a, const void *b)
 {
-    const struct piece *x = a, *y = b;
+    const struct argument_piece *x = a, *y = b;
 
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
 /* Drops empty pieces and sorts the rest by address.  How many are left. */
-static int sort_pieces(struct piece *pieces, int count)
+static int sort_pieces(struct argument_piece *pieces, int count)
 {
     int kept = 0, sorted = 1;
 
@@ -223,14 +224,14 @@ static ct_status refuse_overlap(const struct request_of_call *r)
 
 /* Both sides are sorted by address.  No piece of recv may begin before the end of another piece,
  * and no piece of send before the end of a piece of recv. */
-static ct_status compare_sides(const struct request_of_call *r, const struct piece *recv, int recvs,
-                               const struct piece *send, int sends)
+static ct_status compare_sides(const struct request_of_call *r, const struct argument_piece *recv,
+                               int recvs, const struct argument_piece *send, int sends)
 {
     uintptr_t read_to = 0, written_to = 0;
 
     for (int i = 0, j = 0; i < recvs || j < sends;) {
         const int writes = j == sends || (i < recvs && recv[i].from <= send[j].from);
-        const struct piece next = writes ? recv[i++] : send[j++];
+        const struct argument_piece next = writes ? recv[i++] : send[j++];
         uintptr_t *const to = writes ? &written_to : &read_to;
 
         if (writes && next.from < written_to)
@@ -244,10 +245,11 @@ static ct_status compare_sides(const struct request_of_call *r, const struct pie
 
 /* Takes p log p steps for p blocks, and p where they lie in the order of the ranks.  A block that
  * is sent in place counts as one of recv only. */
-static ct_status check_pieces(const struct request_of_call *r, size_t element, int rank)
+static ct_status arguments_check_pieces(const struct request_of_call *r, size_t element, int rank)
 {
     const int recvs = r->recv.blocks, all = recvs + r->send.blocks;
-    struct piece few[64], *recv = all > 64 ? malloc((size_t)all * sizeof *recv) : few, *send;
+    struct argument_piece few[64], *recv = all > 64 ? malloc((size_t)all * sizeof *recv) : few,
+                                   *send;
     size_t start = 0;
     ct_status status;
 
@@ -273,8 +275,8 @@ static ct_status check_pieces(const struct request_of_call *r, size_t element, i
 }
 
 /* Of sides that are one contiguous buffer: do they overlap as r->in_place allows? */
-static int is_in_place(const struct request_of_call *r, struct span send, struct span recv,
-                       int rank)
+static int arguments_is_in_place(const struct request_of_call *r, struct span send,
+                                 struct span recv, int rank)
 {
     switch ((enum in_place)r->in_place) {
     case IN_PLACE_WHOLE:
@@ -295,14 +297,14 @@ static int is_in_place(const struct request_of_call *r, struct span send, struct
 static ct_status check_overlap(const struct request_of_call *r, size_t element, int rank)
 {
     int sends_apart, recvs_apart;
-    const struct span send = extent(&r->send, element, &sends_apart),
-                      recv = extent(&r->recv, element, &recvs_apart);
+    const struct span send = arguments_extent(&r->send, element, &sends_apart),
+                      recv = arguments_extent(&r->recv, element, &recvs_apart);
 
-    if (recvs_apart && !overlap(send, recv))
+    if (recvs_apart && !arguments_overlap(send, recv))
         return CT_OK;
-    if (!is_plain(&r->send) || !is_plain(&r->recv))
-        return check_pieces(r, element, rank);
-    return is_in_place(r, send, recv, rank) ? CT_OK : refuse_overlap(r);
+    if (!arguments_is_plain(&r->send) || !arguments_is_plain(&r->recv))
+        return arguments_check_pieces(r, element, rank);
+    return arguments_is_in_place(r, send, recv, rank) ? CT_OK : refuse_overlap(r);
 }
 
 ct_status check_call(const struct request_of_call *r, ct_group **group, struct place *place)
@@ -323,11 +325,11 @@ ct_status check_call(const struct request_of_call *r, ct_group **group, struct p
         status = ct_fail(CT_ERR_INVALID, "%s: root %d is not in 0..%d, the ranks of group %s",
                          verb(r), r->root, (*group)->size - 1, (*group)->name);
     if (status == CT_OK)
-        status = check_blocks(r, &r->send, element, "send");
+        status = arguments_check_blocks(r, &r->send, element, "send");
     if (status == CT_OK)
-        status = check_blocks(r, &r->recv, element, "recv");
+        status = arguments_check_blocks(r, &r->recv, element, "recv");
     if (status == CT_OK && spaces_are_there())
-        status = check_place(r, place);
+        status = arguments_check_place(r, place);
     if (status == CT_OK)
         status = check_overlap(r, element, (*group)->rank);
     return status;

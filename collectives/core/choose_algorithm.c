@@ -97,7 +97,7 @@ static size_t say_cost(const struct algorithm *row, const struct call *c, char *
     return (size_t)snprintf(line + used, size - used, " (%.0f us)", cost_of(row, c));
 }
 
-static void explain(const struct choices *choices, const struct call *c, int by_override)
+static void choose_explain(const struct choices *choices, const struct call *c, int by_override)
 {
     const int operation = c->signature.operation;
     const struct algorithm *const *rows = c->algorithms;
@@ -185,7 +185,7 @@ ct_status call_choose(struct call *c)
     if (c->place.space && sizes_are_agreed(c))
         choose_override(c);
     if (choices->explain && !c->place.space)
-        explain(choices, c, by_override);
+        choose_explain(choices, c, by_override);
     return CT_OK;
 }
 

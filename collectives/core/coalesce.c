@@ -107,7 +107,7 @@ ct_status ct_coalesce_begin(ct_group *group)
                : ct_fail(CT_ERR_NOMEM, "ct_coalesce_begin: no memory for a list");
 }
 
-static ct_status append(struct coalesced *list, const struct call *c)
+static ct_status coalesce_append(struct coalesced *list, const struct call *c)
 {
     if (list->used == list->room) {
         const int room = list->room > 0 ? 2 * list->room : 16;
@@ -147,7 +147,7 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
     if (status == CT_OK && c.executor->prepare)
         status = c.executor->prepare(&c, 1);
     if (status == CT_OK)
-        status = append(group->async.coalesced, &c);
+        status = coalesce_append(group->async.coalesced, &c);
     if (status == CT_OK)
         return CT_OK;
     call_forget(&c);
@@ -157,7 +157,7 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
 /* ---- Buffers that overlap ---------------------------------------------------- */
 
 /* A block of a call that travels together with others. */
-struct piece {
+struct coalesced_piece {
     uintptr_t from, to;
     int call, written;
 };
@@ -168,7 +168,7 @@ struct extent {
     int call[2];
 };
 
-static void extend(struct extent *e, const struct piece *piece)
+static void extend(struct extent *e, const struct coalesced_piece *piece)
 {
     const int nearer = e->call[0] != piece->call && e->to[0] >= piece->to;
 
@@ -183,20 +183,20 @@ static void extend(struct extent *e, const struct piece *piece)
     }
 }
 
-static int reaches(const struct extent *e, const struct piece *piece)
+static int reaches(const struct extent *e, const struct coalesced_piece *piece)
 {
     return e->to[e->call[0] == piece->call] > piece->from;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct piece *first = a, *second = b;
+    const struct coalesced_piece *first = a, *second = b;
 
     return (first->from > second->from) - (first->from < second->from);
 }
 
 static int add_pieces(const struct call *c, const struct blocks *b, int call, int written,
-                      struct piece *pieces)
+                      struct coalesced_piece *pieces)
 {
     int n = 0;
 
@@ -204,13 +204,15 @@ static int add_pieces(const struct call *c, const struct blocks *b, int call, in
         const struct span block = block_at(c, b, i);
 
         if (block.bytes > 0)
-            pieces[n++] = (struct piece){ (uintptr_t)block.data,
+            pieces[n++] =
+                (struct coalesced_piece){ (uintptr_t)block.data,
                                           (uintptr_t)block.data + block.bytes, call, written };
     }
     return n;
 }
 
-static ct_status check_pieces(const struct call *calls, struct piece *pieces, int n)
+static ct_status coalesce_check_pieces(const struct call *calls, struct coalesced_piece *pieces,
+                                       int n)
 {
     struct extent all = { .call = { -1, -1 } }, written = all;
     int in_order = 1;
@@ -236,7 +238,7 @@ static ct_status check_pieces(const struct call *calls, struct piece *pieces, in
 static ct_status check_apart(const struct call *calls, int first, int count)
 {
     size_t most = 1;
-    struct piece *pieces;
+    struct coalesced_piece *pieces;
     ct_status status;
     int n = 0;
 
@@ -249,7 +251,7 @@ static ct_status check_apart(const struct call *calls, int first, int count)
         n += add_pieces(&calls[i], &calls[i].send, i, 0, pieces + n);
         n += add_pieces(&calls[i], &calls[i].recv, i, 1, pieces + n);
     }
-    status = check_pieces(calls, pieces, n);
+    status = coalesce_check_pieces(calls, pieces, n);
     free(pieces);
     return status;
 }
@@ -448,7 +450,7 @@ static int may_all_hold_stream(const struct coalesced *list)
     return all;
 }
 
-static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
+static ct_status coalesce_start(ct_group *group, struct coalesced *list, ct_work **work)
 {
     ct_work *w = malloc(sizeof *w);
     ct_status status;
@@ -491,7 +493,7 @@ static void abandon_list(struct task *task)
 
 /* What comes later in the group's stream waits for the trips.  CT_ERR_UNSUPPORTED: no stream can.
  */
-static ct_status enqueue(ct_group *group, struct coalesced *list)
+static ct_status coalesce_enqueue(ct_group *group, struct coalesced *list)
 {
     struct held_stream *held;
     ct_status status =
@@ -508,7 +510,7 @@ static ct_status enqueue(ct_group *group, struct coalesced *list)
     return status;
 }
 
-static void number(ct_group *group, struct coalesced *list)
+static void coalesce_number(ct_group *group, struct coalesced *list)
 {
     const struct limit limit = group_limit(group);
 
@@ -528,13 +530,13 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
 
     if (status != CT_OK)
         return status == CT_ERR_INVALID ? status : group_fail(group, status);
-    number(group, list);
+    coalesce_number(group, list);
     list->task.run = make_all;
     status = CT_ERR_UNSUPPORTED;
     if (work)
-        status = start(group, list, work);
+        status = coalesce_start(group, list, work);
     else if (group->on_device.stream && are_all_on_devices(list) && may_all_hold_stream(list))
-        status = enqueue(group, list);
+        status = coalesce_enqueue(group, list);
     *goes_on = status == CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)
         return status == CT_OK ? CT_OK : group_fail(group, status);

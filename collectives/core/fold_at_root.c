@@ -19,7 +19,7 @@ struct fold_at_root {
     struct batch batch[2];
 };
 
-static size_t piece_for(int peers, size_t bytes)
+static size_t at_root_piece_for(int peers, size_t bytes)
 {
     const size_t most = SCRATCH_BYTES / 2 / (size_t)peers / 64 * 64;
     const size_t piece = most > EAGER_OVER_SOCKETS ? EAGER_OVER_SOCKETS : most > 64 ? most : 64;
@@ -33,12 +33,12 @@ static int half_of(const struct fold_at_root *f, size_t at)
     return f->piece > 0 && at / f->piece % 2;
 }
 
-static char *place(const struct fold_at_root *f, size_t at, int peer)
+static char *at_root_place(const struct fold_at_root *f, size_t at, int peer)
 {
     return f->room + ((size_t)half_of(f, at) * (size_t)f->peers->count + (size_t)peer) * f->piece;
 }
 
-static ct_status begin_piece(struct fold_at_root *f, size_t at)
+static ct_status at_root_begin_piece(struct fold_at_root *f, size_t at)
 {
     struct batch *batch = &f->batch[half_of(f, at)];
     const size_t bytes = piece_of(f->in.bytes, at, f->piece);
@@ -48,7 +48,7 @@ static ct_status begin_piece(struct fold_at_root *f, size_t at)
         return status;
     for (int i = 0; i < f->peers->count; i++)
         if (i != f->peers->own)
-            batch_recv(batch, peer_rank(f->peers, i), span_of(place(f, at, i), bytes));
+            batch_recv(batch, peer_rank(f->peers, i), span_of(at_root_place(f, at, i), bytes));
     batch_start(batch);
     return CT_OK;
 }
@@ -59,20 +59,20 @@ static ct_status end_piece(struct fold_at_root *f, size_t at)
     const ct_status status = batch_wait(&f->batch[half_of(f, at)]);
 
     for (int i = 0; i < f->peers->count; i++)
-        f->sources[i] = i == f->peers->own ? f->in.data + at : place(f, at, i);
+        f->sources[i] = i == f->peers->own ? f->in.data + at : at_root_place(f, at, i);
     return status == CT_OK ? f->peers->fold(f->call, f->peers->arg,
                                             span_of(f->out.data + at, bytes), f->sources)
                            : status;
 }
 
-static ct_status all_pieces(struct fold_at_root *f)
+static ct_status at_root_all_pieces(struct fold_at_root *f)
 {
-    ct_status status = begin_piece(f, 0);
+    ct_status status = at_root_begin_piece(f, 0);
     size_t at = 0;
 
     do {
         if (status == CT_OK && at + f->piece < f->in.bytes)
-            status = begin_piece(f, at + f->piece);
+            status = at_root_begin_piece(f, at + f->piece);
         if (status == CT_OK)
             status = end_piece(f, at);
         at += f->piece;
@@ -95,7 +95,7 @@ static ct_status send_pieces(struct call *c, int root, struct span in, size_t pi
 ct_status fold_at_root(struct call *c, const struct peers *peers, int root, struct span in,
                        struct span out)
 {
-    const size_t p = (size_t)peers->count, piece = piece_for(peers->count, in.bytes);
+    const size_t p = (size_t)peers->count, piece = at_root_piece_for(peers->count, in.bytes);
     struct fold_at_root f = { .call = c, .peers = peers, .in = in, .out = out, .piece = piece };
     ct_status status;
 
@@ -103,7 +103,7 @@ ct_status fold_at_root(struct call *c, const struct peers *peers, int root, stru
         return send_pieces(c, peer_rank(peers, root), in, piece);
     f.room = call_scratch(c, 2 * p * piece);
     f.sources = malloc(p * sizeof *f.sources);
-    status = f.room && f.sources ? all_pieces(&f)
+    status = f.room && f.sources ? at_root_all_pieces(&f)
                                  : ct_fail(CT_ERR_NOMEM, "no memory for pieces of %zu ranks", p);
     batch_cancel(&f.batch[0]);
     batch_cancel(&f.batch[1]);

@@ -10,14 +10,14 @@
 #include "runtime/group/group.h"
 #include "runtime/util/clock.h"
 
-static void prepare(struct call *c, struct request *request, int is_send, int other,
-                    struct span data)
+static void verb_prepare(struct call *c, struct request *request, int is_send, int other,
+                         struct span data)
 {
     request_prepare(request, is_send, group_channel(c->group, 0), c->group->ranks[other], 0,
                     data.data, data.bytes, call_compared(c));
 }
 
-static void start(struct call *c, struct request *requests, int count)
+static void verb_start(struct call *c, struct request *requests, int count)
 {
     if (c->group->carrier)
         c->group->carrier->start(c->group, requests, count);
@@ -25,7 +25,7 @@ static void start(struct call *c, struct request *requests, int count)
         requests_start(c->group->mesh, requests, count);
 }
 
-static void cancel(struct call *c, struct request *request)
+static void verb_cancel(struct call *c, struct request *request)
 {
     if (c->group->carrier)
         c->group->carrier->cancel(c->group, request);
@@ -33,7 +33,7 @@ static void cancel(struct call *c, struct request *request)
         request_cancel(c->group->mesh, request);
 }
 
-static ct_status wait_for(struct call *c, struct request *request)
+static ct_status verb_wait_for(struct call *c, struct request *request)
 {
     const ct_status status =
         c->group->carrier
@@ -51,18 +51,18 @@ ct_status send_to(struct call *c, int to, struct span out)
 {
     struct request request;
 
-    prepare(c, &request, 1, to, out);
-    start(c, &request, 1);
-    return wait_for(c, &request);
+    verb_prepare(c, &request, 1, to, out);
+    verb_start(c, &request, 1);
+    return verb_wait_for(c, &request);
 }
 
 ct_status recv_from(struct call *c, int from, struct span in)
 {
     struct request request;
 
-    prepare(c, &request, 0, from, in);
-    start(c, &request, 1);
-    return wait_for(c, &request);
+    verb_prepare(c, &request, 0, from, in);
+    verb_start(c, &request, 1);
+    return verb_wait_for(c, &request);
 }
 
 ct_status exchange(struct call *c, int to, struct span out, int from, struct span in)
@@ -70,15 +70,15 @@ ct_status exchange(struct call *c, int to, struct span out, int from, struct spa
     struct request both[2]; /* what comes, what goes */
     ct_status status;
 
-    prepare(c, &both[0], 0, from, in);
-    prepare(c, &both[1], 1, to, out);
-    start(c, both, 2);
-    status = wait_for(c, &both[0]);
+    verb_prepare(c, &both[0], 0, from, in);
+    verb_prepare(c, &both[1], 1, to, out);
+    verb_start(c, both, 2);
+    status = verb_wait_for(c, &both[0]);
     if (status != CT_OK) {
-        cancel(c, &both[1]);
+        verb_cancel(c, &both[1]);
         return status;
     }
-    return wait_for(c, &both[1]);
+    return verb_wait_for(c, &both[1]);
 }
 
 ct_status batch_begin(struct batch *batch, struct call *c, int size)
@@ -90,18 +90,18 @@ ct_status batch_begin(struct batch *batch, struct call *c, int size)
 
 void batch_send(struct batch *batch, int to, struct span out)
 {
-    prepare(batch->call, &batch->requests[batch->used++], 1, to, out);
+    verb_prepare(batch->call, &batch->requests[batch->used++], 1, to, out);
 }
 
 void batch_recv(struct batch *batch, int from, struct span in)
 {
-    prepare(batch->call, &batch->requests[batch->used++], 0, from, in);
+    verb_prepare(batch->call, &batch->requests[batch->used++], 0, from, in);
 }
 
 static void give_up_from(struct batch *batch, int i)
 {
     for (; i < batch->started; i++)
-        cancel(batch->call, &batch->requests[i]);
+        verb_cancel(batch->call, &batch->requests[i]);
     free(batch->requests);
     *batch = (struct batch){ 0 };
 }
@@ -109,7 +109,7 @@ static void give_up_from(struct batch *batch, int i)
 void batch_start(struct batch *batch)
 {
     if (batch->used > batch->started)
-        start(batch->call, batch->requests + batch->started, batch->used - batch->started);
+        verb_start(batch->call, batch->requests + batch->started, batch->used - batch->started);
     batch->started = batch->used;
 }
 
@@ -121,7 +121,7 @@ ct_status batch_wait(struct batch *batch)
     batch_start(batch);
 
     while (i < batch->used && status == CT_OK)
-        status = wait_for(batch->call, &batch->requests[i++]);
+        status = verb_wait_for(batch->call, &batch->requests[i++]);
     give_up_from(batch, i);
     return status;
 }

@@ -26,7 +26,7 @@ struct two_shot {
 };
 
 /* Two or three pieces have too little to overlap: with 1+1 ranks they took longer than one. */
-static size_t piece_for(int peers, size_t bytes)
+static size_t two_shot_piece_for(int peers, size_t bytes)
 {
     const size_t p = (size_t)peers, most = SCRATCH_BYTES / p / 64 * 64;
     const size_t part = most > PART ? PART : most > 64 ? most : 64;
@@ -34,14 +34,14 @@ static size_t piece_for(int peers, size_t bytes)
     return bytes <= 3 * p * part && bytes <= SCRATCH_BYTES ? bytes : p * part;
 }
 
-static size_t count_of(const struct two_shot *t, size_t at)
+static size_t two_shot_count_of(const struct two_shot *t, size_t at)
 {
     return piece_of(t->in.bytes, at, t->piece) / t->call->element;
 }
 
 static struct span part_for(const struct two_shot *t, char *data, size_t at, int peer)
 {
-    return part_of_some(t->call, data + at, count_of(t, at), peer, t->peers->count);
+    return part_of_some(t->call, data + at, two_shot_count_of(t, at), peer, t->peers->count);
 }
 
 /* Of the piece at `at`: part i goes to peer i. */
@@ -91,7 +91,7 @@ static ct_status begin_share(struct two_shot *t, size_t at, struct batch *batch)
     return CT_OK;
 }
 
-static ct_status all_pieces(struct two_shot *t)
+static ct_status two_shot_all_pieces(struct two_shot *t)
 {
     struct batch *share = &t->shares[0], *before = &t->shares[1];
     ct_status status = CT_OK;
@@ -120,11 +120,11 @@ ct_status two_shot(struct call *c, const struct peers *peers, struct span in, st
     const size_t p = (size_t)peers->count;
     ct_status status;
 
-    t.piece = piece_for(peers->count, t.in.bytes);
+    t.piece = two_shot_piece_for(peers->count, t.in.bytes);
     t.sources = malloc(p * sizeof *t.sources);
     t.scratch = call_scratch(c, t.piece + p * c->element);
     status = t.sources && t.scratch
-                 ? all_pieces(&t)
+                 ? two_shot_all_pieces(&t)
                  : ct_fail(CT_ERR_NOMEM, "no memory for the parts of %zu ranks", p);
     batch_cancel(&t.sum);
     batch_cancel(&t.shares[0]);

@@ -116,7 +116,7 @@ static int streams_hand_over(const struct call *c)
 }
 
 /* Which calls the stream waits for, and which calls streams hand over. */
-static void choose_way(struct call *c, int has_work)
+static void device_choose_way(struct call *c, int has_work)
 {
     if (c->capture != NOT_CAPTURED) /* an earlier call may yet find out what streams can do */
         queue_drain(c->group->async.queue);
@@ -138,7 +138,7 @@ static ct_status note_stream(struct call *c, int has_work)
     if (c->capture != NOT_CAPTURED)
         c->signature.algorithm |= SIGNATURE_CAPTURED;
     if (status == CT_OK)
-        choose_way(c, has_work);
+        device_choose_way(c, has_work);
     if (status == CT_OK && c->capture == NOT_CAPTURED && !c->by_streams)
         status = space->mark(c->place.device, stream, &c->mark);
     return status;
@@ -181,7 +181,7 @@ static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
 }
 
 /* Waits for what was in the group's stream when the call was made. */
-static ct_status wait_for_mark(struct call *c)
+static ct_status device_wait_for_mark(struct call *c)
 {
     const ct_status status =
         c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->failure.status)
@@ -200,7 +200,7 @@ static ct_status go_by_hosts(struct call *c)
                   : c->place.space->mark(c->place.device, c->group->on_device.stream, &c->mark);
 
     c->by_streams = 0;
-    return status == CT_OK ? wait_for_mark(c) : status;
+    return status == CT_OK ? device_wait_for_mark(c) : status;
 }
 
 static ct_status prepare_and_run(struct call *c, const struct device_path *path,
@@ -274,7 +274,7 @@ static enum path_number taken_by(const struct call *c)
 
 /* Logs the path that the call took, why, and which others were tried.  CT_LOG=info says once why a
  * path can't. */
-static void explain(const struct call *c)
+static void device_explain(const struct call *c)
 {
     const enum path_number taken = taken_by(c);
     enum path_number order[PATH_COUNT];
@@ -330,7 +330,7 @@ static ct_status begin_group(struct call *c, struct device_group *d)
 
 static ct_status run_paths(struct call *c, struct device_group *d, enum path_result *result)
 {
-    ct_status status = c->by_streams ? CT_OK : wait_for_mark(c);
+    ct_status status = c->by_streams ? CT_OK : device_wait_for_mark(c);
 
     if (status == CT_OK && sizes_are_agreed(c))
         status = begin_group(c, d);
@@ -419,7 +419,7 @@ static ct_status run_here(struct call *c, struct device_group *d)
     if (status == CT_OK)
         note_for_streams(c, d);
     if (status == CT_OK && c->group->algorithms.choices->explain)
-        explain(c);
+        device_explain(c);
     return status;
 }
 

@@ -16,7 +16,7 @@ static int all_gather_nodes_fits(const struct call *c)
     return c->group->order.hosts > 1 && hosts_are_alike(c->group);
 }
 
-static int few_hosts_fit(const struct call *c)
+static int all_gather_few_hosts_fit(const struct call *c)
 {
     return all_gather_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
@@ -48,7 +48,7 @@ static int is_trip(const struct call *c)
            && call_bytes(c) * (size_t)c->group->size <= HOST_TRIP_MOST;
 }
 
-static ct_status one_trip(struct call *c, const struct level *l)
+static ct_status all_gather_one_trip(struct call *c, const struct level *l)
 {
     const struct span mine = block_at(c, &c->send, 0);
     const size_t n = mine.bytes, all = n * (size_t)c->group->size;
@@ -102,7 +102,7 @@ static ct_status all_gather_nodes_run(struct call *c)
     ct_status status;
 
     if (is_trip(c))
-        return one_trip(c, &l);
+        return all_gather_one_trip(c, &l);
     copy_span(block_at(c, &c->recv, c->group->rank), block_at(c, &c->send, 0).data);
     status = rail_all_gather(&rail, (enum rail_way)c->algorithm->way, &blocks);
     return status == CT_OK ? host_share(c, &l, &parts) : status;
@@ -116,7 +116,7 @@ static double all_gather_nodes_cost(const struct call *c, int way)
 }
 
 const struct algorithm all_gather_nodes = { .name = "nodes",
-                                            .fits = few_hosts_fit,
+                                            .fits = all_gather_few_hosts_fit,
                                             .run = all_gather_nodes_run,
                                             .cost = all_gather_nodes_cost,
                                             .way = RAIL_DIRECT };

@@ -20,14 +20,14 @@ static int all_reduce_nodes_fits(const struct call *c)
     return c->group->order.hosts > 1 && hosts_can_fold(c);
 }
 
-static int few_hosts_fit(const struct call *c)
+static int all_reduce_few_hosts_fit(const struct call *c)
 {
     return all_reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* This host's partial results go through the rail; out: the result. */
-static ct_status through_rail(struct call *c, const struct level *l, struct span partials,
-                              struct span out)
+static ct_status all_reduce_through_rail(struct call *c, const struct level *l,
+                                         struct span partials, struct span out)
 {
     struct call of_partials = call_of_partials(c);
     const struct rail rail = rail_of(&of_partials, l);
@@ -58,7 +58,7 @@ static ct_status no_room(size_t bytes)
     return ct_fail(CT_ERR_NOMEM, "no memory for %zu bytes of partial results", bytes);
 }
 
-static ct_status one_trip(struct call *c, const struct level *l)
+static ct_status all_reduce_one_trip(struct call *c, const struct level *l)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     struct host_trip trip;
@@ -72,7 +72,7 @@ static ct_status one_trip(struct call *c, const struct level *l)
         status = host_show(&trip, in.data);
     if (status == CT_OK && host_is_gate(&trip)) {
         fold_partials(c, partials.data, trip.shown, l->ranks, in.bytes);
-        status = through_rail(c, l, partials, out);
+        status = all_reduce_through_rail(c, l, partials, out);
     }
     if (status == CT_OK)
         status = host_answer(&trip, out.data);
@@ -81,7 +81,8 @@ static ct_status one_trip(struct call *c, const struct level *l)
     return status;
 }
 
-static ct_status one_piece(struct call *c, const struct level *l, struct span in, struct span out)
+static ct_status all_reduce_one_piece(struct call *c, const struct level *l, struct span in,
+                                      struct span out)
 {
     const int owners = host_slices_of(c->group, in.bytes, ONE_SLICE);
     const size_t count = in.bytes / c->element;
@@ -102,8 +103,8 @@ static ct_status one_piece(struct call *c, const struct level *l, struct span in
     ct_status status = partials.data ? host_fold(c, l, &input, &folded) : no_room(partials.bytes);
 
     if (status == CT_OK && l->rank < owners)
-        status = through_rail(c, l, host_slice(&of_partials, &between, l->rank, 0),
-                              host_slice(c, &to, l->rank, 0));
+        status = all_reduce_through_rail(c, l, host_slice(&of_partials, &between, l->rank, 0),
+                                         host_slice(c, &to, l->rank, 0));
     call_scratch_end(c, room);
     return status == CT_OK ? host_share(c, l, &result) : status;
 }
@@ -120,12 +121,13 @@ static ct_status all_reduce_nodes_run(struct call *c)
     ct_status status = CT_OK;
 
     if (in.bytes <= HOST_TRIP_MOST)
-        return one_trip(c, &l);
+        return all_reduce_one_trip(c, &l);
     for (size_t at = 0; at < in.bytes && status == CT_OK; at += piece) {
         const struct span from = span_of(in.data + at, piece_of(in.bytes, at, piece));
         const struct span to = span_of(out.data + at, from.bytes);
 
-        status = alone ? rail_all_reduce(&rail, way, from, to) : one_piece(c, &l, from, to);
+        status =
+            alone ? rail_all_reduce(&rail, way, from, to) : all_reduce_one_piece(c, &l, from, to);
     }
     return status;
 }
@@ -136,7 +138,7 @@ static double all_reduce_nodes_cost(const struct call *c, int way)
 }
 
 const struct algorithm all_reduce_nodes = { .name = "nodes",
-                                            .fits = few_hosts_fit,
+                                            .fits = all_reduce_few_hosts_fit,
                                             .run = all_reduce_nodes_run,
                                             .cost = all_reduce_nodes_cost,
                                             .way = RAIL_DIRECT };

@@ -34,7 +34,8 @@ static struct span piece(const struct call *c, const struct regrouped *r, const 
 }
 
 /* What goes to rank `owner` of each host. */
-static struct span input_piece(const struct call *c, const void *arg, int owner, int host)
+static struct span all_to_all_input_piece(const struct call *c, const void *arg, int owner,
+                                          int host)
 {
     return piece(c, arg, &c->send, host, owner);
 }
@@ -49,7 +50,7 @@ static struct span going_piece(const struct call *c, const void *arg, int from, 
                    r->bytes);
 }
 
-static ct_status through_rail(struct call *c, const struct regrouped *r)
+static ct_status all_to_all_through_rail(struct call *c, const struct regrouped *r)
 {
     const struct level *l = r->level;
     const struct rail rail = rail_of(c, l);
@@ -66,11 +67,11 @@ static ct_status through_rail(struct call *c, const struct regrouped *r)
     return status == CT_OK ? batch_wait(&batch) : status;
 }
 
-static ct_status one_piece(struct call *c, const struct regrouped *r)
+static ct_status all_to_all_one_piece(struct call *c, const struct regrouped *r)
 {
     const struct level *l = r->level;
     const struct host_parts input = {
-        .owners = l->ranks, .spans = l->hosts, .span = input_piece, .arg = r
+        .owners = l->ranks, .spans = l->hosts, .span = all_to_all_input_piece, .arg = r
     };
     const struct host_parts result = {
         .owners = l->ranks, .spans = l->hosts, .span = going_piece, .arg = r
@@ -78,7 +79,7 @@ static ct_status one_piece(struct call *c, const struct regrouped *r)
     ct_status status = host_regroup(c, l, &input, &result);
 
     if (status == CT_OK)
-        status = through_rail(c, r);
+        status = all_to_all_through_rail(c, r);
     for (int host = 0; host < l->hosts && status == CT_OK; host++)
         for (int i = 0; i < l->ranks; i++) {
             const char *const here = host == l->host ? r->going : r->coming;
@@ -104,7 +105,7 @@ static ct_status all_to_all_nodes_run(struct call *c)
     do {
         r.bytes = piece_of(n, r.at, piece);
         if (status == CT_OK)
-            status = one_piece(c, &r);
+            status = all_to_all_one_piece(c, &r);
         r.at += piece;
     } while (status == CT_OK && r.at < n);
     call_scratch_end(c, r.going);

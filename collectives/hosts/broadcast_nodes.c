@@ -18,12 +18,12 @@ static int broadcast_nodes_fits(const struct call *c)
     return c->group->order.hosts > 1;
 }
 
-static int few_hosts_fit(const struct call *c)
+static int broadcast_few_hosts_fit(const struct call *c)
 {
     return c->group->order.hosts > 1 && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
-static ct_status one_piece(struct call *c, const struct level *l, struct span data)
+static ct_status broadcast_one_piece(struct call *c, const struct level *l, struct span data)
 {
     const enum rail_way way = (enum rail_way)c->algorithm->way;
     const int slices = host_slices_of(c->group, data.bytes, ONE_SLICE);
@@ -68,7 +68,7 @@ static ct_status broadcast_nodes_run(struct call *c)
     do {
         const size_t n = piece_of(data.bytes, at, PIECE);
 
-        status = one_piece(c, &l, span_of(data.data + at, n));
+        status = broadcast_one_piece(c, &l, span_of(data.data + at, n));
         at += PIECE;
     } while (status == CT_OK && at < data.bytes);
     return status;
@@ -80,7 +80,7 @@ static double broadcast_nodes_cost(const struct call *c, int way)
 }
 
 const struct algorithm broadcast_nodes = { .name = "nodes",
-                                           .fits = few_hosts_fit,
+                                           .fits = broadcast_few_hosts_fit,
                                            .run = broadcast_nodes_run,
                                            .cost = broadcast_nodes_cost,
                                            .way = RAIL_DIRECT };

@@ -9,7 +9,7 @@
 #include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
 
-static struct span own_piece(const struct call *c, const struct host_blocks *p)
+static struct span gather_own_piece(const struct call *c, const struct host_blocks *p)
 {
     return span_of(block_at(c, &c->send, 0).data + p->at, p->bytes);
 }
@@ -22,7 +22,7 @@ static struct span piece_of_rank(const struct call *c, const void *arg, int owne
 
     (void)k;
     if (!p->all)
-        return owner == p->level->rank ? own_piece(c, p) : span_of(NULL, p->bytes);
+        return owner == p->level->rank ? gather_own_piece(c, p) : span_of(NULL, p->bytes);
     return host_block_here(c, p, owner);
 }
 
@@ -46,7 +46,8 @@ static ct_status take_all_hosts(struct call *c, const struct rail *rail,
     return status;
 }
 
-static ct_status one_piece(struct call *c, const struct rail *rail, const struct host_blocks *p)
+static ct_status gather_one_piece(struct call *c, const struct rail *rail,
+                                  const struct host_blocks *p)
 {
     const struct level *l = p->level;
     const int reader = l->host == rail->root_host ? level_of(c->group, rail->root).rank : 0;
@@ -56,7 +57,7 @@ static ct_status one_piece(struct call *c, const struct rail *rail, const struct
     ct_status status;
 
     if (l->rank == reader)
-        copy_span(piece_of_rank(c, p, l->rank, 0), own_piece(c, p).data);
+        copy_span(piece_of_rank(c, p, l->rank, 0), gather_own_piece(c, p).data);
     status = host_collect(c, l, &parts, reader);
     if (status != CT_OK || l->rank != reader)
         return status;
@@ -66,7 +67,7 @@ static ct_status one_piece(struct call *c, const struct rail *rail, const struct
 
 static ct_status gather_nodes_run(struct call *c)
 {
-    return host_blocks_run(c, one_piece);
+    return host_blocks_run(c, gather_one_piece);
 }
 
 const struct algorithm gather_nodes = { .name = "nodes",

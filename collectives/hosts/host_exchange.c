@@ -202,12 +202,12 @@ static int walk_next(struct walk *w, struct span *here)
 }
 
 /* The piece of all parts that is under way. */
-struct piece {
+struct host_piece {
     size_t at, most; /* where it begins in each part, its bytes at the most */
 };
 
 static size_t bytes_here(const struct call *c, const struct host_parts *p, int owner,
-                         const struct piece *piece)
+                         const struct host_piece *piece)
 {
     return piece_of(part_bytes(c, p, owner), piece->at, piece->most);
 }
@@ -215,12 +215,12 @@ static size_t bytes_here(const struct call *c, const struct host_parts *p, int o
 /* What an owner does with its piece: arrived[i] has what rank i of this host gives to it, one span
  * behind the other; its own lies in its spans.  arrived[ranks to 2 ranks] is room. */
 typedef void piece_use(struct call *c, const struct level *l, const struct host_parts *input,
-                       const struct host_parts *result, const struct piece *piece,
+                       const struct host_parts *result, const struct host_piece *piece,
                        const void **arrived);
 
 /* Its piece of the result is the fold of all of them. */
 static void fold_piece(struct call *c, const struct level *l, const struct host_parts *input,
-                       const struct host_parts *result, const struct piece *piece,
+                       const struct host_parts *result, const struct host_piece *piece,
                        const void **arrived)
 {
     const void **const sources = arrived + l->ranks;
@@ -243,7 +243,7 @@ static void fold_piece(struct call *c, const struct level *l, const struct host_
 
 /* It keeps all of them: result has the spans of what comes from rank i as those of owner i. */
 static void keep_piece(struct call *c, const struct level *l, const struct host_parts *input,
-                       const struct host_parts *result, const struct piece *piece,
+                       const struct host_parts *result, const struct host_piece *piece,
                        const void **arrived)
 {
     const int own = host_owner(l, input);
@@ -264,7 +264,7 @@ static void keep_piece(struct call *c, const struct level *l, const struct host_
 
 static ct_status give_by_slots(struct call *c, const struct level *l,
                                const struct host_parts *input, const struct host_parts *result,
-                               const struct piece *piece, const void **arrived, piece_use *use)
+                               const struct host_piece *piece, const void **arrived, piece_use *use)
 {
     struct shm_group *f = c->group->host_shm;
     const int own = host_owner(l, input);
@@ -293,7 +293,8 @@ static ct_status give_by_slots(struct call *c, const struct level *l,
 
 static ct_status give_by_messages(struct call *c, const struct level *l,
                                   const struct host_parts *input, const struct host_parts *result,
-                                  const struct piece *piece, const void **arrived, piece_use *use)
+                                  const struct host_piece *piece, const void **arrived,
+                                  piece_use *use)
 {
     const int own = host_owner(l, input);
     const size_t n = own < 0 ? 0 : bytes_here(c, input, own, piece);
@@ -341,7 +342,7 @@ static ct_status give_to_owners(struct call *c, const struct level *l,
         by_slots ? shm_group_slot_bytes(c->group->host_shm) / (size_t)input->owners / 64 * 64
                  : piece_of_each(c);
     const void **arrived = malloc(2 * (size_t)l->ranks * sizeof *arrived);
-    struct piece piece = { 0, all < most ? all : most };
+    struct host_piece piece = { 0, all < most ? all : most };
     ct_status status = CT_OK;
 
     if (!arrived)
@@ -383,7 +384,7 @@ static ct_status wait_for_owners(const struct level *l, const struct host_parts 
 }
 
 static ct_status share_by_slots(struct call *c, const struct level *l, const struct host_parts *p,
-                                const struct piece *piece, int reader)
+                                const struct host_piece *piece, int reader)
 {
     struct shm_group *f = c->group->host_shm;
     const int own = host_owner(l, p);
@@ -458,7 +459,7 @@ static ct_status share_by_messages(struct call *c, const struct level *l,
 static ct_status share(struct call *c, const struct level *l, const struct host_parts *p,
                        int reader)
 {
-    struct piece piece = { 0, 0 };
+    struct host_piece piece = { 0, 0 };
     size_t all, most;
     ct_status status = CT_OK;
 

@@ -72,8 +72,8 @@ int rail_leaf_peer(const struct rail_tree *t, int leaf)
 }
 
 /* data = lower op higher: the one of them that arrived, and data. */
-static void fold_arrived(const struct rail_tree *t, struct span data, const char *arrived,
-                         int we_are_lower)
+static void rail_fold_arrived(const struct rail_tree *t, struct span data, const char *arrived,
+                              int we_are_lower)
 {
     const void *sources[] = { we_are_lower ? data.data : arrived,
                               we_are_lower ? arrived : data.data };
@@ -92,7 +92,7 @@ ct_status rail_join_pair(const struct rail_tree *t, struct span data, char *arri
         return send_to(c, rail_peer(t->rail, t->other), data);
     status = recv_from(c, rail_peer(t->rail, t->other), span_of(arrived, data.bytes));
     if (status == CT_OK)
-        fold_arrived(t, data, arrived, t->rail->host < t->other);
+        rail_fold_arrived(t, data, arrived, t->rail->host < t->other);
     return status;
 }
 
@@ -106,7 +106,7 @@ ct_status rail_tell_pair(const struct rail_tree *t, struct span data)
 
 void rail_fold(const struct rail_tree *t, struct span data, const char *arrived, int other_leaf)
 {
-    fold_arrived(t, data, arrived, t->leaf < other_leaf);
+    rail_fold_arrived(t, data, arrived, t->leaf < other_leaf);
 }
 
 /* ---- All hosts are there ---------------------------------------------------------- */

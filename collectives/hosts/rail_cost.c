@@ -15,7 +15,7 @@ static double wire(const struct call *c, double bytes)
 }
 
 /* Of messages of so many bytes, one after the other: large ones ask the receiver first. */
-static double steps(const struct call *c, double count, double bytes)
+static double cost_steps(const struct call *c, double count, double bytes)
 {
     const double alpha = c->group->algorithms.choices->network.alpha_us;
 
@@ -25,7 +25,7 @@ static double steps(const struct call *c, double count, double bytes)
 /* One step in which a rank sends to, or gets from, all other hosts. */
 static double fan(const struct call *c, double bytes)
 {
-    return steps(c, 1, bytes)
+    return cost_steps(c, 1, bytes)
            + c->group->algorithms.choices->network.overhead_us * (c->group->order.hosts - 1);
 }
 
@@ -52,9 +52,9 @@ double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t byte
                    ? fan(c, n) + wire(c, (h - 1) * n)
                    : 2 * fan(c, 0) + wire(c, 2 * n * rest);
     case RAIL_DOUBLING:
-        return steps(c, depth + 2 * pairs, n) + wire(c, (depth + 2 * pairs) * n);
+        return cost_steps(c, depth + 2 * pairs, n) + wire(c, (depth + 2 * pairs) * n);
     default:
-        return steps(c, 2 * depth, n / h) + steps(c, 2 * pairs, n)
+        return cost_steps(c, 2 * depth, n / h) + cost_steps(c, 2 * pairs, n)
                + wire(c, 2 * n * rest + 2 * pairs * n);
     }
 }
@@ -69,9 +69,10 @@ double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
     case RAIL_DIRECT: /* in pieces that are sent eagerly */
         return fan(c, 0) + wire(c, (h - 1) * n);
     case RAIL_DOUBLING:
-        return steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
+        return cost_steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
     default:
-        return steps(c, 2 * depth, n / h) + steps(c, pairs, n) + wire(c, 2 * n * rest + pairs * n);
+        return cost_steps(c, 2 * depth, n / h) + cost_steps(c, pairs, n)
+               + wire(c, 2 * n * rest + pairs * n);
     }
 }
 
@@ -86,11 +87,12 @@ double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes
     case RAIL_DIRECT:
         return fan(c, n) + wire(c, (h - 1) * n);
     case RAIL_DOUBLING: /* its tree needs no pairs */
-        return steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
+        return cost_steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
     case RAIL_HALVING:
-        return steps(c, 2 * depth, n / h) + steps(c, pairs, n) + wire(c, 2 * n * rest + pairs * n);
+        return cost_steps(c, 2 * depth, n / h) + cost_steps(c, pairs, n)
+               + wire(c, 2 * n * rest + pairs * n);
     default: /* a segment on its way does not wait for the one before it to arrive */
-        return steps(c, h - 1, 0) + (h - 2 + segments) * wire(c, n / segments);
+        return cost_steps(c, h - 1, 0) + (h - 2 + segments) * wire(c, n / segments);
     }
 }
 
@@ -104,8 +106,8 @@ double rail_all_gather_cost(const struct call *c, enum rail_way way, size_t byte
     case RAIL_DIRECT: /* large blocks that come at once hinder each other, by the simulation */
         return fan(c, n) + wire(c, n > EAGER_OVER_SOCKETS ? 1.3 * all : all);
     case RAIL_DOUBLING: /* what arrives is copied twice more */
-        return steps(c, depth + pairs, n) + wire(c, all) + 2e-4 * all;
+        return cost_steps(c, depth + pairs, n) + wire(c, all) + 2e-4 * all;
     default:
-        return steps(c, c->group->order.hosts - 1, n) + wire(c, all);
+        return cost_steps(c, c->group->order.hosts - 1, n) + wire(c, all);
     }
 }

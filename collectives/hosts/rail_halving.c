@@ -20,7 +20,7 @@ struct ranges {
     size_t begin[MOST_STEPS], end[MOST_STEPS];
 };
 
-static struct ranges whole(const struct rail_tree *t, struct span data)
+static struct ranges halving_whole(const struct rail_tree *t, struct span data)
 {
     return (
         struct ranges){ .tree = t, .data = data, .end = { data.bytes / t->rail->call->element } };
@@ -92,7 +92,7 @@ static ct_status gather_up(struct ranges *r)
 ct_status rail_all_reduce_halving(const struct rail *rail, struct span in, struct span data)
 {
     const struct rail_tree t = rail_tree_of(rail, -1);
-    struct ranges r = whole(&t, data);
+    struct ranges r = halving_whole(&t, data);
     char *arrived = call_scratch(rail->call, data.bytes);
     ct_status status;
 
@@ -131,7 +131,7 @@ static ct_status gather_at(struct ranges *r, int root)
 ct_status rail_reduce_halving(const struct rail *rail, int host, struct span data)
 {
     const struct rail_tree t = rail_tree_of(rail, host);
-    struct ranges r = whole(&t, data);
+    struct ranges r = halving_whole(&t, data);
     char *arrived = call_scratch(rail->call, data.bytes);
     ct_status status;
 
@@ -172,7 +172,7 @@ static ct_status scatter_from(struct ranges *r, int root)
 ct_status rail_broadcast_halving(const struct rail *rail, int host, struct span data)
 {
     const struct rail_tree t = rail_tree_of(rail, host);
-    struct ranges r = whole(&t, data);
+    struct ranges r = halving_whole(&t, data);
     ct_status status = CT_OK;
 
     if (!t.sits_out)

@@ -18,7 +18,7 @@ static int reduce_nodes_fits(const struct call *c)
     return c->group->order.hosts > 1 && hosts_can_fold(c);
 }
 
-static int few_hosts_fit(const struct call *c)
+static int reduce_few_hosts_fit(const struct call *c)
 {
     return reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
@@ -29,7 +29,7 @@ struct buffers {
     char *partials;      /* of the whole piece; out, if they fit there */
 };
 
-static ct_status one_piece(struct call *c, const struct level *l, const struct buffers *b)
+static ct_status reduce_one_piece(struct call *c, const struct level *l, const struct buffers *b)
 {
     const enum rail_way way = (enum rail_way)c->algorithm->way;
     const int owners = host_slices_of(c->group, b->in.bytes, ONE_SLICE);
@@ -86,7 +86,7 @@ static ct_status reduce_nodes_run(struct call *c)
         const struct buffers b = { span_of(in.data + at, n), span_of(out, n), wide ? wide : out };
 
         if (status == CT_OK)
-            status = one_piece(c, &l, &b);
+            status = reduce_one_piece(c, &l, &b);
         at += PIECE;
     } while (status == CT_OK && at < in.bytes);
     call_scratch_end(c, wide);
@@ -100,7 +100,7 @@ static double reduce_nodes_cost(const struct call *c, int way)
 }
 
 const struct algorithm reduce_nodes = { .name = "nodes",
-                                        .fits = few_hosts_fit,
+                                        .fits = reduce_few_hosts_fit,
                                         .run = reduce_nodes_run,
                                         .cost = reduce_nodes_cost,
                                         .way = RAIL_DIRECT };

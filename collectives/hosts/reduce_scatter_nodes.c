@@ -32,7 +32,7 @@ static int reduce_scatter_nodes_fits(const struct call *c)
     return c->group->order.hosts > 1 && hosts_are_alike(c->group) && hosts_can_fold(c);
 }
 
-static int few_hosts_fit(const struct call *c)
+static int reduce_scatter_few_hosts_fit(const struct call *c)
 {
     return reduce_scatter_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
@@ -46,7 +46,8 @@ static struct span piece_in(const struct work_of_call *w, struct span block)
 }
 
 /* The piece of the block that is for rank `owner` of a host, in this rank's input. */
-static struct span input_piece(const struct call *c, const void *arg, int owner, int host)
+static struct span reduce_scatter_input_piece(const struct call *c, const void *arg, int owner,
+                                              int host)
 {
     return piece_in(arg, block_at(c, &c->send, host_rank(c->group, host, owner)));
 }
@@ -54,7 +55,7 @@ static struct span input_piece(const struct call *c, const void *arg, int owner,
 static struct span partial_piece(const struct call *c, const void *arg, int owner, int host)
 {
     const struct work_of_call *w = arg;
-    const struct span input = input_piece(w->call, arg, owner, host);
+    const struct span input = reduce_scatter_input_piece(w->call, arg, owner, host);
 
     (void)c; /* that of partial results */
     return w->partial ? span_of(w->partial + (size_t)host * w->room, input.bytes * w->wider)
@@ -62,8 +63,8 @@ static struct span partial_piece(const struct call *c, const void *arg, int owne
 }
 
 /* The partial results for this rank: its host's, and those that came from the others. */
-static ct_status fold_arrived(const struct rail *rail, const struct work_of_call *w,
-                              const void **sources, char *arrived, struct span out)
+static ct_status reduce_scatter_fold_arrived(const struct rail *rail, const struct work_of_call *w,
+                                             const void **sources, char *arrived, struct span out)
 {
     const struct level *l = &w->level;
     struct call *c = rail->call;
@@ -104,7 +105,7 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
         span_of(w->wider > 1 ? arrived + (size_t)l->hosts * bytes : out.data, bytes);
     ct_status status =
         sources && arrived
-            ? fold_arrived(&rail, w, sources, arrived, folded)
+            ? reduce_scatter_fold_arrived(&rail, w, sources, arrived, folded)
             : ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d hosts", l->hosts);
 
     if (status == CT_OK)
@@ -143,7 +144,7 @@ static ct_status reduce_scatter_nodes_run(struct call *c)
                               .room = (largest < piece ? largest : piece) * wider,
                               .wider = wider };
     const struct host_parts input = {
-        .owners = level.ranks, .spans = level.hosts, .span = input_piece, .arg = &w
+        .owners = level.ranks, .spans = level.hosts, .span = reduce_scatter_input_piece, .arg = &w
     };
     const struct host_parts result = {
         .owners = level.ranks, .spans = level.hosts, .span = partial_piece, .arg = &w
@@ -178,7 +179,7 @@ static double reduce_scatter_nodes_cost(const struct call *c, int way)
 }
 
 const struct algorithm reduce_scatter_nodes = { .name = "nodes",
-                                                .fits = few_hosts_fit,
+                                                .fits = reduce_scatter_few_hosts_fit,
                                                 .run = reduce_scatter_nodes_run,
                                                 .cost = reduce_scatter_nodes_cost,
                                                 .way = RAIL_DIRECT };

@@ -9,7 +9,7 @@
 #include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
 
-static struct span own_piece(const struct call *c, const struct host_blocks *p)
+static struct span scatter_own_piece(const struct call *c, const struct host_blocks *p)
 {
     return span_of(block_at(c, &c->recv, 0).data + p->at, p->bytes);
 }
@@ -21,7 +21,7 @@ static struct span piece_for_rank(const struct call *c, const void *arg, int own
 
     (void)owner;
     if (!p->all)
-        return k == p->level->rank ? own_piece(c, p) : span_of(NULL, p->bytes);
+        return k == p->level->rank ? scatter_own_piece(c, p) : span_of(NULL, p->bytes);
     return host_block_here(c, p, k);
 }
 
@@ -43,7 +43,8 @@ static ct_status send_all_hosts(struct call *c, const struct rail *rail,
     return status == CT_OK ? batch_wait(&batch) : status;
 }
 
-static ct_status one_piece(struct call *c, const struct rail *rail, const struct host_blocks *p)
+static ct_status scatter_one_piece(struct call *c, const struct rail *rail,
+                                   const struct host_blocks *p)
 {
     const struct level *l = p->level;
     const int shower = l->host == rail->root_host ? level_of(c->group, rail->root).rank : 0;
@@ -59,13 +60,13 @@ static ct_status one_piece(struct call *c, const struct rail *rail, const struct
     if (status == CT_OK)
         status = host_share(c, l, &parts);
     if (status == CT_OK && l->rank == shower)
-        copy_span(own_piece(c, p), piece_for_rank(c, p, 0, l->rank).data);
+        copy_span(scatter_own_piece(c, p), piece_for_rank(c, p, 0, l->rank).data);
     return status;
 }
 
 static ct_status scatter_nodes_run(struct call *c)
 {
-    return host_blocks_run(c, one_piece);
+    return host_blocks_run(c, scatter_one_piece);
 }
 
 const struct algorithm scatter_nodes = { .name = "nodes",

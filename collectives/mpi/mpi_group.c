@@ -32,7 +32,7 @@ struct mpi_wait {
     int peer;                      /* the rank in the group that gets the probe */
 };
 
-static ct_status give_up(const struct mpi_wait *w, ct_status status)
+static ct_status mpi_group_give_up(const struct mpi_wait *w, ct_status status)
 {
     w->group->mpi->is_idle = 0;
     w->group->mpi->plugin->give_up(w->request, w->kind);
@@ -61,7 +61,7 @@ static ct_status look_around(struct mpi_wait *w)
     return CT_OK;
 }
 
-static ct_status wait_for(struct mpi_wait *w)
+static ct_status mpi_group_wait_for(struct mpi_wait *w)
 {
     const struct mpi_plugin *plugin = w->group->mpi->plugin;
     int done = 0;
@@ -73,7 +73,7 @@ static ct_status wait_for(struct mpi_wait *w)
             const int error = plugin->test(w->request, &done);
 
             if (error)
-                return give_up(w, mpi_says(plugin, error, "an operation failed"));
+                return mpi_group_give_up(w, mpi_says(plugin, error, "an operation failed"));
             if (done)
                 return CT_OK;
         }
@@ -81,12 +81,12 @@ static ct_status wait_for(struct mpi_wait *w)
             w->begun = clock_ms();
         status = look_around(w);
         if (status != CT_OK)
-            return give_up(w, status);
+            return mpi_group_give_up(w, status);
     }
 }
 
 /* Asynchronous calls run on threads of libct. */
-static ct_status check_thread(const ct_group *group)
+static ct_status mpi_group_check_thread(const ct_group *group)
 {
     const struct mpi_plugin *plugin;
     const struct mpi_world *world;
@@ -111,12 +111,12 @@ ct_status mpi_group_run(struct call *c, const struct mpi_call *operation)
                           .deadline = c->deadline,
                           .probe = c->group->size > 1 ? call_compared(c) : NULL,
                           .peer = (c->group->rank + 1) % c->group->size };
-    ct_status status = check_thread(c->group);
+    ct_status status = mpi_group_check_thread(c->group);
 
     if (status == CT_OK)
         status = mpi_says(m->plugin, m->plugin->begin(m->comm, operation, &request),
                           "an operation could not begin");
-    return status == CT_OK ? wait_for(&w) : status;
+    return status == CT_OK ? mpi_group_wait_for(&w) : status;
 }
 
 /* ---- The messages of libct's algorithms --------------------------------------------- */
@@ -125,7 +125,7 @@ ct_status mpi_group_run(struct call *c, const struct mpi_call *operation)
 static void start(ct_group *group, struct request *requests, int count)
 {
     struct mpi_group *m = group->mpi;
-    const ct_status status = check_thread(group);
+    const ct_status status = mpi_group_check_thread(group);
 
     for (int i = 0; i < count; i++) {
         struct request *r = &requests[i];
@@ -156,13 +156,13 @@ static ct_status message_wait(ct_group *group, struct request *r, int64_t deadli
                           .peer = ct_group_rank(group, r->peer) };
 
     if (!atomic_load(&r->done)) {
-        r->status = wait_for(&w);
+        r->status = mpi_group_wait_for(&w);
         atomic_store(&r->done, 1);
     }
     return r->status;
 }
 
-static void cancel(ct_group *group, struct request *r)
+static void mpi_group_cancel(ct_group *group, struct request *r)
 {
     if (atomic_load(&r->done))
         return;
@@ -172,7 +172,7 @@ static void cancel(ct_group *group, struct request *r)
 
 static const struct message_carrier carrier = { .start = start,
                                                 .wait = message_wait,
-                                                .cancel = cancel };
+                                                .cancel = mpi_group_cancel };
 
 /* ---- Groups ----------------------------------------------------------------------------- */
 

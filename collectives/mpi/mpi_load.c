@@ -59,7 +59,7 @@ ct_status mpi_says(const struct mpi_plugin *plugin, int error, const char *what)
     return ct_fail(is_truncation ? CT_ERR_MISMATCH : CT_ERR_SYSTEM, "MPI: %s: %s", what, words);
 }
 
-static ct_status start(void)
+static ct_status mpi_load_start(void)
 {
     char why[512];
     void *plugin = open_plugin(why, sizeof why);
@@ -91,7 +91,7 @@ ct_status mpi_load(const struct mpi_plugin **plugin, const struct mpi_world **wo
 
     pthread_mutex_lock(&library.lock);
     if (!library.plugin)
-        status = start();
+        status = mpi_load_start();
     pthread_mutex_unlock(&library.lock);
     *plugin = library.plugin;
     *world = &library.world;

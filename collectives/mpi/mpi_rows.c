@@ -58,8 +58,8 @@ struct packed_blocks {
     char *made; /* NULL: it is the buffer itself */
 };
 
-static ct_status pack(const struct call *c, const struct blocks *b, int fill,
-                      struct packed_blocks *p)
+static ct_status mpi_rows_pack(const struct call *c, const struct blocks *b, int fill,
+                               struct packed_blocks *p)
 {
     const size_t block = call_bytes(c);
 
@@ -84,17 +84,17 @@ static void unpack(const struct call *c, const struct blocks *b, const struct pa
 }
 
 /* An operation of blocks. */
-static ct_status move(struct call *c, enum mpi_kind kind)
+static ct_status mpi_rows_move(struct call *c, enum mpi_kind kind)
 {
     const int own = c->group->rank;
     struct packed_blocks send, recv;
     struct mpi_call operation = { .kind = kind,
                                   .count = call_bytes(c),
                                   .other = c->signature.root };
-    ct_status status = pack(c, &c->send, 1, &send);
+    ct_status status = mpi_rows_pack(c, &c->send, 1, &send);
 
     if (status == CT_OK)
-        status = pack(c, &c->recv, 0, &recv);
+        status = mpi_rows_pack(c, &c->recv, 0, &recv);
     if (status != CT_OK)
         return status;
     operation.send = send.data;
@@ -130,22 +130,22 @@ static ct_status broadcast_mpi_run(struct call *c)
 
 static ct_status gather_mpi_run(struct call *c)
 {
-    return move(c, BY_MPI_GATHER);
+    return mpi_rows_move(c, BY_MPI_GATHER);
 }
 
 static ct_status all_gather_mpi_run(struct call *c)
 {
-    return move(c, BY_MPI_ALL_GATHER);
+    return mpi_rows_move(c, BY_MPI_ALL_GATHER);
 }
 
 static ct_status scatter_mpi_run(struct call *c)
 {
-    return move(c, BY_MPI_SCATTER);
+    return mpi_rows_move(c, BY_MPI_SCATTER);
 }
 
 static ct_status all_to_all_mpi_run(struct call *c)
 {
-    return move(c, BY_MPI_ALL_TO_ALL);
+    return mpi_rows_move(c, BY_MPI_ALL_TO_ALL);
 }
 
 /* Piece by piece where there is more than an int can count. */
@@ -190,7 +190,7 @@ static ct_status reduce_scatter_mpi_run(struct call *c)
     struct packed_blocks send;
     char *result = call_scratch(c, own.bytes + 1);
     ct_status status = result
-                           ? pack(c, &c->send, 1, &send)
+                           ? mpi_rows_pack(c, &c->send, 1, &send)
                            : ct_fail(CT_ERR_NOMEM, "no memory for a block of %zu bytes", own.bytes);
 
     if (status != CT_OK)

@@ -15,7 +15,7 @@ static int bruck_fits(const struct call *c)
     return c->signature.operation != OPERATION_ALL_GATHER_V && c->group->size >= DOUBLING_FROM;
 }
 
-static int direct_fits(const struct call *c)
+static int all_gather_direct_fits(const struct call *c)
 {
     return c->group->size <= DIRECT_RANKS;
 }
@@ -26,7 +26,7 @@ static struct span rank_block(const struct call *c, const void *arg, int number)
     return block_at(c, &c->recv, c->group->order.fold_rank[number]);
 }
 
-static ct_status ranks_run(struct call *c)
+static ct_status all_gather_ranks_run(struct call *c)
 {
     const struct rail ranks = rail_of_ranks(c);
     const struct rail_blocks blocks = { .block = rank_block };
@@ -35,16 +35,18 @@ static ct_status ranks_run(struct call *c)
     return rail_all_gather(&ranks, (enum rail_way)c->algorithm->way, &blocks);
 }
 
-static const struct algorithm all_gather_bruck = {
-    .name = "bruck", .fits = bruck_fits, .run = ranks_run, .most = 1024, .way = RAIL_DOUBLING
-};
+static const struct algorithm all_gather_bruck = { .name = "bruck",
+                                                   .fits = bruck_fits,
+                                                   .run = all_gather_ranks_run,
+                                                   .most = 1024,
+                                                   .way = RAIL_DOUBLING };
 static const struct algorithm all_gather_direct = { .name = "direct",
-                                                    .fits = direct_fits,
-                                                    .run = ranks_run,
+                                                    .fits = all_gather_direct_fits,
+                                                    .run = all_gather_ranks_run,
                                                     .most = (size_t)32 << 10,
                                                     .way = RAIL_DIRECT };
 static const struct algorithm all_gather_ring = { .name = "ring",
-                                                  .run = ranks_run,
+                                                  .run = all_gather_ranks_run,
                                                   .way = RAIL_CHAIN };
 
 const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm,

@@ -7,12 +7,12 @@
 
 /* ---- Among all ranks by messages --------------------------------------------------- */
 
-static int direct_fits(const struct call *c)
+static int broadcast_direct_fits(const struct call *c)
 {
     return c->group->size <= DIRECT_RANKS;
 }
 
-static ct_status ranks_run(struct call *c)
+static ct_status broadcast_ranks_run(struct call *c)
 {
     const struct rail ranks = rail_of_ranks(c);
 
@@ -20,14 +20,16 @@ static ct_status ranks_run(struct call *c)
                           c->group->order.fold_at[c->signature.root], block_at(c, &c->recv, 0));
 }
 
-static const struct algorithm broadcast_direct = {
-    .name = "direct", .fits = direct_fits, .run = ranks_run, .most = 8192, .way = RAIL_DIRECT
-};
+static const struct algorithm broadcast_direct = { .name = "direct",
+                                                   .fits = broadcast_direct_fits,
+                                                   .run = broadcast_ranks_run,
+                                                   .most = 8192,
+                                                   .way = RAIL_DIRECT };
 static const struct algorithm broadcast_binomial = {
-    .name = "binomial", .run = ranks_run, .most = (size_t)64 << 10, .way = RAIL_DOUBLING
+    .name = "binomial", .run = broadcast_ranks_run, .most = (size_t)64 << 10, .way = RAIL_DOUBLING
 };
 static const struct algorithm broadcast_ring = { .name = "ring",
-                                                 .run = ranks_run,
+                                                 .run = broadcast_ranks_run,
                                                  .way = RAIL_CHAIN };
 
 const struct algorithm *const broadcast_algorithms[] = {

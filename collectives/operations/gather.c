@@ -49,7 +49,7 @@ gather_start(ct_group *group, const void *send, size_t send_count, struct blocks
     return call_run(&request, work);
 }
 
-static int blocks_here(const ct_group *group, int root)
+static int gather_blocks_here(const ct_group *group, int root)
 {
     return ct_rank(group) == root ? ct_size(group) : 0;
 }
@@ -59,14 +59,14 @@ ct_status ct_gather(ct_group *group, const void *send, void *recv, size_t count,
 {
     return gather_start(
         group, send, count,
-        (struct blocks){ .base = recv, .count = count, .blocks = blocks_here(group, root) }, count,
-        OPERATION_GATHER, dtype, root, work);
+        (struct blocks){ .base = recv, .count = count, .blocks = gather_blocks_here(group, root) },
+        count, OPERATION_GATHER, dtype, root, work);
 }
 
 ct_status ct_gather_list(ct_group *group, const void *send, void *const *recv, size_t count,
                          ct_dtype dtype, int root, ct_work **work)
 {
-    const int blocks = blocks_here(group, root);
+    const int blocks = gather_blocks_here(group, root);
 
     if (!recv && blocks > 0)
         return ct_fail(CT_ERR_INVALID, "gather: the root's list of recv buffers is NULL");
@@ -80,7 +80,7 @@ ct_status ct_gather_v(ct_group *group, const void *send, size_t send_count, void
                       const size_t *recv_counts, const size_t *recv_displs, ct_dtype dtype,
                       int root, ct_work **work)
 {
-    const int blocks = blocks_here(group, root), rank = ct_rank(group);
+    const int blocks = gather_blocks_here(group, root), rank = ct_rank(group);
 
     if (blocks > 0 && !recv_counts)
         return ct_fail(CT_ERR_INVALID, "gather_v: the root's recv_counts is NULL");

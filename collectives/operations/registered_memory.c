@@ -75,8 +75,8 @@ static ct_status all_could(ct_group *g, ct_status mine, uint64_t *words, const v
     return CT_OK;
 }
 
-static ct_status alloc(ct_group *g, size_t bytes, int *locals, struct claim *claims, void **ptr,
-                       const void *caller)
+static ct_status memory_alloc(ct_group *g, size_t bytes, int *locals, struct claim *claims,
+                              void **ptr, const void *caller)
 {
     struct node *node = &g->mesh->node;
     struct region_plan plan = { .locals = locals, .group = g->identity.id };
@@ -122,7 +122,7 @@ ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr)
     claims = calloc((size_t)group->size, sizeof *claims);
     locals = calloc((size_t)group->size, sizeof *locals);
     status = claims && locals
-                 ? alloc(group, bytes, locals, claims, ptr, caller)
+                 ? memory_alloc(group, bytes, locals, claims, ptr, caller)
                  : ct_fail(CT_ERR_NOMEM, "mem_alloc: no memory to gather from the ranks");
     free(claims);
     free(locals);

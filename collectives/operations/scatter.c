@@ -49,7 +49,7 @@ scatter_start(ct_group *group, struct blocks send, void *recv, size_t recv_count
     return call_run(&request, work);
 }
 
-static int blocks_here(const ct_group *group, int root)
+static int scatter_blocks_here(const ct_group *group, int root)
 {
     return ct_rank(group) == root ? ct_size(group) : 0;
 }
@@ -60,14 +60,14 @@ ct_status ct_scatter(ct_group *group, const void *send, void *recv, size_t count
     return scatter_start(group,
                          (struct blocks){ .base = (void *)(uintptr_t)send,
                                           .count = count,
-                                          .blocks = blocks_here(group, root) },
+                                          .blocks = scatter_blocks_here(group, root) },
                          recv, count, count, OPERATION_SCATTER, dtype, root, work);
 }
 
 ct_status ct_scatter_list(ct_group *group, const void *const *send, void *recv, size_t count,
                           ct_dtype dtype, int root, ct_work **work)
 {
-    const int blocks = blocks_here(group, root);
+    const int blocks = scatter_blocks_here(group, root);
 
     if (!send && blocks > 0)
         return ct_fail(CT_ERR_INVALID, "scatter: the root's list of send buffers is NULL");
@@ -82,7 +82,7 @@ ct_status ct_scatter_v(ct_group *group, const void *send, const size_t *send_cou
                        const size_t *send_displs, void *recv, size_t recv_count, ct_dtype dtype,
                        int root, ct_work **work)
 {
-    const int blocks = blocks_here(group, root), rank = ct_rank(group);
+    const int blocks = scatter_blocks_here(group, root), rank = ct_rank(group);
 
     if (blocks > 0 && !send_counts)
         return ct_fail(CT_ERR_INVALID, "scatter_v: the root's send_counts is NULL");

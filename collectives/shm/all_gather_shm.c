@@ -6,7 +6,7 @@
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 
-static size_t in_all(const struct call *c)
+static size_t all_gather_in_all(const struct call *c)
 {
     return blocks_bytes(c, &c->recv) * (size_t)c->group->size;
 }
@@ -18,7 +18,8 @@ static ct_status all_gather_shm_direct(struct call *c)
     for (int i = rank; i < rank + p; i++) {
         const struct span block = block_at(c, &c->recv, i % p);
 
-        copy_result(block.data, shm_group_send_of(c->group->shm, i % p), block.bytes, in_all(c));
+        copy_result(block.data, shm_group_send_of(c->group->shm, i % p), block.bytes,
+                    all_gather_in_all(c));
     }
     return CT_OK;
 }
@@ -38,7 +39,7 @@ static ct_status all_gather_shm_take(struct call *c, size_t at, size_t n)
         copy_result(block.data + at,
                     i == c->group->rank ? block_at(c, &c->send, 0).data + at
                                         : shm_group_slot(c->group->shm, i),
-                    piece_of(block.bytes, at, n), in_all(c));
+                    piece_of(block.bytes, at, n), all_gather_in_all(c));
     }
     return CT_OK;
 }

@@ -8,7 +8,7 @@
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 
-static size_t in_all(const struct call *c)
+static size_t all_to_all_in_all(const struct call *c)
 {
     return call_bytes(c) * (size_t)c->group->size * (size_t)c->group->size;
 }
@@ -22,7 +22,7 @@ static ct_status all_to_all_shm_direct(struct call *c)
 
         copy_result(block.data,
                     shm_group_send_of(c->group->shm, i % p) + (size_t)rank * block.bytes,
-                    block.bytes, in_all(c));
+                    block.bytes, all_to_all_in_all(c));
     }
     return CT_OK;
 }
@@ -42,7 +42,7 @@ static ct_status all_to_all_shm_take(struct call *c, size_t at, size_t n)
         copy_result(block_at(c, &c->recv, i).data + at,
                     i == rank ? block_at(c, &c->send, i).data + at
                               : (const char *)shm_group_slot(c->group->shm, i) + (size_t)rank * n,
-                    n, in_all(c));
+                    n, all_to_all_in_all(c));
     return CT_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "collectives/core/shm_exchange.h"
 
 /* Each block is read once and written once. */
-static size_t in_all(const struct call *c)
+static size_t gather_in_all(const struct call *c)
 {
     return 2 * call_bytes(c) * (size_t)c->group->size;
 }
@@ -17,7 +17,7 @@ static ct_status gather_shm_direct(struct call *c)
     for (int i = 0; i < c->recv.blocks; i++) {
         const struct span block = block_at(c, &c->recv, i);
 
-        copy_result(block.data, shm_group_send_of(c->group->shm, i), block.bytes, in_all(c));
+        copy_result(block.data, shm_group_send_of(c->group->shm, i), block.bytes, gather_in_all(c));
     }
     return CT_OK;
 }
@@ -34,7 +34,7 @@ static ct_status gather_shm_take(struct call *c, size_t at, size_t n)
         copy_result(block_at(c, &c->recv, i).data + at,
                     i == c->group->rank ? block_at(c, &c->send, 0).data + at
                                         : shm_group_slot(c->group->shm, i),
-                    n, in_all(c));
+                    n, gather_in_all(c));
     return CT_OK;
 }
 

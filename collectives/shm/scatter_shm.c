@@ -8,7 +8,7 @@
 #include "collectives/core/shm_exchange.h"
 
 /* Each block is read once and written once. */
-static size_t in_all(const struct call *c)
+static size_t scatter_in_all(const struct call *c)
 {
     return 2 * call_bytes(c) * (size_t)c->group->size;
 }
@@ -20,7 +20,7 @@ static ct_status scatter_shm_direct(struct call *c)
     copy_result(out.data,
                 shm_group_send_of(c->group->shm, c->signature.root)
                     + (size_t)c->group->rank * out.bytes,
-                out.bytes, in_all(c));
+                out.bytes, scatter_in_all(c));
     return CT_OK;
 }
 
@@ -37,7 +37,7 @@ static ct_status scatter_shm_take(struct call *c, size_t at, size_t n)
                 call_is_root(c)
                     ? block_at(c, &c->send, c->group->rank).data + at
                     : (const char *)shm_group_written_here(c->group->shm, c->signature.root, n),
-                n, in_all(c));
+                n, scatter_in_all(c));
     return CT_OK;
 }
 

@@ -21,7 +21,7 @@
 /* ---- The list: a host that comes again is found by its hash -------------------- */
 
 /* Where the name's number (its index + 1) is or would be; 0 stands at a free place. */
-static int *place_of(const struct host_list *list, const char *name)
+static int *hosts_place_of(const struct host_list *list, const char *name)
 {
     const unsigned places = 2 * (unsigned)list->room; /* never full; a power of two */
     unsigned hash = 2166136261u;                      /* FNV-1a */
@@ -49,18 +49,18 @@ static int grow(struct host_list *list)
     list->places = places;
     list->room = room;
     for (int i = 0; i < list->count; i++)
-        *place_of(list, hosts[i].name) = i + 1;
+        *hosts_place_of(list, hosts[i].name) = i + 1;
     return 0;
 }
 
-static int add(struct host_list *list, const char *name, int slots, struct why *why)
+static int hosts_add(struct host_list *list, const char *name, int slots, struct why *why)
 {
     struct host_slots *host;
     int *place;
 
     if (list->count == list->room && grow(list) < 0)
         return value_wrong(why, "out of memory for %d hosts", list->count);
-    place = place_of(list, name);
+    place = hosts_place_of(list, name);
     if (*place) {
         host = &list->hosts[*place - 1];
         host->slots = host->slots ? host->slots : 1;
@@ -107,13 +107,13 @@ static int add_checked(struct host_list *list, const char *name, int slots, cons
     if (!is_host(name))
         return value_wrong(why, "'%.100s' names no host: NAME, NAME:SLOTS or NAME[1-4]:SLOTS",
                            item);
-    return add(list, name, slots, why);
+    return hosts_add(list, name, slots, why);
 }
 
 /* ---- One item: NAME[ranges][:SLOTS] ------------------------------------------- */
 
-static int expand(struct host_list *list, const char *done, const char *rest, int slots,
-                  const char *item, struct why *why);
+static int hosts_expand(struct host_list *list, const char *done, const char *rest, int slots,
+                        const char *item, struct why *why);
 
 /* FROM or FROM-TO of a range, then what follows the bracket. */
 static int expand_range(struct host_list *list, const char *done, const char *range, int length,
@@ -133,14 +133,14 @@ static int expand_range(struct host_list *list, const char *done, const char *ra
         char text[2 * HOST_NAME];
 
         snprintf(text, sizeof text, "%s%0*ld", done, width, i);
-        if (expand(list, text, after, slots, item, why) < 0)
+        if (hosts_expand(list, text, after, slots, item, why) < 0)
             return -1;
     }
     return 0;
 }
 
-static int expand(struct host_list *list, const char *done, const char *rest, int slots,
-                  const char *item, struct why *why)
+static int hosts_expand(struct host_list *list, const char *done, const char *rest, int slots,
+                        const char *item, struct why *why)
 {
     const char *open = strchr(rest, '['), *close = open ? strchr(open, ']') : NULL;
     char text[2 * HOST_NAME];
@@ -195,7 +195,7 @@ static int add_item(struct host_list *list, const char *whole, struct why *why)
         *bracket = 0;
         return add_checked(list, item + 1, slots, whole, why);
     }
-    return expand(list, "", item, slots, whole, why);
+    return hosts_expand(list, "", item, slots, whole, why);
 }
 
 /* ---- A line of them ------------------------------------------------------------ */
@@ -321,7 +321,7 @@ static int read_slots(char *words, int *slots, struct why *why)
     return 0;
 }
 
-static int read_line(struct host_list *list, char *line, struct why *why)
+static int hosts_read_line(struct host_list *list, char *line, struct why *why)
 {
     char *host = line + strspn(line, " \t"), *rest;
     int slots = 0;
@@ -338,7 +338,7 @@ static int read_line(struct host_list *list, char *line, struct why *why)
     if (read_slots(rest, &slots, why) < 0 || host_list_parse(&one, host, why) < 0)
         return -1;
     for (int i = 0; i < one.count; i++)
-        if (add(list, one.hosts[i].name, slots ? slots : one.hosts[i].slots, why) < 0) {
+        if (hosts_add(list, one.hosts[i].name, slots ? slots : one.hosts[i].slots, why) < 0) {
             host_list_free(&one);
             return -1;
         }
@@ -361,7 +361,7 @@ int host_list_read(struct host_list *list, const char *path, struct why *why)
     while (result == 0 && getline(&line, &room, file) >= 0) {
         const int has_mark = ++number == 1 && !strncmp(line, BYTE_ORDER_MARK, 3);
 
-        if ((result = read_line(list, line + (has_mark ? 3 : 0), &of_line)) < 0)
+        if ((result = hosts_read_line(list, line + (has_mark ? 3 : 0), &of_line)) < 0)
             value_wrong(why, "%.80s:%d: %.150s", path, number, of_line.text);
     }
     if (result == 0 && ferror(file))

@@ -10,7 +10,7 @@
 #define EARLIEST INT64_C(1000000000) /* a smaller number is a duration */
 #define LATEST INT64_C(9000000000)   /* the year 2255: later times overflow in ns */
 
-static int whole(const char *text, char end_with, int64_t *value, const char **end)
+static int deadline_whole(const char *text, char end_with, int64_t *value, const char **end)
 {
     char *after;
 
@@ -27,7 +27,7 @@ int deadline_of_epoch(const char *text, int64_t *at)
     const char *end;
     int64_t value;
 
-    if (whole(text + (*text == '@'), 0, &value, &end) < 0 || value < EARLIEST)
+    if (deadline_whole(text + (*text == '@'), 0, &value, &end) < 0 || value < EARLIEST)
         return -1;
     *at = value;
     return 0;
@@ -41,8 +41,8 @@ static int of_clock(const char *text, int64_t now, int64_t *at)
     int64_t hour, minute, then;
     struct tm day;
 
-    if (whole(text, ':', &hour, &end) < 0 || whole(end + 1, 0, &minute, &end) < 0 || hour > 23
-        || minute > 59 || !localtime_r(&start, &day))
+    if (deadline_whole(text, ':', &hour, &end) < 0 || deadline_whole(end + 1, 0, &minute, &end) < 0
+        || hour > 23 || minute > 59 || !localtime_r(&start, &day))
         return -1;
     day.tm_hour = (int)hour;
     day.tm_min = (int)minute;
@@ -68,8 +68,8 @@ static int of_duration(const char *text, int64_t now, int64_t *at)
     int64_t value;
 
     for (int i = 0; i < 5; i++)
-        if (whole(text, units[i].letter, &value, &end) == 0 && (!*end || !end[1]) && value > 0
-            && value <= (LATEST - now) / units[i].seconds) {
+        if (deadline_whole(text, units[i].letter, &value, &end) == 0 && (!*end || !end[1])
+            && value > 0 && value <= (LATEST - now) / units[i].seconds) {
             *at = now + value * units[i].seconds;
             return 0;
         }

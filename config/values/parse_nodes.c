@@ -126,7 +126,7 @@ static void take_timeout(struct rdzv_conf *conf, const char *value)
         conf->timeout = number;
 }
 
-static void note_unknown(struct rdzv_conf *conf, const char *key)
+static void nodes_note_unknown(struct rdzv_conf *conf, const char *key)
 {
     struct suggestion best = { NULL, 0 };
 
@@ -173,7 +173,7 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
     if (!strcmp(key, "store_type"))
         conf->in_a_file = !strcasecmp(value, "file");
     if (!known)
-        note_unknown(conf, key);
+        nodes_note_unknown(conf, key);
     return 0;
 }
 

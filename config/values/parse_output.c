@@ -116,7 +116,7 @@ int ranks_have(const char *text, int rank, int world)
     return 0;
 }
 
-static int check_ranks(const char *text, const char *whole, struct why *why)
+static int output_check_ranks(const char *text, const char *whole, struct why *why)
 {
     const char *at = text;
     int first, last, more;
@@ -132,7 +132,7 @@ int parse_ranks(const char *text, void *field, struct why *why)
 {
     if (strchr(text, ':'))
         return value_wrong(why, "'%s': ranks are written 0,4-7,@last or *", text);
-    return check_ranks(text, text, why) < 0 ? -1 : parse_text(text, field, why);
+    return output_check_ranks(text, text, why) < 0 ? -1 : parse_text(text, field, why);
 }
 
 int parse_stdin(const char *text, void *field, struct why *why)
@@ -157,7 +157,7 @@ int parse_exec_on(const char *text, void *field, struct why *why)
     if (!*command)
         return value_wrong(why, "'%s': ranks, a colon and a command: --exec-on='3:gdb --args'",
                            text);
-    if (check_ranks(text, text, why) < 0)
+    if (output_check_ranks(text, text, why) < 0)
         return -1;
     *(struct exec_on *)field = (struct exec_on){ text, command };
     return 0;

@@ -13,7 +13,7 @@ static int letter(char c)
     return c == '_' ? '-' : tolower((unsigned char)c);
 }
 
-static int least(int a, int b)
+static int suggest_least(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -34,10 +34,10 @@ static int distance(const char *a, const char *b)
         for (int j = 1; j <= length; j++) {
             const int same = letter(a[i - 1]) == letter(b[j - 1]);
 
-            row[j] = least(last[j - 1] + !same, least(last[j], row[j - 1]) + 1);
+            row[j] = suggest_least(last[j - 1] + !same, suggest_least(last[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && letter(a[i - 1]) == letter(b[j - 2])
                 && letter(a[i - 2]) == letter(b[j - 1]))
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = suggest_least(row[j], before[j - 2] + 1);
         }
     }
     return rows[strlen(a) % 3][length];

@@ -40,7 +40,7 @@ enum {
 /* The work of some blocks of a launch: elements 0 ... count-1 of sources and destinations.
  * `head` single ones, then 16-byte pieces, then single ones again.  No pieces if the pointers do
  * not reach a multiple of 16 at the same element. */
-struct span {
+struct fold_span {
     uint64_t count;
     uint32_t first_block; /* they end where the next span's begin */
     uint16_t pointers;    /* where in words[] its sources are, and behind them its destinations */
@@ -65,7 +65,7 @@ struct fold_args {
 };
 
 enum {
-    SPAN_WORDS = sizeof(struct span) / sizeof(uint64_t),
+    SPAN_WORDS = sizeof(struct fold_span) / sizeof(uint64_t),
     SCALAR_WORDS = 2, /* the largest dtype's */
     MOST_SCALED = 4,  /* elements of a piece; else there are no pieces: it is too much code */
     MOST_SPANS = FOLD_WORDS / (SPAN_WORDS + 2)

@@ -12,22 +12,22 @@
 #include "cuda/kernels/vector_access.h"
 
 /* The thread. */
-struct place {
+struct kernel_place {
     unsigned block, blocks, thread, threads;
 };
 
 /* ---- The span of a block ---------------------------------------------------------- */
 
-CT_ELEMENT struct span span_at(const struct fold_args &args, uint32_t i)
+CT_ELEMENT struct fold_span span_at(const struct fold_args &args, uint32_t i)
 {
-    struct span span;
+    struct fold_span span;
 
     memcpy(&span, &args.words[i * SPAN_WORDS], sizeof span);
     return span;
 }
 
 /* Also makes the place relative to the blocks of that span. */
-CT_ELEMENT struct span find_span(const struct fold_args &args, struct place &place)
+CT_ELEMENT struct fold_span find_span(const struct fold_args &args, struct kernel_place &place)
 {
     uint32_t own = 0, behind = args.spans;
 
@@ -39,7 +39,7 @@ CT_ELEMENT struct span find_span(const struct fold_args &args, struct place &pla
         else
             behind = middle;
     }
-    const struct span span = span_at(args, own);
+    const struct fold_span span = span_at(args, own);
 
     if (behind < args.spans)
         place.blocks = span_at(args, behind).first_block;
@@ -48,13 +48,13 @@ CT_ELEMENT struct span find_span(const struct fold_args &args, struct place &pla
     return span;
 }
 
-template <class F> CT_ELEMENT uint64_t pieces_of(const struct span &span)
+template <class F> CT_ELEMENT uint64_t pieces_of(const struct fold_span &span)
 {
     return span.head < BY_ELEMENTS ? (span.count - span.head) / by_pieces<F>::LANES : 0;
 }
 
 /* The offset in bytes of single element k: they are before and behind the pieces. */
-template <class F> CT_ELEMENT uint64_t single(const struct span &span, uint64_t k)
+template <class F> CT_ELEMENT uint64_t single(const struct fold_span &span, uint64_t k)
 {
     const uint64_t head = span.head < BY_ELEMENTS ? span.head : 0;
     const uint64_t i = k < head ? k : k + pieces_of<F>(span) * by_pieces<F>::LANES;
@@ -85,7 +85,8 @@ CT_ELEMENT void scale(const struct fold_args &args, uint32_t source,
 }
 
 template <class F, class ACCESS>
-CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct span &span, uint64_t offset)
+CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct fold_span &span,
+                             uint64_t offset)
 {
     enum { LANES = ACCESS::LANES };
     const uint64_t *const src = args.words + span.pointers, *const dst = src + args.sources;
@@ -153,7 +154,7 @@ CT_ELEMENT typename ACCESS::raw sum_of(const typename ACCESS::raw (&raw)[SOURCES
  * piece beyond `end` the last one is read, so that the loads do not wait for comparisons; its
  * value, perhaps read while its own thread stores there, is dropped. */
 template <class F, int SOURCES, int UNROLLED>
-CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct span &span,
+CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct fold_span &span,
                                 uint64_t first, uint64_t stride, uint64_t end)
 {
     typedef by_pieces<F> access;
@@ -184,7 +185,7 @@ CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct span 
 }
 
 template <class F, int SOURCES>
-CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct span &span,
+CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct fold_span &span,
                                  uint64_t offset)
 {
     typedef by_elements<F> access;
@@ -218,9 +219,10 @@ CT_ELEMENT bool is_called_off(const struct fold_args &args)
 #endif
 }
 
-template <class F> CT_ELEMENT void fold_many_body(const struct fold_args &args, struct place place)
+template <class F>
+CT_ELEMENT void fold_many_body(const struct fold_args &args, struct kernel_place place)
 {
-    const struct span span = find_span(args, place);
+    const struct fold_span span = find_span(args, place);
     const uint64_t self = (uint64_t)place.block * place.threads + place.thread;
     const uint64_t all = (uint64_t)place.blocks * place.threads;
     const uint64_t pieces = pieces_of<F>(span);
@@ -236,9 +238,9 @@ template <class F> CT_ELEMENT void fold_many_body(const struct fold_args &args, 
 }
 
 template <class F, int SOURCES, int UNROLLED>
-CT_ELEMENT void fold_few_body(const struct fold_args &args, struct place place)
+CT_ELEMENT void fold_few_body(const struct fold_args &args, struct kernel_place place)
 {
-    const struct span span = find_span(args, place);
+    const struct fold_span span = find_span(args, place);
     const uint64_t self = (uint64_t)place.block * place.threads + place.thread;
     const uint64_t all = (uint64_t)place.blocks * place.threads;
     const uint64_t pieces = pieces_of<F>(span);

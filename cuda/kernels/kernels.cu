@@ -8,9 +8,9 @@
     extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, blocks) \
         name(const __grid_constant__ struct fold_args args)
 
-static __device__ struct place here(void)
+static __device__ struct kernel_place here(void)
 {
-    const struct place place = { blockIdx.x, gridDim.x, threadIdx.x, blockDim.x };
+    const struct kernel_place place = { blockIdx.x, gridDim.x, threadIdx.x, blockDim.x };
 
     return place;
 }

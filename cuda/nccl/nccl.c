@@ -156,7 +156,7 @@ static void wait_for_abort(struct device_comm *comm)
 }
 
 /* Without a thread it is not aborted, since an abort by this thread might wait for ever. */
-static void give_up(struct device_comm *comm)
+static void nccl_give_up(struct device_comm *comm)
 {
     void *before;
 
@@ -176,7 +176,7 @@ static void give_up(struct device_comm *comm)
 }
 
 /* Waits for the stream, whose work reads and writes the caller's buffers. */
-static void release(struct device_comm *comm)
+static void nccl_release(struct device_comm *comm)
 {
     const struct driver *driver = comm->gpu->driver;
     int ended = 1;
@@ -189,7 +189,7 @@ static void release(struct device_comm *comm)
         driver->cuMemFreeHost(comm->passed);
 }
 
-static void leave(struct device_comm *comm, int sound)
+static void nccl_leave(struct device_comm *comm, int sound)
 {
     void *before;
     const int entered = cuda_enter(&before) == CT_OK;
@@ -198,11 +198,11 @@ static void leave(struct device_comm *comm, int sound)
         && cuda_gpu_use(comm->gpu) == CT_OK)
         end_in_good_order(comm);
     if (entered && comm->nccl_comm)
-        give_up(comm);
+        nccl_give_up(comm);
     if (comm->has_thread)
         pthread_join(comm->aborting, NULL);
     if (entered && cuda_gpu_use(comm->gpu) == CT_OK)
-        release(comm);
+        nccl_release(comm);
     if (entered)
         cuda_leave(before);
     free(comm);
@@ -233,7 +233,7 @@ static ct_status refuse_other_contexts(const struct device *gpu)
                                        "one that NCCL works in");
 }
 
-static ct_status begin(struct device_comm *comm, const struct comm_id *id)
+static ct_status nccl_begin(struct device_comm *comm, const struct comm_id *id)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId unique;
@@ -258,8 +258,8 @@ static ct_status begin(struct device_comm *comm, const struct comm_id *id)
                      "joining %d ranks as rank %d", comm->size, comm->rank);
 }
 
-static ct_status join(struct device *gpu, const struct comm_id *id, int rank, int size,
-                      struct device_comm **joined)
+static ct_status nccl_join(struct device *gpu, const struct comm_id *id, int rank, int size,
+                           struct device_comm **joined)
 {
     struct device_comm *comm = calloc(1, sizeof *comm);
     ct_status status;
@@ -271,9 +271,9 @@ static ct_status join(struct device *gpu, const struct comm_id *id, int rank, in
     comm->size = size;
     status = nccl_find(&comm->nccl);
     if (status == CT_OK)
-        status = begin(comm, id);
+        status = nccl_begin(comm, id);
     if (status != CT_OK) {
-        leave(comm, 0);
+        nccl_leave(comm, 0);
         return status;
     }
     *joined = comm;
@@ -308,7 +308,7 @@ static struct numbers numbers_of(int dtype)
                                                                      : (struct numbers){ 0, 0 };
 }
 
-static ncclRedOp_t op_of(int op)
+static ncclRedOp_t nccl_op_of(int op)
 {
     return op == CT_SUM       ? ncclSum
            : op == CT_PRODUCT ? ncclProd
@@ -348,7 +348,7 @@ static ncclResult_t keep_own(struct device_comm *t, const char *from, char *to, 
     return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-static ncclResult_t gather_by_messages(struct device_comm *t, const struct bytes_of_call *b)
+static ncclResult_t nccl_gather_by_messages(struct device_comm *t, const struct bytes_of_call *b)
 {
     ncclResult_t result = ncclSuccess;
 
@@ -401,11 +401,11 @@ static ncclResult_t by_messages(struct device_comm *t, const struct bytes_of_cal
 }
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-static ncclResult_t gather(struct device_comm *t, const struct bytes_of_call *b)
+static ncclResult_t nccl_gather(struct device_comm *t, const struct bytes_of_call *b)
 {
     return t->nccl->ncclGather ? t->nccl->ncclGather(b->send, b->recv, b->each, ncclUint8, b->root,
                                                      t->nccl_comm, (cudaStream_t)t->on)
-                               : by_messages(t, b, gather_by_messages);
+                               : by_messages(t, b, nccl_gather_by_messages);
 }
 
 static ncclResult_t scatter(struct device_comm *t, const struct bytes_of_call *b)
@@ -422,7 +422,7 @@ static ncclResult_t all_to_all(struct device_comm *t, const struct bytes_of_call
                                  : by_messages(t, b, all_to_all_by_messages);
 }
 #else
-static ncclResult_t gather(struct device_comm *t, const struct bytes_of_call *b)
+static ncclResult_t nccl_gather(struct device_comm *t, const struct bytes_of_call *b)
 {
     return by_messages(t, b, gather_by_messages);
 }
@@ -453,13 +453,13 @@ static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *
 
     switch (what->operation) {
     case OPERATION_REDUCE:
-        return nccl->ncclReduce(b->send, b->recv, count, n.type, op_of(what->op), what->root,
+        return nccl->ncclReduce(b->send, b->recv, count, n.type, nccl_op_of(what->op), what->root,
                                 t->nccl_comm, stream);
     case OPERATION_ALL_REDUCE:
-        return nccl->ncclAllReduce(b->send, b->recv, count, n.type, op_of(what->op), t->nccl_comm,
-                                   stream);
+        return nccl->ncclAllReduce(b->send, b->recv, count, n.type, nccl_op_of(what->op),
+                                   t->nccl_comm, stream);
     case OPERATION_REDUCE_SCATTER:
-        return nccl->ncclReduceScatter(b->send, b->recv, count, n.type, op_of(what->op),
+        return nccl->ncclReduceScatter(b->send, b->recv, count, n.type, nccl_op_of(what->op),
                                        t->nccl_comm, stream);
     case OPERATION_BROADCAST: /* one buffer */
         return nccl->ncclBroadcast(b->recv, b->recv, b->each, ncclUint8, what->root, t->nccl_comm,
@@ -467,7 +467,7 @@ static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *
     case OPERATION_ALL_GATHER:
         return nccl->ncclAllGather(b->send, b->recv, b->each, ncclUint8, t->nccl_comm, stream);
     case OPERATION_GATHER:
-        return gather(t, b);
+        return nccl_gather(t, b);
     case OPERATION_SCATTER:
         return scatter(t, b);
     default:
@@ -475,8 +475,8 @@ static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *
     }
 }
 
-static ct_status start(struct device_comm *comm, const struct signature *what, const void *send,
-                       void *recv, void *captured)
+static ct_status nccl_start(struct device_comm *comm, const struct signature *what,
+                            const void *send, void *recv, void *captured)
 {
     const ct_status status = cuda_gpu_use(comm->gpu);
 
@@ -490,7 +490,7 @@ static ct_status start(struct device_comm *comm, const struct signature *what, c
 
 /* Errors of the communicator, also those of a peer, are seen only here.  Until NCCL has enqueued
  * the call, the stream may be empty although the call is not done. */
-static ct_status ask(struct device_comm *comm, int *done)
+static ct_status nccl_ask(struct device_comm *comm, int *done)
 {
     ncclResult_t state = ncclSuccess, result;
     CUresult query;
@@ -521,9 +521,9 @@ static ct_status ask(struct device_comm *comm, int *done)
 const struct comm_library comm_library_nccl = { .name = "nccl",
                                                 .find = find,
                                                 .make_id = make_id,
-                                                .join = join,
-                                                .start = start,
-                                                .ask = ask,
+                                                .join = nccl_join,
+                                                .start = nccl_start,
+                                                .ask = nccl_ask,
                                                 .handle = handle,
-                                                .give_up = give_up,
-                                                .leave = leave };
+                                                .give_up = nccl_give_up,
+                                                .leave = nccl_leave };

@@ -31,7 +31,7 @@ static const struct {
 #undef LATE_PLACE
 };
 
-static void *open_library(void)
+static void *nccl_library_open(void)
 {
     const char *path = getenv("CT_LIBNCCL");
     void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD);
@@ -40,9 +40,9 @@ static void *open_library(void)
                    : dlopen(path && *path ? path : "libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
 }
 
-static ct_status find(void)
+static ct_status nccl_library_find(void)
 {
-    void *library = open_library();
+    void *library = nccl_library_open();
     ct_status status;
 
     if (!library)
@@ -69,7 +69,7 @@ ct_status nccl_find(const struct nccl **nccl)
 
     pthread_mutex_lock(&lock);
     if (!is_found) {
-        status = find();
+        status = nccl_library_find();
         is_found = status == CT_OK;
     }
     pthread_mutex_unlock(&lock);

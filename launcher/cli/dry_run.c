@@ -48,7 +48,8 @@ static void dry_run_print(const struct worker_env *env, int local_rank, char **v
                           char **argv)
 {
     const struct round *round = env->round;
-    const struct place *place = round->placement ? &round->placement->place[local_rank] : NULL;
+    const struct worker_place *place =
+        round->placement ? &round->placement->place[local_rank] : NULL;
     char cpus[CPUS_TEXT];
 
     printf("\n# rank %d of %d, local rank %d, node %d of %d\nenv \\\n", round->base + local_rank,

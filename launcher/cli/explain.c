@@ -101,7 +101,7 @@ static int explain_places(const struct options *options, int size)
     const int code = placement_create(&placement, options, size, "");
 
     for (int i = 0; placement && i < size; i++) {
-        const struct place *place = &placement->place[i];
+        const struct worker_place *place = &placement->place[i];
         const char *visible = placement_visible(placement, i);
         char name[32], cpus[CPUS_TEXT], where[CPUS_TEXT + 8] = "ctrun's CPUs", gpus[256] = "";
 

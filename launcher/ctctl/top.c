@@ -22,7 +22,7 @@
 #define PICTURE_MS 1000
 
 /* A rank between two pictures. */
-struct rank_row {
+struct top_row {
     int looks, inside;
     uint64_t calls, calls_before; /* collectives that it has begun */
     double cpu, cpu_before;
@@ -32,7 +32,7 @@ struct rank_row {
 
 struct top {
     const struct ctctl_options *options;
-    struct rank_row *row; /* [ranks] */
+    struct top_row *row; /* [ranks] */
     int ranks;
     pid_t launcher; /* whose job it is */
     int restarts;
@@ -69,10 +69,10 @@ static int rows_for(struct top *top, const struct job_snapshot *job)
 static void look(struct top *top, const struct job_snapshot *job)
 {
     for (int i = 0; i < top->ranks; i++) {
-        struct rank_row *row = &top->row[i];
+        struct top_row *row = &top->row[i];
 
         if (row->pid != job->rank[i].process.pid)
-            *row = (struct rank_row){ .pid = job->rank[i].process.pid, .is_new = 1 };
+            *row = (struct top_row){ .pid = job->rank[i].process.pid, .is_new = 1 };
         row->looks++;
         row->inside += rank_is_in_call(&job->rank[i]);
         row->cpu = job->rank[i].process.cpu_s;
@@ -93,7 +93,7 @@ static void next_picture(struct top *top)
 
 /* ---- Pictures ------------------------------------------------------------------------- */
 
-static void print_row(const struct job_snapshot *job, int i, const struct rank_row *row,
+static void print_row(const struct job_snapshot *job, int i, const struct top_row *row,
                       double seconds, int width)
 {
     const struct rank_snapshot *rank = &job->rank[i];

@@ -58,7 +58,7 @@ struct cpus place_share(const struct topology *topology, const struct cpus *with
     return share;
 }
 
-static void bind_to(struct place *place, const struct cpus *cpus, int memory)
+static void bind_to(struct worker_place *place, const struct cpus *cpus, int memory)
 {
     place->bound = 1;
     place->cpus = *cpus;

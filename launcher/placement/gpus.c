@@ -209,7 +209,7 @@ static void take_item(const char **text, char *name, size_t size)
 }
 
 /* 0: it names a GPU, or a part of one; -1: nothing that is there. */
-static int find_device(const struct gpus *gpus, struct device *device)
+static int find_device(const struct gpus *gpus, struct visible_gpu *device)
 {
     device->gpu = -1;
     if (is_name(device->name)) {
@@ -233,7 +233,7 @@ void gpus_items(const struct gpus *gpus, const char *value, struct devices *item
 
     *items = (struct devices){ 0 };
     while (more && items->count < GPUS_MOST) {
-        struct device *device = &items->device[items->count++];
+        struct visible_gpu *device = &items->device[items->count++];
 
         more = strchr(value, ',') != NULL;
         take_item(&value, device->name, sizeof device->name);
@@ -284,7 +284,7 @@ int gpus_choose(const struct gpus *gpus, const struct devices *visible, const ch
 
     *chosen = (struct devices){ 0 };
     while (*list) {
-        struct device item;
+        struct visible_gpu item;
         int position;
 
         take_item(&list, item.name, sizeof item.name);

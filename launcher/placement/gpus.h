@@ -26,14 +26,14 @@ struct gpus {
 void gpus_read(struct gpus *gpus, const char *root);
 
 /* One item of CUDA_VISIBLE_DEVICES. */
-struct device {
+struct visible_gpu {
     char name[96]; /* as it is written: "2", "GPU-...", "MIG-..." */
     int gpu;       /* index in struct gpus; -1: not among those, or none was found */
 };
 
 struct devices {
     int count;
-    struct device device[GPUS_MOST];
+    struct visible_gpu device[GPUS_MOST];
 };
 
 /* The items of a value of CUDA_VISIBLE_DEVICES as they are written; one empty item in "". */

@@ -165,7 +165,7 @@ int place_numa(struct placement *placement, enum numa_binding mode)
         return 1;
     }
     for (int i = 0; i < placement->size; i++) {
-        struct place *place = &placement->place[i];
+        struct worker_place *place = &placement->place[i];
         int index = 0, together = 0, code;
 
         for (int j = 0; j < devices->count; j++)

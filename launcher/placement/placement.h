@@ -15,16 +15,16 @@
 #include "launcher/placement/topology.h"
 
 /* One worker's. */
-struct place {
+struct worker_place {
     int bound; /* to cpus; else it has ctrun's */
     struct cpus cpus;
-    int memory;                  /* the NUMA node that its memory is taken from first; -1: any */
-    const struct device *device; /* the GPU that is number LOCAL_RANK for it; NULL: none */
+    int memory; /* the NUMA node that its memory is taken from first; -1: any */
+    const struct visible_gpu *device; /* the GPU that is number LOCAL_RANK for it; NULL: none */
 };
 
 struct placement {
     int size;
-    struct place *place;
+    struct worker_place *place;
     struct topology topology;
     struct gpus gpus;
     struct devices devices; /* of this node's workers, in order */

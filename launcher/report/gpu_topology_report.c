@@ -24,7 +24,7 @@ static void choose(struct placement *placement)
     unsigned char used[GPUS_MOST] = { 0 };
 
     for (int i = 0; i < placement->size; i++) {
-        const struct device *device = placement->place[i].device;
+        const struct visible_gpu *device = placement->place[i].device;
 
         if (device && device->gpu >= 0)
             used[device->gpu] = 1;
@@ -64,7 +64,7 @@ static int number_of(const struct placement *placement, int i)
 
 static int uses(const struct placement *placement, int local_rank, int number)
 {
-    const struct device *device = placement->place[local_rank].device;
+    const struct visible_gpu *device = placement->place[local_rank].device;
 
     return device && device->gpu == number;
 }

@@ -43,7 +43,7 @@ static void fill_row(struct place_row *row, const struct worker *worker,
                      const struct worker_env *env, const char *host)
 {
     const struct placement *placement = env->round->placement;
-    const struct place *place = &placement->place[worker->local_rank];
+    const struct worker_place *place = &placement->place[worker->local_rank];
     const struct gpu *gpu =
         place->device && place->device->gpu >= 0 ? &placement->gpus.gpu[place->device->gpu] : NULL;
     struct cpus cpus;

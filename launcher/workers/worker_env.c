@@ -312,7 +312,7 @@ char **worker_env_of(const struct worker_env *env, int local_rank)
                     + has_control(env->round) + has_trace(env->round)
                     + (own_gpu ? placed(env->round->placement) : 0);
     const size_t pointers = ((size_t)env->count + (size_t)own + 1) * sizeof(char *);
-    char text[PATH_MAX + 256 + 2 * (sizeof(struct device) + 32)];
+    char text[PATH_MAX + 256 + 2 * (sizeof(struct visible_gpu) + 32)];
     const int used = write_own(env, local_rank, own_gpu, text, sizeof text);
     char **entries, *at;
     int count = env->count;

@@ -65,8 +65,8 @@ struct claimed_size {
     char host[64];
 };
 
-static ct_status compare(ct_store *store, const struct claimed_size *own,
-                         const struct claimed_size *other)
+static ct_status claims_compare(ct_store *store, const struct claimed_size *own,
+                                const struct claimed_size *other)
 {
     const struct claimed_size *a = own->rank < other->rank ? own : other,
                               *b = own->rank < other->rank ? other : own;
@@ -93,7 +93,7 @@ ct_status claim_size(ct_store *store, int rank, int size, const struct host_lead
     if (leader && !leader->is_self) {
         other = (struct claimed_size){ leader->size, leader->rank, leader->pid, "" };
         snprintf(other.host, sizeof other.host, "%s", own.host);
-        return compare(store, &own, &other);
+        return claims_compare(store, &own, &other);
     }
     snprintf(text, sizeof text, "%d %d %d %s", own.size, own.rank, own.pid, own.host);
     status = ct_store_compare_set(store, "size", "", 0, text, strlen(text), &found, &bytes);
@@ -106,13 +106,13 @@ ct_status claim_size(ct_store *store, int rank, int size, const struct host_lead
                        "a rank speaks another version of libct: the store's key "
                        "size is \"%.32s\"",
                        value);
-    return compare(store, &own, &other);
+    return claims_compare(store, &own, &other);
 }
 
 /* ---- The number ---------------------------------------------------------------------- */
 
 /* The name of a leader's host, from the leader's card. */
-static void host_of(ct_store *store, int leader, char name[64])
+static void claims_host_of(ct_store *store, int leader, char name[64])
 {
     char key[32];
     struct leader_info info;
@@ -168,8 +168,9 @@ static ct_status joined_before(ct_store *store, int lives, const char *who)
 }
 
 /* other: the card that an earlier process of this rank has set. */
-static ct_status settle(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,
-                        const struct peer_info *own, const struct peer_info *other)
+static ct_status claims_settle(ct_store *store, const struct mesh *mesh,
+                               const struct host_leader *leader, const struct peer_info *own,
+                               const struct peer_info *other)
 {
     const int is_here = other->leader == leader->rank && other->pid_space == own->pid_space;
     char here[64], there[64], who[WORDS / 2], sentence[WORDS];
@@ -184,7 +185,7 @@ static ct_status settle(ct_store *store, const struct mesh *mesh, const struct h
     if (is_here)
         snprintf(there, sizeof there, "%s", here);
     else
-        host_of(store, other->leader, there);
+        claims_host_of(store, other->leader, there);
     snprintf(who, sizeof who, "two processes are rank %d: pid %d on %s and pid %d on %s",
              mesh->rank, (int)other->pid, there, (int)own->pid, here);
     if (complete)
@@ -222,7 +223,7 @@ ct_status claim_rank(ct_store *store, const struct mesh *mesh, const struct host
     free(before);
     if (other.number
         != own->peer.number) /* else this process has set the card, in an earlier try */
-        status = settle(store, mesh, leader, &own->peer, &other);
+        status = claims_settle(store, mesh, leader, &own->peer, &other);
     snprintf(key, sizeof key, "card/%d", mesh->rank);
     return status == CT_OK ? ct_store_set(store, key, own, bytes)
                            : status; /* it is counted already */
@@ -249,7 +250,7 @@ ct_status claim_reason(ct_store *store, const struct mesh *mesh, const struct ho
     if (value && bytes >= sizeof other) {
         memcpy(&other, value, sizeof other);
         if (other.number != own.number)
-            settled = settle(store, mesh, leader, &own, &other);
+            settled = claims_settle(store, mesh, leader, &own, &other);
     }
     free(value);
     return settled != CT_OK ? settled : ct_fail(status, "%s", before);

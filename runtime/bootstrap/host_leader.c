@@ -28,7 +28,7 @@
 #define WORDS 512
 #define FAREWELL_MS 1000 /* how long a failing leader may take to tell one follower */
 
-struct head {
+struct leader_head {
     int32_t status;
     uint32_t bytes; /* of the message, or of the sentence */
 };
@@ -161,8 +161,8 @@ static void say_who_is_missing(const struct host_leader *leader, const struct no
 }
 
 /* The next follower that connects, unless one of the missing ones is dead. */
-static ct_status accept_one(struct host_leader *leader, struct node *node, ct_store *store,
-                            int64_t deadline, int *socket)
+static ct_status leader_accept_one(struct host_leader *leader, struct node *node, ct_store *store,
+                                   int64_t deadline, int *socket)
 {
     struct long_wait wait = long_wait_begin();
     ct_status status;
@@ -212,7 +212,7 @@ ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_s
         int32_t rank = -1;
         int socket, local;
         uid_t uid;
-        ct_status status = accept_one(leader, node, store, deadline, &socket);
+        ct_status status = leader_accept_one(leader, node, store, deadline, &socket);
 
         if (status != CT_OK)
             return status;
@@ -254,7 +254,7 @@ static ct_status or_ended(ct_status status, int rank)
 static ct_status write_message(int socket, ct_status status, const void *data, size_t bytes,
                                int64_t deadline)
 {
-    const struct head head = { status, (uint32_t)bytes };
+    const struct leader_head head = { status, (uint32_t)bytes };
     ct_status written = socket_write_all(socket, &head, sizeof head, deadline);
 
     return written == CT_OK && bytes > 0 ? socket_write_all(socket, data, bytes, deadline)
@@ -274,8 +274,8 @@ ct_status host_give(struct host_leader *leader, struct mesh *mesh, const void *d
 }
 
 /* The leader's own failure. */
-static ct_status read_failure(const struct host_leader *leader, const struct head *head,
-                              int64_t deadline)
+static ct_status leader_read_failure(const struct host_leader *leader,
+                                     const struct leader_head *head, int64_t deadline)
 {
     char words[WORDS] = "";
     const size_t bytes = head->bytes < sizeof words ? head->bytes : sizeof words - 1;
@@ -311,7 +311,7 @@ static ct_status wait_for_leader(const struct host_leader *leader, ct_store *sto
 ct_status host_take(struct host_leader *leader, ct_store *store, void *data, size_t bytes,
                     int64_t deadline)
 {
-    struct head head;
+    struct leader_head head;
     ct_status status = store ? wait_for_leader(leader, store, deadline) : CT_OK;
 
     if (status != CT_OK)
@@ -320,7 +320,7 @@ ct_status host_take(struct host_leader *leader, ct_store *store, void *data, siz
     if (status != CT_OK)
         return or_ended(status, leader->rank);
     if (head.status != CT_OK)
-        return read_failure(leader, &head, deadline);
+        return leader_read_failure(leader, &head, deadline);
     if (head.bytes != bytes)
         return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", leader->rank);
     return bytes == 0
@@ -361,7 +361,7 @@ ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void 
 /* ---- Closing -------------------------------------------------------------------- */
 
 /* Those that are connecting, too. */
-static void tell_failure(struct host_leader *leader, ct_status status)
+static void leader_tell_failure(struct host_leader *leader, ct_status status)
 {
     const int64_t until = clock_ms() + FAREWELL_MS;
     char words[WORDS];
@@ -384,7 +384,7 @@ static void tell_failure(struct host_leader *leader, ct_status status)
 void host_leader_close(struct host_leader *leader, ct_status status)
 {
     if (leader->is_self && status != CT_OK)
-        tell_failure(leader, status);
+        leader_tell_failure(leader, status);
     for (int i = 0; i < leader->count; i++)
         if (leader->sockets[i] >= 0)
             close(leader->sockets[i]);

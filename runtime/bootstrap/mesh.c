@@ -115,8 +115,8 @@ static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_lea
 
 /* A follower connects to its leader before it publishes its info, so that a failure of the leader
  * reaches it; if too many ranks are connecting, after that, when the leader accepts them. */
-static ct_status publish(struct mesh *mesh, ct_store *store, struct host_leader *leader,
-                         int64_t deadline)
+static ct_status mesh_publish(struct mesh *mesh, ct_store *store, struct host_leader *leader,
+                              int64_t deadline)
 {
     struct leader_info own;
     ct_status status;
@@ -142,7 +142,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
     machine_name(machine, mesh->faults);
     status = host_leader_elect(leader, store, mesh->rank, mesh->size, machine);
     if (status == CT_OK)
-        status = publish(mesh, store, leader, deadline);
+        status = mesh_publish(mesh, store, leader, deadline);
     if (status == CT_OK)
         status = host_leader_connect(leader, store, mesh->rank, deadline);
     if (status == CT_OK)
@@ -360,7 +360,7 @@ static ct_status link_from_environment(struct mesh *mesh)
 }
 
 /* CT_LINK, CT_ENCRYPT, ctrun's control page, CT_FAULT and the trace. */
-static ct_status read_environment(struct mesh *mesh)
+static ct_status mesh_read_environment(struct mesh *mesh)
 {
     ct_status status = log_check();
 
@@ -452,7 +452,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (!m)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", size);
     raise_descriptor_limit(size);
-    status = read_environment(m);
+    status = mesh_read_environment(m);
     traced = trace_init(m->trace);
     if (status == CT_OK)
         status = find_peers(m, store, &leader, deadline);

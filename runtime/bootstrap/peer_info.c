@@ -54,7 +54,7 @@ void machine_name(char text[MACHINE_TEXT], const struct faults *faults)
 }
 
 /* FNV-1a: equal texts have equal hashes, on all machines. */
-static uint64_t hash_of(const char *text)
+static uint64_t peer_info_hash_of(const char *text)
 {
     uint64_t hash = 0xcbf29ce484222325u;
 
@@ -87,7 +87,7 @@ void peer_info_fill(struct peer_info *info, const struct mesh *mesh, int leader)
     info->pid = getpid();
     info->worker = mesh->control.worker;
     info->pid_space = peer_info_pid_space();
-    info->generation = hash_of(mesh->control.head->generation);
+    info->generation = peer_info_hash_of(mesh->control.head->generation);
     snprintf(info->link, sizeof info->link, "%s", mesh->only_link ? mesh->only_link : "");
     if (getenv("CT_ORDER"))
         snprintf(info->order, sizeof info->order, "%s", getenv("CT_ORDER"));

@@ -44,7 +44,7 @@ static ct_status make_nonce(char *text)
     return CT_OK;
 }
 
-static void sleep_ms(int ms)
+static void rendezvous_sleep_ms(int ms)
 {
     const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 
@@ -112,7 +112,7 @@ static ct_status serve_generation(ct_store *store, int size, const char *generat
                      "waiting %d s: %lld of %d ranks have come to the store; were the "
                      "others started, with the same store?",
                      LONG_WAIT_MS / 1000, (long long)joined + 1, size);
-        sleep_ms(pause);
+        rendezvous_sleep_ms(pause);
     }
     free(answered);
     return status;
@@ -352,7 +352,7 @@ void rendezvous_close(struct rendezvous *r, int64_t deadline)
                          "waiting %d s to close the store, which %d other ranks still "
                          "use: they have not called ct_destroy_process_group()",
                          LONG_WAIT_MS / 1000, store_thread_clients(r->host) - (r->base != NULL));
-            sleep_ms(1);
+            rendezvous_sleep_ms(1);
         }
     else if (r->store && r->goodbyes)
         ct_store_add(r->store, "goodbye", 1,

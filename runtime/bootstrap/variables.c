@@ -126,7 +126,7 @@ int variable_is_known(const char *name)
     return 0;
 }
 
-static void compare(struct suggestion *best, const char *name, const char *known_name)
+static void variables_compare(struct suggestion *best, const char *name, const char *known_name)
 {
     suggest(best, name + 3, known_name + 3); /* all begin with CT_ */
 }
@@ -139,10 +139,10 @@ const char *variable_meant(const char *name)
     if (strncmp(name, "CT_", 3) != 0 || strlen(name) >= MOST_LETTERS || variable_is_known(name))
         return NULL;
     for (int i = 0; i < ROWS; i++)
-        compare(&best, name, rows[i].name);
+        variables_compare(&best, name, rows[i].name);
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT; i++) {
         name_of_operation(i, operations[i]);
-        compare(&best, name, operations[i]);
+        variables_compare(&best, name, operations[i]);
     }
     /* A short name that differs in two letters is another name. */
     return best.word && (best.distance < 2 || strlen(name) >= 12) ? best.word - 3 : NULL;

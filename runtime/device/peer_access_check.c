@@ -49,7 +49,8 @@ struct access_check *access_check_create(struct place place, void *into, const v
 }
 
 /* CT_ERR_TIMEOUT: the copy is under way. */
-static ct_status begin_copy(struct access_check *t, enum copy_way way, void *to, const void *from)
+static ct_status peer_access_begin_copy(struct access_check *t, enum copy_way way, void *to,
+                                        const void *from)
 {
     const struct space *space = t->place.space;
     ct_status status = space->begin_copy(t->place.device, way, to, from, TEST_PATTERN_BYTES);
@@ -76,7 +77,7 @@ static ct_status poll_copy(struct access_check *t)
     return status;
 }
 
-static ct_status compare(const struct access_check *t)
+static ct_status peer_access_compare(const struct access_check *t)
 {
     unsigned char right[TEST_PATTERN_BYTES];
 
@@ -98,12 +99,12 @@ ct_status access_check_step(struct access_check *t)
     switch (t->step) {
     case NOT_BEGUN:
         t->step = TO_DEVICE;
-        return begin_copy(t, COPY_BETWEEN_DEVICES, t->into, t->from);
+        return peer_access_begin_copy(t, COPY_BETWEEN_DEVICES, t->into, t->from);
     case TO_DEVICE:
         t->step = TO_HOST;
-        return begin_copy(t, COPY_TO_HOST, t->seen, t->into);
+        return peer_access_begin_copy(t, COPY_TO_HOST, t->seen, t->into);
     default:
-        return compare(t);
+        return peer_access_compare(t);
     }
 }
 

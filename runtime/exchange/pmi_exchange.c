@@ -24,7 +24,7 @@ int pmi_is_offered(void)
     return getenv("PMI_FD") != NULL;
 }
 
-static ct_status failed(ct_status status, const char *what)
+static ct_status pmi_failed(ct_status status, const char *what)
 {
     return ct_fail(status, "PMI, by which the ranks of this launcher find rank 0: %s", what);
 }
@@ -33,9 +33,9 @@ static ct_status write_line(int fd, const char *line, int64_t deadline)
 {
     return socket_write_all(fd, line, strlen(line), deadline) == CT_OK
                ? CT_OK
-               : failed(CT_ERR_SYSTEM,
-                        "its connection is closed (a program of this process has used "
-                        "it before; set MASTER_ADDR and MASTER_PORT instead)");
+               : pmi_failed(CT_ERR_SYSTEM,
+                            "its connection is closed (a program of this process has used "
+                            "it before; set MASTER_ADDR and MASTER_PORT instead)");
 }
 
 /* PMI answers a barrier when all ranks are in it. */
@@ -53,7 +53,7 @@ static ct_status read_byte(int fd, char *byte, struct long_wait *wait, int64_t d
 
 /* What came after the newline of an answer would be the next one's, and there is none: so it is
  * read byte by byte, a few hundred in all. */
-static ct_status read_line(int fd, char line[LINE], int64_t deadline)
+static ct_status pmi_read_line(int fd, char line[LINE], int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
 
@@ -62,22 +62,23 @@ static ct_status read_line(int fd, char line[LINE], int64_t deadline)
         const ct_status status = read_byte(fd, line + n, &wait, deadline);
 
         if (status == CT_ERR_TIMEOUT)
-            return failed(status, "not all ranks called ct_init_process_group() in time");
+            return pmi_failed(status, "not all ranks called ct_init_process_group() in time");
         if (status != CT_OK)
-            return failed(CT_ERR_SYSTEM, "its connection is closed (a program of this process has "
-                                         "used it before; set MASTER_ADDR and MASTER_PORT "
-                                         "instead)");
+            return pmi_failed(CT_ERR_SYSTEM,
+                              "its connection is closed (a program of this process has "
+                              "used it before; set MASTER_ADDR and MASTER_PORT "
+                              "instead)");
         if (line[n] == '\n') {
             line[n] = 0;
             return CT_OK;
         }
         line[n + 1] = 0;
     }
-    return failed(CT_ERR_SYSTEM, "an answer is too long");
+    return pmi_failed(CT_ERR_SYSTEM, "an answer is too long");
 }
 
 /* The value of " key=value" in a line; "": there is none. */
-static void value_of(const char *line, const char *key, char *value, size_t size)
+static void pmi_value_of(const char *line, const char *key, char *value, size_t size)
 {
     char pattern[32];
     const char *at;
@@ -90,46 +91,46 @@ static void value_of(const char *line, const char *key, char *value, size_t size
 }
 
 /* Sends a request; the answer must be cmd=<expected>, without an rc that is not 0. */
-static ct_status ask(int fd, const char *request, const char *expected, char answer[LINE],
-                     int64_t deadline)
+static ct_status pmi_ask(int fd, const char *request, const char *expected, char answer[LINE],
+                         int64_t deadline)
 {
     char start[64], rc[16], why[256];
     ct_status status = write_line(fd, request, deadline);
 
     if (status == CT_OK)
-        status = read_line(fd, answer, deadline);
+        status = pmi_read_line(fd, answer, deadline);
     if (status != CT_OK)
         return status;
     snprintf(start, sizeof start, "cmd=%s", expected);
-    value_of(answer, "rc", rc, sizeof rc);
+    pmi_value_of(answer, "rc", rc, sizeof rc);
     if (!strncmp(answer, start, strlen(start)) && (!*rc || !strcmp(rc, "0")))
         return CT_OK;
     snprintf(why, sizeof why, "to %.*s it answered %.128s", (int)strcspn(request, " \n"), request,
              answer);
-    return failed(CT_ERR_SYSTEM, why);
+    return pmi_failed(CT_ERR_SYSTEM, why);
 }
 
 ct_status pmi_broadcast(int rank, char *text, size_t size, int64_t deadline)
 {
     char line[LINE], answer[LINE] = "", space[256];
     const int fd = atoi(getenv("PMI_FD"));
-    ct_status status =
-        ask(fd, "cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", answer, deadline);
+    ct_status status = pmi_ask(fd, "cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init",
+                               answer, deadline);
 
     if (status == CT_OK)
-        status = ask(fd, "cmd=get_my_kvsname\n", "my_kvsname", answer, deadline);
-    value_of(answer, "kvsname", space, sizeof space);
+        status = pmi_ask(fd, "cmd=get_my_kvsname\n", "my_kvsname", answer, deadline);
+    pmi_value_of(answer, "kvsname", space, sizeof space);
     snprintf(line, sizeof line, "cmd=put kvsname=%s key=" KEY " value=%s\n", space, text);
     if (status == CT_OK && rank == 0)
-        status = ask(fd, line, "put_result", answer, deadline);
+        status = pmi_ask(fd, line, "put_result", answer, deadline);
     if (status == CT_OK)
-        status = ask(fd, "cmd=barrier_in\n", "barrier_out", answer, deadline);
+        status = pmi_ask(fd, "cmd=barrier_in\n", "barrier_out", answer, deadline);
     snprintf(line, sizeof line, "cmd=get kvsname=%s key=" KEY "\n", space);
     if (status == CT_OK && rank != 0) {
-        status = ask(fd, line, "get_result", answer, deadline);
-        value_of(answer, "value", text, size);
+        status = pmi_ask(fd, line, "get_result", answer, deadline);
+        pmi_value_of(answer, "value", text, size);
     }
     if (status == CT_OK)
-        status = ask(fd, "cmd=finalize\n", "finalize_ack", answer, deadline);
+        status = pmi_ask(fd, "cmd=finalize\n", "finalize_ack", answer, deadline);
     return status;
 }

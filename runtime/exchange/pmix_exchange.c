@@ -98,7 +98,7 @@ static int mapped_by(pid_t pid, char *library, size_t size)
 }
 
 /* Its plug-ins look for its symbols among those of all. */
-static void *open_library(void)
+static void *pmix_open_library(void)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
     char path[4096];
@@ -110,9 +110,9 @@ static void *open_library(void)
 }
 
 /* It stays loaded: its threads and plug-ins may outlive PMIx_Finalize(). */
-static ct_status load(struct libpmix *pmix)
+static ct_status pmix_load(struct libpmix *pmix)
 {
-    void *library = open_library();
+    void *library = pmix_open_library();
 
     if (!library)
         return ct_fail(CT_ERR_UNSUPPORTED,
@@ -130,7 +130,7 @@ static ct_status load(struct libpmix *pmix)
     return ct_fail(CT_ERR_UNSUPPORTED, LIBRARY " lacks functions of PMIx 2");
 }
 
-static ct_status check(const struct libpmix *pmix, const char *what, int result)
+static ct_status pmix_check(const struct libpmix *pmix, const char *what, int result)
 {
     return result == 0 ? CT_OK
                        : ct_fail(CT_ERR_SYSTEM,
@@ -166,8 +166,8 @@ static ct_status fence(const struct libpmix *pmix, int64_t deadline)
     snprintf(f->collect.key, sizeof f->collect.key, "pmix.collect");
     f->collect.value.type = TYPE_BOOL;
     f->collect.value.data.flag = 1;
-    status =
-        check(pmix, "PMIx_Fence_nb", pmix->PMIx_Fence_nb(NULL, 0, &f->collect, 1, fence_done, f));
+    status = pmix_check(pmix, "PMIx_Fence_nb",
+                        pmix->PMIx_Fence_nb(NULL, 0, &f->collect, 1, fence_done, f));
     if (status != CT_OK) {
         free(f);
         return status;
@@ -180,26 +180,28 @@ static ct_status fence(const struct libpmix *pmix, int64_t deadline)
             log_line(LOG_WAITS, WAITS_FOR_RANKS " (PMIx's fence)", LONG_WAIT_MS / 1000);
         usleep(500);
     }
-    status = check(pmix, "PMIx_Fence_nb", f->result);
+    status = pmix_check(pmix, "PMIx_Fence_nb", f->result);
     free(f);
     return status;
 }
 
-static ct_status put(const struct libpmix *pmix, char *text)
+static ct_status pmix_put(const struct libpmix *pmix, char *text)
 {
     struct pmix_value value = { .type = TYPE_STRING, .data.string = text };
-    const ct_status status = check(pmix, "PMIx_Put", pmix->PMIx_Put(SCOPE_GLOBAL, KEY, &value));
+    const ct_status status =
+        pmix_check(pmix, "PMIx_Put", pmix->PMIx_Put(SCOPE_GLOBAL, KEY, &value));
 
-    return status == CT_OK ? check(pmix, "PMIx_Commit", pmix->PMIx_Commit()) : status;
+    return status == CT_OK ? pmix_check(pmix, "PMIx_Commit", pmix->PMIx_Commit()) : status;
 }
 
-static ct_status get(const struct libpmix *pmix, struct pmix_proc root, char *text, size_t size)
+static ct_status pmix_get(const struct libpmix *pmix, struct pmix_proc root, char *text,
+                          size_t size)
 {
     struct pmix_value *value = NULL;
     ct_status status;
 
     root.rank = 0;
-    status = check(pmix, "PMIx_Get", pmix->PMIx_Get(&root, KEY, NULL, 0, &value));
+    status = pmix_check(pmix, "PMIx_Get", pmix->PMIx_Get(&root, KEY, NULL, 0, &value));
     if (status != CT_OK)
         return status;
     if (value->type != TYPE_STRING || !value->data.string || strlen(value->data.string) >= size)
@@ -216,18 +218,18 @@ ct_status pmix_broadcast(int rank, char *text, size_t size, int64_t deadline)
 {
     struct libpmix pmix = { 0 };
     struct pmix_proc self = { .rank = 0 };
-    ct_status status = load(&pmix);
+    ct_status status = pmix_load(&pmix);
 
     if (status == CT_OK)
-        status = check(&pmix, "PMIx_Init", pmix.PMIx_Init(&self, NULL, 0));
+        status = pmix_check(&pmix, "PMIx_Init", pmix.PMIx_Init(&self, NULL, 0));
     if (status != CT_OK)
         return status;
     if (rank == 0)
-        status = put(&pmix, text);
+        status = pmix_put(&pmix, text);
     if (status == CT_OK)
         status = fence(&pmix, deadline);
     if (status == CT_OK && rank != 0)
-        status = get(&pmix, self, text, size);
+        status = pmix_get(&pmix, self, text, size);
     if (status != CT_ERR_TIMEOUT) /* then a fence is under way */
         pmix.PMIx_Finalize(NULL, 0);
     return status;

@@ -22,7 +22,7 @@
 
 static const char *const more_names[] = { "init", "store" }; /* from FAULT_INIT on */
 
-static const char *name_of(int operation)
+static const char *fault_name_of(int operation)
 {
     return operation < FAULT_INIT ? operation_name(operation) : more_names[operation - FAULT_INIT];
 }
@@ -41,7 +41,7 @@ struct word {
 };
 
 /* Returns the end of the number at the start of text; NULL: there is none within these bounds. */
-static const char *number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+static const char *fault_number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
     char *end;
 
@@ -51,7 +51,7 @@ static const char *number(const char *text, uint64_t least, uint64_t most, uint6
     return *value < least || *value > most ? NULL : end;
 }
 
-static int read_number(const struct word *word, const char *text, uint64_t *value)
+static int fault_read_number(const struct word *word, const char *text, uint64_t *value)
 {
     const char *end;
 
@@ -59,7 +59,7 @@ static int read_number(const struct word *word, const char *text, uint64_t *valu
         *value = word->meaning;
         return 0;
     }
-    end = number(text, word->least, word->most, value);
+    end = fault_number(text, word->least, word->most, value);
     return end && !*end ? 0 : -1;
 }
 
@@ -69,7 +69,7 @@ static int read_operation(const struct word *word, const char *text, uint64_t *v
     if (!strcmp(text, word->other))
         return 0;
     for (*value = 0; *value < FAULT_OPERATIONS; ++*value)
-        if (!strcmp(text, name_of((int)*value)))
+        if (!strcmp(text, fault_name_of((int)*value)))
             return 0;
     return -1;
 }
@@ -80,7 +80,7 @@ static int read_time(const struct word *word, const char *text, uint64_t *value)
         const char *name;
         uint64_t us;
     } units[] = { { "us", 1 }, { "ms", 1000 }, { "s", 1000000 } };
-    const char *const unit = number(text, word->least, word->most, value);
+    const char *const unit = fault_number(text, word->least, word->most, value);
 
     for (size_t i = 0; unit && i < sizeof units / sizeof *units; i++)
         if (!strcmp(unit, units[i].name)) {
@@ -93,7 +93,7 @@ static int read_time(const struct word *word, const char *text, uint64_t *value)
 /* ---- Words ------------------------------------------------------------------- */
 
 #define FIELD(name) .field = offsetof(struct fault, name)
-#define NUMBER(name, from, to) .read = read_number, FIELD(name), .least = from, .most = to
+#define NUMBER(name, from, to) .read = fault_read_number, FIELD(name), .least = from, .most = to
 static const struct word words[] = {
     { "rank", "a rank from 0 up, or *", NUMBER(rank, 0, INT32_MAX), .other = "*",
       .meaning = FAULT_ANY },
@@ -113,7 +113,7 @@ static const struct word words[] = {
 };
 enum { WORDS = sizeof words / sizeof *words };
 
-static ct_status take_word(struct fault *fault, const char *text, unsigned *said)
+static ct_status fault_take_word(struct fault *fault, const char *text, unsigned *said)
 {
     const size_t length = strcspn(text, ":");
     const char *const value = text[length] ? text + length + 1 : NULL;
@@ -170,11 +170,11 @@ static ct_status check_phase(const struct fault *fault)
         if (phases[i].operation == fault->operation
             && !(fault->phase == FAULT_END ? phases[i].has_end : fault->phase <= phases[i].last))
             return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"phase\": op:%s has only %s",
-                           name_of(phases[i].operation), phases[i].text);
+                           fault_name_of(phases[i].operation), phases[i].text);
     return CT_OK;
 }
 
-static ct_status check(const struct fault *fault)
+static ct_status fault_check(const struct fault *fault)
 {
     const int op = (int)fault->operation, has_group = op < OPERATION_COUNT;
 
@@ -182,12 +182,12 @@ static ct_status check(const struct fault *fault)
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: a fault without kill, stop, abort, delay: or "
                                        "exit: does nothing");
     if (fault->seq && op != FAULT_ANY && (operation_is_message(op) || !has_group))
-        return ct_fail(
-            CT_ERR_INVALID,
-            "CT_FAULT: \"seq\": only collectives are numbered; for op:%s say call:", name_of(op));
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"seq\": only collectives are numbered; for op:%s say call:",
+                       fault_name_of(op));
     if (fault->action == FAULT_ABORT && !has_group)
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"abort\": op:%s has no group to abort",
-                       name_of(op));
+                       fault_name_of(op));
     return check_phase(fault);
 }
 
@@ -196,7 +196,7 @@ static ct_status check(const struct fault *fault)
 static ct_status read_first_seq(struct faults *faults, const char *text)
 {
     const int again = faults->first_seq != 0;
-    const char *const end = number(text, 1, INT64_MAX, &faults->first_seq);
+    const char *const end = fault_number(text, 1, INT64_MAX, &faults->first_seq);
 
     if (again || !end || *end)
         return ct_fail(CT_ERR_INVALID,
@@ -208,13 +208,13 @@ static ct_status read_first_seq(struct faults *faults, const char *text)
 
 /* text has a number for each rank, with points between them.  Returns 1 + the number of rank's
  * host; 0: there is none, or text is something else. */
-static int host_of(const char *text, int rank)
+static int fault_host_of(const char *text, int rank)
 {
     uint64_t value;
     int host = 0;
 
     for (int i = 0;; i++) {
-        text = number(text, 0, INT16_MAX, &value);
+        text = fault_number(text, 0, INT16_MAX, &value);
         if (!text || (*text && *text != '.'))
             return 0;
         if (i == rank)
@@ -226,7 +226,7 @@ static int host_of(const char *text, int rank)
 
 static ct_status read_hosts(struct faults *faults, int rank, const char *text)
 {
-    const int host = host_of(text, rank);
+    const int host = fault_host_of(text, rank);
 
     if (!host || faults->host)
         return ct_fail(CT_ERR_INVALID,
@@ -250,9 +250,9 @@ static ct_status read_fault(struct faults *faults, int rank, char *text)
         return read_hosts(faults, rank, text + 6);
     for (char *word; status == CT_OK && (word = strsep(&text, ","));)
         if (*word)
-            status = take_word(&fault, word, &said);
+            status = fault_take_word(&fault, word, &said);
     if (status == CT_OK)
-        status = check(&fault);
+        status = fault_check(&fault);
     if (status != CT_OK || (fault.rank != FAULT_ANY && fault.rank != rank))
         return status;
     list = realloc(faults->list, ((size_t)faults->count + 1) * sizeof *list);
@@ -315,8 +315,8 @@ static void inject(const struct faults *faults, const struct fault *fault)
     };
 
     log_line(LOG_WARN, "CT_FAULT: %s in %s, call %llu, seq %llu, phase %d", names[fault->action],
-             name_of(now.operation), (unsigned long long)now.call, (unsigned long long)now.seq,
-             (int)now.phase);
+             fault_name_of(now.operation), (unsigned long long)now.call,
+             (unsigned long long)now.seq, (int)now.phase);
     switch (fault->action) {
     case FAULT_KILL:
         kill(getpid(), SIGKILL);
@@ -337,7 +337,7 @@ static void inject(const struct faults *faults, const struct fault *fault)
     }
 }
 
-static void check_place(struct faults *faults)
+static void fault_check_place(struct faults *faults)
 {
     for (int i = 0; i < faults->count; i++) {
         struct fault *fault = &faults->list[i];
@@ -355,19 +355,19 @@ void faults_begin(struct faults *faults, ct_group *group, int operation, uint64_
     now.call = atomic_fetch_add(&faults->calls[operation], 1) + 1;
     now.any_call = atomic_fetch_add(&faults->all_calls, 1) + 1;
     now.phase = 0;
-    check_place(faults);
+    fault_check_place(faults);
 }
 
 void faults_pass(struct faults *faults)
 {
     now.phase++;
-    check_place(faults);
+    fault_check_place(faults);
 }
 
 void faults_end(struct faults *faults)
 {
     now.phase = FAULT_END;
-    check_place(faults);
+    fault_check_place(faults);
 }
 
 /* ---- Life ------------------------------------------------------------------ */

@@ -41,7 +41,7 @@
 /* ---- Because of which rank ------------------------------------------------------ */
 
 /* Notes it for ctrun, before the sentence of the call is returned. */
-static void note_blame(ct_group *g, struct blame on, int is_broken)
+static void failure_note_blame(ct_group *g, struct blame on, int is_broken)
 {
     struct control_group *line = g->record.line;
     struct control_blame blame = { .on = on };
@@ -85,20 +85,20 @@ static struct blame blame_of(const ct_group *g, const struct group_failure *fail
 
 void group_note_blame(ct_group *g)
 {
-    note_blame(g, ct_last_blame(), 0);
+    failure_note_blame(g, ct_last_blame(), 0);
 }
 
 /* ---- Recording -------------------------------------------------------------- */
 
 /* A death fails the call that runs now, if the dead member had not finished it.  What another rank
  * reports also fails a call of that number that this rank has finished. */
-static uint64_t last_call(const ct_group *group, int is_death)
+static uint64_t failure_last_call(const ct_group *group, int is_death)
 {
     return atomic_load(is_death ? &group->running : &group->begun);
 }
 
 /* Under the lock. */
-static void set_failed(ct_group *group, const struct group_failure *failure)
+static void failure_set_failed(ct_group *group, const struct group_failure *failure)
 {
     struct failure_state *state = &group->failure;
 
@@ -137,13 +137,13 @@ static const struct group_failure *record_locked(ct_group *group,
 
     if (atomic_load(&state->status) != CT_OK && !(is_own && failure->status == CT_ERR_MISMATCH))
         return NULL;
-    if (!is_own && failure->from_call > last_call(group, is_death)) {
+    if (!is_own && failure->from_call > failure_last_call(group, is_death)) {
         keep_pending(state, kept, failure);
-        if (kept->from_call > last_call(group, is_death))
+        if (kept->from_call > failure_last_call(group, is_death))
             return is_news ? kept : NULL;
         failure = kept; /* its call began meanwhile */
     }
-    set_failed(group, failure);
+    failure_set_failed(group, failure);
     return &state->what;
 }
 
@@ -201,7 +201,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
         if (is_death && seq && seq < failure.from_call)
             failure.from_call = seq; /* it failed too, so the others can't finish it either */
         if (!alone)
-            set_failed(group, &failure);
+            failure_set_failed(group, &failure);
         if (!alone && is_death && group->host_shm)
             shm_group_set_failure(group->host_shm, &failure);
     }
@@ -215,7 +215,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
     if (is_begin && seq <= failure.from_call
         && (blame.reason == BLAME_LATE || blame.reason == BLAME_STOPPED))
         blame.reason = BLAME_FAILED; /* this rank comes late itself, and has waited for none */
-    note_blame(group, blame, !alone);
+    failure_note_blame(group, blame, !alone);
     return failure_quote(group->mesh, &failure);
 }
 
@@ -225,7 +225,7 @@ static ct_status fail_from(ct_group *group, ct_status status, uint64_t from_call
 {
     const struct group_failure failure = failure_here(group->mesh, status, from_call);
 
-    note_blame(group, failure.blame, 1);
+    failure_note_blame(group, failure.blame, 1);
     atomic_store(&group->failure.returned, 1);
     if (record(group, &failure, 0))
         channel_fail(group->mesh, &group->channel, &failure);
@@ -354,7 +354,7 @@ static ct_status quote(ct_group *group, struct blame awaited)
     pthread_mutex_lock(&group->failure.lock);
     failure = group->failure.what;
     pthread_mutex_unlock(&group->failure.lock);
-    note_blame(group, blame_of(group, &failure, awaited), 1);
+    failure_note_blame(group, blame_of(group, &failure, awaited), 1);
     atomic_store(&group->failure.returned, 1);
     return failure_quote(group->mesh, &failure);
 }

@@ -11,7 +11,7 @@
 
 #include "runtime/group/group_extension.h"
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t id_mix(uint64_t hash, uint64_t value)
 {
     hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
     hash *= 0xff51afd7ed558ccdu;
@@ -21,8 +21,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 static uint64_t hash_ranks(uint64_t hash, const int *ranks, int count)
 {
     for (int i = 0; i < count; i++)
-        hash = mix(hash, (uint64_t)ranks[i]);
-    return mix(hash, (uint64_t)count);
+        hash = id_mix(hash, (uint64_t)ranks[i]);
+    return id_mix(hash, (uint64_t)count);
 }
 
 static ct_status check_list(const ct_group *parent, const int *ranks, int count)
@@ -106,7 +106,7 @@ static ct_status next_of_list(ct_group *parent, uint64_t list, uint64_t *id)
         births->next = parent->identity.births;
         parent->identity.births = births;
     }
-    *id = mix(list, births->count++);
+    *id = id_mix(list, births->count++);
     return CT_OK;
 }
 
@@ -160,9 +160,10 @@ static ct_status new_group(const int *ranks, int count, const ct_group_options *
     if (status != CT_OK)
         return status;
     if (options->local_sync) {
-        status = next_of_list(parent, hash_ranks(mix(parent->identity.id, 1), ranks, count), &id);
+        status =
+            next_of_list(parent, hash_ranks(id_mix(parent->identity.id, 1), ranks, count), &id);
     } else {
-        id = hash_ranks(mix(parent->identity.id, 2 + parent->identity.born++), ranks, count);
+        id = hash_ranks(id_mix(parent->identity.id, 2 + parent->identity.born++), ranks, count);
         status = same_list(parent, id, caller);
     }
     return status == CT_OK ? create_of_list(parent, ranks, count, options, id >> 1, group) : status;
@@ -224,7 +225,7 @@ static ct_status split_parent(ct_group *parent, int color, int key, struct choic
         return group_create(parent, &no_members, group);
     count = of_color(all, parent->size, color, list);
     return create_of_list(parent, list, count, &options,
-                          hash_ranks(mix(parent->identity.id, birth), list, count) >> 1, group);
+                          hash_ranks(id_mix(parent->identity.id, birth), list, count) >> 1, group);
 }
 
 static ct_status split_from(ct_group *parent, int color, int key, ct_group **group,

@@ -215,7 +215,7 @@ static ct_status agree_on_members(struct shrink *s)
 
 /* ---- The second decision: made or again --------------------------------------- */
 
-static ct_status make_group(struct shrink *s, ct_group **group)
+static ct_status shrink_make_group(struct shrink *s, ct_group **group)
 {
     char name[sizeof s->old->name];
     ct_store *store;
@@ -284,7 +284,7 @@ static ct_status try_once(struct shrink *s, ct_group **group, int *again)
     status = agree_on_members(s);
     if (status != CT_OK)
         return status;
-    status = make_group(s, &made);
+    status = shrink_make_group(s, &made);
     verdict = agree_on_verdict(s, status, again);
     if (verdict == CT_OK && !*again) {
         *group = made;

@@ -68,7 +68,7 @@ int ct_local_rank(void)
     return identity_read(NULL, &who) == CT_OK ? who.local_rank : 0;
 }
 
-static ct_status check_options(const ct_init_options *options)
+static ct_status init_check_options(const ct_init_options *options)
 {
     if (!options)
         return CT_OK;
@@ -83,7 +83,7 @@ static ct_status check_options(const ct_init_options *options)
     return CT_OK;
 }
 
-static ct_status timeout_of(const ct_init_options *options, struct limit *limit)
+static ct_status init_timeout_of(const ct_init_options *options, struct limit *limit)
 {
     const char *text = getenv("CT_TIMEOUT_MS");
     char *end;
@@ -174,7 +174,7 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
 }
 
 /* Slurm named rank 0's host.  If its name does not resolve now, it may resolve later. */
-static void find_slurm_node(struct identity *who)
+static void init_find_slurm_node(struct identity *who)
 {
     if (slurm_node_address(who->address, sizeof who->address) < 0)
         log_line(LOG_WAITS,
@@ -198,7 +198,7 @@ static ct_status init_with_retries(struct identity *who, const ct_init_options *
         who->meeting = &world.meeting;
     }
     if (who->is_slurm_node)
-        find_slurm_node(who);
+        init_find_slurm_node(who);
     if (status != CT_OK)
         return status;
     while ((status = init_once(who, options, extension, limit, deadline, group)) == CT_ERR_PEER
@@ -234,7 +234,7 @@ static ct_status start_backend(const struct group_extension *extension,
 }
 
 /* Writes for ctrun because of which rank init failed.  All ranks of the job are in this init. */
-static void note_blame(const struct identity *who)
+static void init_note_blame(const struct identity *who)
 {
     const struct control_blame blame = { .on = ct_last_blame() };
 
@@ -255,9 +255,9 @@ static ct_status init_locked(const ct_init_options *options,
     if (default_group())
         return ct_fail(CT_ERR_INVALID, "there is a default group already; call "
                                        "ct_destroy_process_group(CT_WORLD) first");
-    status = check_options(options);
+    status = init_check_options(options);
     if (status == CT_OK)
-        status = timeout_of(options, &limit);
+        status = init_timeout_of(options, &limit);
     if (status == CT_OK)
         status = start_backend(extension, options, &who);
     if (status != CT_OK)
@@ -273,7 +273,7 @@ static ct_status init_locked(const ct_init_options *options,
     before = control_set_state(&world.control, CONTROL_INIT);
     status = init_with_retries(&who, options, extension, limit, &group);
     if (status != CT_OK) {
-        note_blame(&who);
+        init_note_blame(&who);
         control_set_state(&world.control, before == CONTROL_STARTED ? CONTROL_OUTSIDE : before);
         control_close(&world.control);
         return status;
@@ -371,7 +371,7 @@ ct_status create_group(ct_store *store, int rank, int size, const ct_group_optio
     ct_status status = check_create(store, rank, size, options, group);
 
     if (status == CT_OK)
-        status = timeout_of(NULL, &limit);
+        status = init_timeout_of(NULL, &limit);
     if (status != CT_OK)
         return status;
     if (options && options->timeout_ms > 0)

@@ -86,7 +86,7 @@ static void describe_works(char *text, size_t size)
 
 /* That the group was not destroyed is said by one rank of each host, as it holds for all of them in
  * most programs. */
-static void say(int code, void *arg)
+static void leftovers_say(int code, void *arg)
 {
     const char *chosen = getenv("CT_LOG");
     char works[160], line[300];
@@ -111,5 +111,5 @@ static void say(int code, void *arg)
  * destroy. */
 __attribute__((constructor)) static void register_at_exit(void)
 {
-    on_exit(say, NULL);
+    on_exit(leftovers_say, NULL);
 }

@@ -72,7 +72,7 @@ enum { ALIVE, LEFT };
 enum { SEND, RECV };
 
 /* Offsets in the host's shared file (shared_region.h); 0: not there. */
-struct offer {
+struct shm_offer {
     uint64_t send, recv;
 };
 
@@ -82,7 +82,7 @@ struct line {
     unsigned char payload[SHM_GROUP_INLINE_BYTES];
 };
 
-struct member {
+struct shm_member {
     struct line lines[2];
     _Alignas(CACHE_PAIR) _Atomic int state;
     /* its owner uses buffers of the others: BY_HOST or BY_DEVICE; 0: it does not */
@@ -99,7 +99,7 @@ struct member {
 #define SEVERAL (-1)
 
 /* What lies in front of the members. */
-struct head {
+struct shm_head {
     _Alignas(CACHE_PAIR) _Atomic int failed; /* a member has a failure */
     _Atomic int left;                        /* how many members have left */
     int count;                               /* of the members */
@@ -126,8 +126,8 @@ struct shm_group {
         char *recv;
     } * mapped;
     struct region_offer own[2]; /* our send and recv buffer */
-    struct head *head;
-    struct member *members;
+    struct shm_head *head;
+    struct shm_member *members;
     struct tree_node *tree; /* its leaves first, its root last; NULL: a small group has none */
     size_t slot_bytes;      /* the largest payload of a slot */
     unsigned char *slots;   /* [size], `stride` bytes each */
@@ -172,7 +172,7 @@ static int tree_nodes(int count)
 
 static size_t tree_offset(int count)
 {
-    return sizeof(struct head) + (size_t)count * sizeof(struct member);
+    return sizeof(struct shm_head) + (size_t)count * sizeof(struct shm_member);
 }
 
 static size_t members_bytes(int count)
@@ -204,15 +204,15 @@ static size_t block_bytes(int count)
     return members_bytes(count) + (size_t)count * slots_bytes(count);
 }
 
-static struct member *members_in(void *block)
+static struct shm_member *members_in(void *block)
 {
-    return (struct member *)(void *)((char *)block + sizeof(struct head));
+    return (struct shm_member *)(void *)((char *)block + sizeof(struct shm_head));
 }
 
 static int all_left(void *memory, size_t bytes)
 {
-    const struct head *head = memory;
-    const struct member *members = members_in(memory);
+    const struct shm_head *head = memory;
+    const struct shm_member *members = members_in(memory);
 
     for (int i = 0; i < head->count && members_bytes(i + 1) <= bytes; i++)
         if (atomic_load(&members[i].state) != LEFT)
@@ -231,7 +231,7 @@ static void take_first_block(struct shm_group *f)
     f->offset =
         f->rank == 0 ? node_arena_alloc(node, block_bytes(f->size)) : node_first_block(node);
     if (f->rank == 0 && f->offset != SIZE_MAX)
-        ((struct head *)(void *)(node->base + f->offset))->count = f->size;
+        ((struct shm_head *)(void *)(node->base + f->offset))->count = f->size;
 }
 
 /* The first member allocates the block and sends its offset in the host segment; SIZE_MAX: there
@@ -254,7 +254,7 @@ static ct_status agree_on_block(struct shm_group *f, uint64_t channel, int64_t d
     f->offset = offset = node_arena_alloc(&f->mesh->node, block_bytes(f->size));
     if (offset != SIZE_MAX) {
         memset(f->mesh->node.base + offset, 0, members_bytes(f->size));
-        ((struct head *)(void *)(f->mesh->node.base + offset))->count = f->size;
+        ((struct shm_head *)(void *)(f->mesh->node.base + offset))->count = f->size;
     }
     for (int i = 1; i < f->size && status == CT_OK; i++) {
         request_send(f->mesh, &request, channel, f->ranks[i], 0, &offset, sizeof offset,
@@ -309,7 +309,7 @@ ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int
         shm_group_free(f);
         return status;
     }
-    f->head = (struct head *)(void *)(mesh->node.base + f->offset);
+    f->head = (struct shm_head *)(void *)(mesh->node.base + f->offset);
     f->members = members_in(f->head);
     if (tree_nodes(count) > 0)
         f->tree = (struct tree_node *)(void *)((char *)f->head + tree_offset(count));
@@ -345,7 +345,7 @@ static int earliest(const struct shm_group *f, uint64_t *seq)
     return member;
 }
 
-static int has_failed(const struct shm_group *f)
+static int shm_has_failed(const struct shm_group *f)
 {
     uint64_t seq;
 
@@ -369,7 +369,7 @@ static ct_status mismatch(int rank, const struct signature *mine, const struct s
     return ct_fail_because((struct blame){ rank, BLAME_MISMATCH }, CT_ERR_MISMATCH, "%s", words);
 }
 
-static ct_status look_at_peer(const struct shm_group *f, int rank)
+static ct_status shm_look_at_peer(const struct shm_group *f, int rank)
 {
     const int state = atomic_load(&f->members[rank].state);
     const struct blame died = { f->ranks[rank], BLAME_DIED };
@@ -432,7 +432,7 @@ static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *l
             && announce_awaited(&f->members[rank].awaited_by, f->rank)
             && atomic_load_explicit(&line->round, memory_order_acquire) >= round)
             break;
-        if (has_failed(f))
+        if (shm_has_failed(f))
             status = ct_fail_because((struct blame){ f->ranks[rank], BLAME_LATE }, CT_ERR_ABORTED,
                                      "the group is broken");
         else if (turn == WAIT_OVER)
@@ -440,7 +440,7 @@ static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *l
         else if ((turn == WAIT_LOOK || atomic_load(&f->mesh->node.ended[f->locals[rank]])
                   || atomic_load_explicit(&f->members[rank].state, memory_order_acquire) != ALIVE)
                  && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
-            status = look_at_peer(f, rank);
+            status = shm_look_at_peer(f, rank);
             /* It may have come, and then ended, since the check. */
             if (atomic_load_explicit(&line->round, memory_order_acquire) >= round)
                 status = CT_OK;
@@ -472,7 +472,7 @@ static int spin_for_round(const struct shm_group *f, const struct line *line, ui
 
 /* Waits until `rank` is in `round`, the current one or the one before, and compares its call
  * with ours of that round. */
-static ct_status wait_for(struct shm_group *f, int rank, uint64_t round)
+static ct_status shm_wait_for(struct shm_group *f, int rank, uint64_t round)
 {
     const struct line *line = &f->members[rank].lines[round % 2];
     const struct signature *own = &f->calls[round % 2];
@@ -527,7 +527,7 @@ struct tree_wait {
 
 #define NO_RANK (-1)
 
-static int is_over(const struct tree_wait *w)
+static int shm_is_over(const struct tree_wait *w)
 {
     return atomic_load_explicit(w->word, memory_order_acquire) >= w->round;
 }
@@ -550,8 +550,8 @@ static ct_status look_at_uncounted(struct shm_group *f, const struct tree_wait *
 
     for (int i = 0; i < f->size && status == CT_OK; i++)
         if (i != f->rank && atomic_load(&f->members[i].state) == ALIVE)
-            status = look_at_peer(f, i);
-    return is_over(w) ? CT_OK : status;
+            status = shm_look_at_peer(f, i);
+    return shm_is_over(w) ? CT_OK : status;
 }
 
 /* uncounted: how many looks after a whole sleep found no rank missing, in a row. */
@@ -562,15 +562,15 @@ static ct_status look_at_missing(struct shm_group *f, const struct tree_wait *w,
     ct_status status;
 
     if (missing < 0 && w->gate != NO_RANK) {
-        status = look_at_peer(f, w->gate);
-        return is_over(w) ? CT_OK : status;
+        status = shm_look_at_peer(f, w->gate);
+        return shm_is_over(w) ? CT_OK : status;
     }
     if (missing < 0) {
         *uncounted += slept;
         return *uncounted < UNCOUNTED_LOOKS ? CT_OK : look_at_uncounted(f, w);
     }
     *uncounted = 0;
-    status = look_at_peer(f, missing);
+    status = shm_look_at_peer(f, missing);
     /* It may have come, and then ended, since the check. */
     return status != CT_OK && first_missing(f, w->round) != missing ? CT_OK : status;
 }
@@ -601,8 +601,8 @@ static ct_status wait_for_tree(struct shm_group *f, const struct tree_wait *w)
     wait_begin(&wait, waiter, f->deadline);
     if (waiter->spins == 0)
         wait_sleeps_at_once(&wait);
-    while (status == CT_OK && !is_over(w)) {
-        if (has_failed(f))
+    while (status == CT_OK && !shm_is_over(w)) {
+        if (shm_has_failed(f))
             status = fail_for_missing(f, w, CT_ERR_ABORTED);
         else if (turn == WAIT_OVER)
             status = fail_for_missing(f, w, CT_ERR_TIMEOUT);
@@ -694,7 +694,7 @@ static ct_status arrive_in_tree(struct shm_group *f, int gate)
 static ct_status wait_in_tree(struct shm_group *f, const struct tree_wait *w)
 {
     for (int i = f->mesh->waiter.spins ? LOOKS_BEFORE_WAIT : 1; i > 0; i--)
-        if (is_over(w))
+        if (shm_is_over(w))
             return CT_OK;
     return wait_for_tree(f, w);
 }
@@ -709,7 +709,7 @@ static ct_status wait_all_for(struct shm_group *f, uint64_t round)
     if (f->tree)
         status = wait_in_tree(f, &w);
     for (int i = 1; i < f->size && !f->tree && status == CT_OK; i++)
-        status = wait_for(f, (f->rank + i) % f->size, round);
+        status = shm_wait_for(f, (f->rank + i) % f->size, round);
     if (status == CT_OK)
         f->all_in = round;
     return status;
@@ -826,7 +826,7 @@ static void ring_awaiting(const struct shm_group *f)
 }
 
 /* The next round begins here; its line is not yet for all to see.  NULL: *status says why not. */
-static struct line *begin_round(struct shm_group *f, ct_status *status)
+static struct line *shm_begin_round(struct shm_group *f, ct_status *status)
 {
     struct line *line = &f->members[f->rank].lines[(f->round + 1) % 2];
 
@@ -839,7 +839,7 @@ static struct line *begin_round(struct shm_group *f, ct_status *status)
     return line;
 }
 
-static void show_line(const struct shm_group *f, struct line *line)
+static void shm_show_line(const struct shm_group *f, struct line *line)
 {
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     bell_fence();
@@ -849,11 +849,11 @@ static void show_line(const struct shm_group *f, struct line *line)
 static ct_status arrive(struct shm_group *f, int gate)
 {
     ct_status status;
-    struct line *line = begin_round(f, &status);
+    struct line *line = shm_begin_round(f, &status);
 
     if (!line)
         return status;
-    show_line(f, line);
+    shm_show_line(f, line);
     if (f->tree)
         ring_awaiting(f);
     else if (gate == NO_RANK)
@@ -878,7 +878,7 @@ ct_status shm_group_enter_gate(struct shm_group *f, int gate)
 ct_status shm_group_pass_gate(struct shm_group *f, int gate)
 {
     const struct tree_wait w = { &f->head->all_in, f->round, gate };
-    const ct_status status = f->tree ? wait_in_tree(f, &w) : wait_for(f, gate, f->round);
+    const ct_status status = f->tree ? wait_in_tree(f, &w) : shm_wait_for(f, gate, f->round);
 
     if (status == CT_OK) /* the gate saw all of them */
         f->all_in = f->round;
@@ -888,20 +888,20 @@ ct_status shm_group_pass_gate(struct shm_group *f, int gate)
 ct_status shm_group_hold_gate(struct shm_group *f, int gate)
 {
     ct_status status;
-    struct line *line = begin_round(f, &status);
+    struct line *line = shm_begin_round(f, &status);
     const struct tree_wait w = { &f->head->at_gate, f->round, NO_RANK };
 
     if (!line)
         return status;
     if (f->tree) {
-        show_line(f, line);
+        shm_show_line(f, line);
         ring_awaiting(f); /* a rank in another call, which finds that out */
         status = arrive_in_tree(f, gate);
         if (status == CT_OK)
             status = wait_in_tree(f, &w);
     }
     for (int i = 1; i < f->size && !f->tree && status == CT_OK; i++)
-        status = wait_for(f, (f->rank + i) % f->size, f->round);
+        status = shm_wait_for(f, (f->rank + i) % f->size, f->round);
     fault_pass(f->mesh->faults);
     return status;
 }
@@ -918,7 +918,7 @@ void shm_group_open_gate(struct shm_group *f)
         return;
     }
     f->all_in = f->round;
-    show_line(f, &f->members[f->rank].lines[f->round % 2]);
+    shm_show_line(f, &f->members[f->rank].lines[f->round % 2]);
     ring_members(f);
 }
 
@@ -929,7 +929,7 @@ size_t shm_group_slot_bytes(const struct shm_group *f)
 
 ct_status shm_group_wait(struct shm_group *f, int rank)
 {
-    return wait_for(f, rank, f->round);
+    return shm_wait_for(f, rank, f->round);
 }
 
 ct_status shm_group_wait_all(struct shm_group *f)
@@ -942,13 +942,13 @@ ct_status shm_group_wait_all(struct shm_group *f)
 void shm_group_offer(struct shm_group *f, const void *send, size_t send_bytes, void *recv,
                      size_t recv_bytes)
 {
-    struct offer offer;
+    struct shm_offer offer;
 
     shm_group_withdraw(f);
     f->own[SEND] = (struct region_offer){ .data = send, .bytes = send_bytes };
     f->own[RECV] = (struct region_offer){ .data = recv, .bytes = recv_bytes };
     regions_offer(&f->mesh->node, f->own, 2, f->members_here);
-    offer = (struct offer){ f->own[SEND].offset, f->own[RECV].offset };
+    offer = (struct shm_offer){ f->own[SEND].offset, f->own[RECV].offset };
     memcpy(f->members[f->rank].lines[(f->round + 1) % 2].payload, &offer, sizeof offer);
 }
 
@@ -963,23 +963,23 @@ int shm_group_offers(const struct shm_group *f, int send, int recv)
 }
 
 /* Did that rank offer those of its two buffers that matter? */
-static int is_whole(const struct offer *offer, int send, int recv)
+static int is_whole(const struct shm_offer *offer, int send, int recv)
 {
     return (!send || offer->send) && (!recv || offer->recv);
 }
 
-static struct offer offer_of(const struct shm_group *f, int rank)
+static struct shm_offer offer_of(const struct shm_group *f, int rank)
 {
-    struct offer offer;
+    struct shm_offer offer;
 
     memcpy(&offer, f->members[rank].lines[f->round % 2].payload, sizeof offer);
     return offer;
 }
 
-static ct_status find(struct shm_group *f, int rank, size_t send_bytes, size_t recv_bytes)
+static ct_status shm_find(struct shm_group *f, int rank, size_t send_bytes, size_t recv_bytes)
 {
     const struct node *node = &f->mesh->node;
-    const struct offer offer = offer_of(f, rank);
+    const struct shm_offer offer = offer_of(f, rank);
     char name[160];
 
     f->mapped[rank].send = send_bytes ? region_at(node, offer.send, send_bytes) : NULL;
@@ -998,7 +998,7 @@ ct_status shm_group_resolve_peers(struct shm_group *f, int from, size_t send_byt
     int whole = 0, looking;
 
     for (int i = first; i < end; i++) {
-        const struct offer offer = offer_of(f, i);
+        const struct shm_offer offer = offer_of(f, i);
 
         whole += is_whole(&offer, send_bytes > 0, recv_bytes > 0);
     }
@@ -1007,7 +1007,7 @@ ct_status shm_group_resolve_peers(struct shm_group *f, int from, size_t send_byt
         return CT_OK;
     looking = regions_look(&f->mesh->node);
     for (int i = first; i < end && status == CT_OK; i++)
-        status = find(f, i, send_bytes, recv_bytes);
+        status = shm_find(f, i, send_bytes, recv_bytes);
     if (looking)
         regions_looked(&f->mesh->node);
     return status;
@@ -1026,10 +1026,10 @@ char *shm_group_recv_of(const struct shm_group *f, int rank)
 /* A rank that uses buffers first marks itself, then checks whether the group has failed.  A rank
  * whose call fails first records the failure, then checks the marks.  So one of the two sees the
  * other. */
-static ct_status touch(struct shm_group *f, int by)
+static ct_status shm_touch(struct shm_group *f, int by)
 {
     atomic_store(&f->members[f->rank].touching, by);
-    if (!has_failed(f)) {
+    if (!shm_has_failed(f)) {
         fault_pass(f->mesh->faults);
         return CT_OK;
     }
@@ -1039,12 +1039,12 @@ static ct_status touch(struct shm_group *f, int by)
 
 ct_status shm_group_touch(struct shm_group *f)
 {
-    return touch(f, BY_HOST);
+    return shm_touch(f, BY_HOST);
 }
 
 ct_status shm_group_touch_by_device(struct shm_group *f)
 {
-    return touch(f, BY_DEVICE);
+    return shm_touch(f, BY_DEVICE);
 }
 
 void shm_group_untouch(struct shm_group *f)
@@ -1055,7 +1055,7 @@ void shm_group_untouch(struct shm_group *f)
 ct_status shm_group_touch_in_stream(struct shm_group *f)
 {
     atomic_fetch_add(&f->members[f->rank].in_streams, 1);
-    if (!has_failed(f))
+    if (!shm_has_failed(f))
         return CT_OK;
     shm_group_untouch_in_stream(f, 1);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
@@ -1072,7 +1072,7 @@ void shm_group_untouch_in_stream(struct shm_group *f, int calls)
 }
 
 /* BY_HOST, BY_DEVICE; 0: the member does not use buffers of others. */
-static int touching(const struct member *member)
+static int touching(const struct shm_member *member)
 {
     const int by = atomic_load(&member->touching);
 
@@ -1121,7 +1121,7 @@ static void ring_all(const struct shm_group *f)
 
 void shm_group_set_failure(struct shm_group *f, const struct group_failure *failure)
 {
-    struct member *own = &f->members[f->rank];
+    struct shm_member *own = &f->members[f->rank];
     uint64_t seq;
 
     if (atomic_load(&own->fails_from) || (earliest(f, &seq) >= 0 && seq <= failure->from_call))

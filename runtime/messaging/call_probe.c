@@ -36,8 +36,8 @@ static void fail_for_mismatch(struct mesh *mesh, struct channel *channel,
     channel_fail_told(mesh, channel, &failure);
 }
 
-static enum answer compare(struct mesh *mesh, struct channel *channel,
-                           const struct signature *theirs, int from)
+static enum answer probe_compare(struct mesh *mesh, struct channel *channel,
+                                 const struct signature *theirs, int from)
 {
     const uint64_t seq = theirs->seq;
     struct signature mine;
@@ -78,7 +78,7 @@ void probe_arrived(struct mesh *mesh, const struct frame *frame, int from)
         return; /* of a group that this rank has yet to make: the peer probes again */
     if (channel->has_failed && channel->failure.from_call <= frame->signature.seq)
         answer_with_failure(mesh, frame, from);
-    else if (compare(mesh, channel, &frame->signature, from) == NOT_YET)
+    else if (probe_compare(mesh, channel, &frame->signature, from) == NOT_YET)
         keep_probe(mesh, channel, &frame->signature, from);
 }
 
@@ -88,7 +88,7 @@ void probes_look(struct mesh *mesh)
         for (struct probe **link = &channel->probes; *link;) {
             struct probe *probe = *link;
 
-            if (compare(mesh, channel, &probe->signature, probe->from) == NOT_YET) {
+            if (probe_compare(mesh, channel, &probe->signature, probe->from) == NOT_YET) {
                 link = &probe->next;
                 continue;
             }

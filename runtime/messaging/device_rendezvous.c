@@ -96,7 +96,8 @@ static void copy_over(struct mesh *mesh, struct request *request)
     atomic_fetch_sub(&mesh->messages->copies_pending, 1);
 }
 
-static void finish(struct mesh *mesh, struct request *request, ct_status status, const char *reason)
+static void device_rts_finish(struct mesh *mesh, struct request *request, ct_status status,
+                              const char *reason)
 {
     char words[240];
 
@@ -110,7 +111,7 @@ static void finish_without(struct mesh *mesh, struct request *request, int peer)
     char words[240];
 
     peer_gone_words(mesh, peer, mesh->transport->wires[peer].why, words, sizeof words);
-    finish(mesh, request, CT_ERR_PEER, words);
+    device_rts_finish(mesh, request, CT_ERR_PEER, words);
 }
 
 void device_cts_arrived(struct mesh *mesh, struct request *send, const struct frame *cts)
@@ -188,13 +189,13 @@ static void get_is_done(struct mesh *mesh, struct request *receive)
         return;
     }
     send_control(mesh, receive->peer, FRAME_ATS, receive->met);
-    finish(mesh, receive, CT_OK, "");
+    device_rts_finish(mesh, receive, CT_OK, "");
 }
 
 /* A message that the device did not copy.  A sender that was copying to the host cancels it, and
  * its receive waits for the next message.  A receiver keeps it as an RTS for its next receive: the
  * sender still has the bytes. */
-static void give_back(struct mesh *mesh, struct request *request)
+static void device_rts_give_back(struct mesh *mesh, struct request *request)
 {
     if (request->pending_copy == COPY_TO_STAGING)
         send_control(mesh, request->peer, FRAME_CANCEL, request->id);
@@ -203,7 +204,7 @@ static void give_back(struct mesh *mesh, struct request *request)
 }
 
 /* The device may have failed because the peer died. */
-static void failed(struct mesh *mesh, struct request *request, ct_status status)
+static void device_rts_failed(struct mesh *mesh, struct request *request, ct_status status)
 {
     const int peer = request->peer;
 
@@ -211,14 +212,14 @@ static void failed(struct mesh *mesh, struct request *request, ct_status status)
         finish_without(mesh, request, peer);
         return;
     }
-    give_back(mesh, request);
-    finish(mesh, request, status, ct_last_error());
+    device_rts_give_back(mesh, request);
+    device_rts_finish(mesh, request, status, ct_last_error());
 }
 
 static void drop(struct mesh *mesh, struct request *request)
 {
-    give_back(mesh, request);
-    finish(mesh, request, request->given_up, request->reason);
+    device_rts_give_back(mesh, request);
+    device_rts_finish(mesh, request, request->given_up, request->reason);
 }
 
 static void conclude(struct mesh *mesh, struct request *request, enum device_copy_step step,
@@ -231,7 +232,7 @@ static void conclude(struct mesh *mesh, struct request *request, enum device_cop
     if (request->given_up != CT_OK)
         drop(mesh, request);
     else if (step == DEVICE_COPY_FAILED)
-        failed(mesh, request, status);
+        device_rts_failed(mesh, request, status);
     else if (request->pending_copy == COPY_TO_STAGING)
         send_staged(mesh, request);
     else if (wire->gone)

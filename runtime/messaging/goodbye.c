@@ -133,7 +133,7 @@ static int is_in_vain(const struct request *request, uint64_t channel, int peer)
                || (request->out.frame.kind == FRAME_DATA && request->out.written == 0));
 }
 
-static void give_up(struct mesh *mesh, struct request *request)
+static void goodbye_give_up(struct mesh *mesh, struct request *request)
 {
     char reason[240], name[160];
 
@@ -189,7 +189,7 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
                 r = r->next;
                 continue;
             }
-            give_up(mesh, r);
+            goodbye_give_up(mesh, r);
             r = *lists[i]; /* other requests may have ended with it and are their owners' again */
         }
 }
@@ -239,5 +239,5 @@ void look_for_goodbye(struct mesh *mesh, struct request *request)
     channel = channel_find(mesh->messages, request->channel);
     member = channel && channel->left ? index_of(channel, request->peer) : -1;
     if (member >= 0 && channel->left[member] && is_in_vain(request, channel->id, request->peer))
-        give_up(mesh, request);
+        goodbye_give_up(mesh, request);
 }

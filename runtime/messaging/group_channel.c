@@ -71,7 +71,7 @@ static int can_be_told(struct mesh *mesh, int peer)
                && ensure_connection(mesh, peer));
 }
 
-static void send_failure(struct mesh *mesh, const struct channel *channel, int peer)
+static void channel_send_failure(struct mesh *mesh, const struct channel *channel, int peer)
 {
     const size_t length = strlen(channel->failure.words);
     struct outgoing *out;
@@ -110,8 +110,8 @@ static void fail_if_unmade(struct mesh *mesh, struct channel *child, const struc
 
 /* Peers that connect or probe later are told too, even if the program is outside of the library:
  * the progress thread runs until the group is destroyed. */
-static void set_failed(struct mesh *mesh, struct channel *channel,
-                       const struct group_failure *failure)
+static void channel_set_failed(struct mesh *mesh, struct channel *channel,
+                               const struct group_failure *failure)
 {
     struct messages *m = mesh->messages;
 
@@ -125,7 +125,7 @@ static void set_failed(struct mesh *mesh, struct channel *channel,
     channel->failure = *failure;
     for (int i = 0; i < channel->size; i++)
         if (channel->ranks[i] != failure->rank)
-            send_failure(mesh, channel, channel->ranks[i]);
+            channel_send_failure(mesh, channel, channel->ranks[i]);
     for (struct channel *child = m->channels; child; child = child->next)
         fail_if_unmade(mesh, child, channel);
 }
@@ -136,7 +136,7 @@ void channel_fail_told(struct mesh *mesh, struct channel *channel,
     if (channel->has_failed && channel->failure.from_call <= failure->from_call)
         return;
     channel->on_failure(channel->owner, failure);
-    set_failed(mesh, channel, failure);
+    channel_set_failed(mesh, channel, failure);
 }
 
 /* Frames may have come over connections that are not accepted yet: progress() accepts them first,
@@ -151,7 +151,7 @@ void channel_fail(struct mesh *mesh, struct channel *channel, const struct group
     for (int i = 0; i < LOOKS_FOR_NEWCOMERS && !channel->has_failed; i++)
         progress(mesh);
     if (!channel->has_failed || failure->from_call < channel->failure.from_call)
-        set_failed(mesh, channel, failure);
+        channel_set_failed(mesh, channel, failure);
     pthread_mutex_unlock(&mesh->transport->lock);
     ct_fail_because(blame, (ct_status)failure->status, "%s", sentence);
 }
@@ -162,13 +162,14 @@ void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from)
         mesh->messages->failed_channels > 0 ? channel_find(mesh->messages, frame->channel) : NULL;
 
     if (channel && channel->has_failed)
-        send_failure(mesh, channel, from);
+        channel_send_failure(mesh, channel, from);
 }
 
 /* ---- Receiving -------------------------------------------------------------- */
 
 /* The peer may be of another version, so each field is checked. */
-static struct group_failure read_failure(const struct mesh *mesh, const struct unexpected *message)
+static struct group_failure channel_read_failure(const struct mesh *mesh,
+                                                 const struct unexpected *message)
 {
     const struct frame *frame = &message->frame;
     struct group_failure failure = { .from_call = frame->signature.seq,
@@ -190,7 +191,7 @@ static struct group_failure read_failure(const struct mesh *mesh, const struct u
 static void receive_failure(struct mesh *mesh, struct channel *channel,
                             const struct unexpected *message)
 {
-    const struct group_failure failure = read_failure(mesh, message);
+    const struct group_failure failure = channel_read_failure(mesh, message);
 
     channel_fail_told(mesh, channel, &failure);
 }

@@ -189,7 +189,7 @@ ct_status messages_create(struct mesh *mesh)
 /* Writes what waits to be written, and reads what comes meanwhile: a process that closes a socket
  * with unread bytes, or to which bytes come later (a probe), resets the connection, and frames that
  * its kernel has not delivered yet are lost.  What has arrived at the peer stays readable. */
-static void flush(struct mesh *mesh)
+static void messages_flush(struct mesh *mesh)
 {
     const int64_t deadline = deadline_after(FLUSH_MS);
     pthread_mutex_t *const lock = &mesh->transport->lock;
@@ -215,7 +215,7 @@ void messages_destroy(struct mesh *mesh)
     if (!m)
         return;
     progress_thread_stop(mesh);
-    flush(mesh);
+    messages_flush(mesh);
     for (int peer = 0; peer < mesh->size; peer++)
         if (mesh->transport->wires[peer].first)
             peer_unreachable(mesh, peer, "the group was destroyed");

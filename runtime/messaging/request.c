@@ -311,7 +311,7 @@ void receive_again(struct mesh *mesh, struct request *receive)
     start_recv(mesh, receive);
 }
 
-static void start(struct mesh *mesh, struct request *request)
+static void request_start(struct mesh *mesh, struct request *request)
 {
     request->id = ++mesh->messages->next_id;
     if (request->is_send)
@@ -325,7 +325,7 @@ void request_send(struct mesh *mesh, struct request *request, uint64_t channel, 
 {
     request_prepare(request, 1, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
     pthread_mutex_lock(&mesh->transport->lock);
-    start(mesh, request);
+    request_start(mesh, request);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
@@ -334,7 +334,7 @@ void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, 
 {
     request_prepare(request, 0, channel, from, tag, data, bytes, signature);
     pthread_mutex_lock(&mesh->transport->lock);
-    start(mesh, request);
+    request_start(mesh, request);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
@@ -347,7 +347,7 @@ void requests_start(struct mesh *mesh, struct request *requests, int count)
     for (int is_send = 0; is_send <= 1; is_send++)
         for (int i = 0; i < count; i++)
             if (requests[i].is_send == is_send)
-                start(mesh, &requests[i]);
+                request_start(mesh, &requests[i]);
     mesh->transport->gathering = 0;
     for (int i = 0; i < count; i++)
         if (requests[i].peer >= 0)

@@ -25,7 +25,7 @@
 enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
 
 /* 0: another thread has the lock, and `waits` is 0. */
-static int take_lock(struct mesh *mesh, int waits)
+static int request_take_lock(struct mesh *mesh, int waits)
 {
     pthread_mutex_t *const lock = &mesh->transport->lock;
 
@@ -33,9 +33,9 @@ static int take_lock(struct mesh *mesh, int waits)
 }
 
 /* at_all: looks at all links, not only at its peer's. */
-static int test(struct mesh *mesh, struct request *request, int at_all, int waits)
+static int request_test(struct mesh *mesh, struct request *request, int at_all, int waits)
 {
-    if (!atomic_load(&request->done) && take_lock(mesh, waits)) {
+    if (!atomic_load(&request->done) && request_take_lock(mesh, waits)) {
         progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
         take_goodbyes(mesh);
         pthread_mutex_unlock(&mesh->transport->lock);
@@ -51,7 +51,7 @@ static int test_in_turn(struct mesh *mesh, struct request *request, const struct
 {
     const int is_last = wait->asleep || wait->polls || turn == WAIT_OVER;
 
-    return test(mesh, request, is_last, is_last);
+    return request_test(mesh, request, is_last, is_last);
 }
 
 int messages_look(struct mesh *mesh)
@@ -141,7 +141,7 @@ static int waits_for_connection(const struct mesh *mesh, const struct request *r
 }
 
 /* A sleep passed and nothing came from the peer.  1: a probe was sent. */
-static int look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
+static int request_look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
 {
     int peer, asks;
 
@@ -273,7 +273,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
             mesh->on_wake(mesh->on_death_arg);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);
-            may_ask &= !look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
+            may_ask &= !request_look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
         }
         sent = sent_so_far(ring);
     }
@@ -339,9 +339,9 @@ int request_poll(struct mesh *mesh, struct request *request)
     if (request->is_probe) /* each call of ct_iprobe() has a new one */
         looked = atomic_exchange(&mesh->messages->probe_looked, now);
     mesh_look_for_deaths(mesh);
-    if (!test(mesh, request, 1, 0) && now != looked) {
+    if (!request_test(mesh, request, 1, 0) && now != looked) {
         request->looked_ns = now;
-        look_at_peer(mesh, request, 0);
+        request_look_at_peer(mesh, request, 0);
     }
     return atomic_load(&request->done);
 }

@@ -113,7 +113,7 @@ struct request *receive_by_message(const struct messages *m, uint64_t id, int fr
     return NULL;
 }
 
-static int matches(const struct request *receive, uint64_t channel, int from, int tag)
+static int tag_matches(const struct request *receive, uint64_t channel, int from, int tag)
 {
     return receive->channel == channel
            && (receive->tag == tag || (receive->is_probe && receive->tag == CT_ANY_TAG))
@@ -133,7 +133,7 @@ static void probe_finish(struct mesh *mesh, struct request *probe, const struct 
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from)
 {
     for (struct request *r = mesh->messages->posted; r; r = r->next)
-        if (!r->is_probe && matches(r, frame->channel, from, frame->tag)) {
+        if (!r->is_probe && tag_matches(r, frame->channel, from, frame->tag)) {
             list_remove(r);
             if (r->from_anybody)
                 r->peer = from;
@@ -148,7 +148,7 @@ int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
 
     pthread_mutex_lock(&mesh->transport->lock);
     for (struct request *r = mesh->messages->posted; r && !found; r = r->next)
-        found = !r->is_probe && matches(r, channel, from, tag);
+        found = !r->is_probe && tag_matches(r, channel, from, tag);
     pthread_mutex_unlock(&mesh->transport->lock);
     return found;
 }
@@ -160,7 +160,8 @@ static void show_to_probes(struct mesh *mesh, const struct unexpected *message)
 {
     for (struct request *r = mesh->messages->posted, *next; r; r = next) {
         next = r->next;
-        if (r->is_probe && matches(r, message->frame.channel, message->from, message->frame.tag))
+        if (r->is_probe
+            && tag_matches(r, message->frame.channel, message->from, message->frame.tag))
             probe_finish(mesh, r, message);
     }
 }
@@ -204,7 +205,7 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
     for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
         struct unexpected *message = *link;
 
-        if (matches(receive, message->frame.channel, message->from, message->frame.tag)) {
+        if (tag_matches(receive, message->frame.channel, message->from, message->frame.tag)) {
             *link = message->next;
             if (!*link)
                 m->unexpected_end = link;
@@ -218,7 +219,8 @@ int probe_unexpected(struct mesh *mesh, struct request *probe)
 {
     const struct unexpected *message = mesh->messages->unexpected;
 
-    while (message && !matches(probe, message->frame.channel, message->from, message->frame.tag))
+    while (message
+           && !tag_matches(probe, message->frame.channel, message->from, message->frame.tag))
         message = message->next;
     if (message)
         probe_finish(mesh, probe, message);

@@ -126,7 +126,7 @@ int control_take(struct control *control)
 
 /* ---- A page without ctrun ---------------------------------------------------- */
 
-static ct_status make_own(struct control *control, int rank)
+static ct_status control_make_own(struct control *control, int rank)
 {
     const size_t bytes = control_bytes(1, 0);
     struct control_head *head;
@@ -164,7 +164,7 @@ static ct_status make_own(struct control *control, int rank)
 
 ct_status control_open(struct control *control, int rank)
 {
-    return control_take(control) ? CT_OK : make_own(control, rank);
+    return control_take(control) ? CT_OK : control_make_own(control, rank);
 }
 
 void control_close(struct control *control)

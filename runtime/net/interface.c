@@ -101,7 +101,8 @@ static ct_status best_interface(const struct ifaddrs *all, char *text, size_t si
 }
 
 /* Adds the addresses of the interfaces of one preference. */
-static void add_addresses(const struct ifaddrs *all, int preferred, char *list, size_t size)
+static void interface_add_addresses(const struct ifaddrs *all, int preferred, char *list,
+                                    size_t size)
 {
     char outward[IF_NAMESIZE], address[64];
 
@@ -195,7 +196,7 @@ ct_status interface_addresses(char *list, size_t size)
         return ct_fail(CT_ERR_SYSTEM, "getifaddrs: %s", strerror(errno));
     *list = 0;
     for (int preferred = 3; preferred > 1 || (preferred > 0 && !*list); preferred--)
-        add_addresses(all, preferred, list, size);
+        interface_add_addresses(all, preferred, list, size);
     freeifaddrs(all);
     return *list ? CT_OK : ct_fail(CT_ERR_SYSTEM, "%s", no_outward);
 }

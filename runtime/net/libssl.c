@@ -24,7 +24,7 @@ static const struct {
 #undef PLACE
 };
 
-static ct_status find(void)
+static ct_status libssl_find(void)
 {
     void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
 
@@ -51,7 +51,7 @@ ct_status libssl_load(void)
 
     pthread_mutex_lock(&lock);
     if (!is_found) {
-        status = find();
+        status = libssl_find();
         is_found = status == CT_OK;
     }
     pthread_mutex_unlock(&lock);

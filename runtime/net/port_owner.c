@@ -51,7 +51,7 @@ static int has_socket(const char *pid, const char *wanted)
     return found;
 }
 
-static void describe(const char *pid, char *text, size_t size)
+static void port_describe(const char *pid, char *text, size_t size)
 {
     char path[64], name[64] = "?";
     FILE *file;
@@ -82,7 +82,7 @@ void socket_port_owner(int port, char *text, size_t size)
     processes = opendir("/proc");
     while (processes && !text[0] && (entry = readdir(processes)))
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && has_socket(entry->d_name, wanted))
-            describe(entry->d_name, text, size);
+            port_describe(entry->d_name, text, size);
     if (processes)
         closedir(processes);
 }

@@ -86,7 +86,7 @@ const unsigned char secure_channel_refusal[CHANNEL_REFUSAL_BYTES] = {
 /* ---- The socket --------------------------------------------------------------- */
 
 /* 0: all is sent; -1 with errno. */
-static int flush(struct secure_channel *c)
+static int tls_flush(struct secure_channel *c)
 {
     while (c->out_from < c->out_to) {
         const ssize_t n =
@@ -138,7 +138,7 @@ static int bio_read(struct bio_st *bio, char *data, int bytes)
     return (int)n;
 }
 
-/* Takes all, so that OpenSSL never has to come again; flush() sends it. */
+/* Takes all, so that OpenSSL never has to come again; tls_flush() sends it. */
 static int bio_write(struct bio_st *bio, const char *data, int bytes)
 {
     struct secure_channel *c = libssl.BIO_get_data(bio);
@@ -318,7 +318,7 @@ void secure_channel_destroy(struct secure_channel *channel)
 
 /* ---- The handshake ------------------------------------------------------------ */
 
-static void note_failure(struct secure_channel *c, ct_status status, const char *why)
+static void tls_note_failure(struct secure_channel *c, ct_status status, const char *why)
 {
     if (c->why[0])
         return;
@@ -328,30 +328,33 @@ static void note_failure(struct secure_channel *c, ct_status status, const char 
 
 /* What the last call of OpenSSL met, in words.  A server sends a client that has another secret an
  * alert; a server that does not encrypt sends secure_channel_refusal. */
-static void explain(struct secure_channel *c)
+static void tls_explain(struct secure_channel *c)
 {
     const unsigned long reason = libssl.ERR_peek_error() & 0x7FFFFF;
     char text[sizeof c->why];
 
     if (reason == ALERT_REASONS + ALERT_INSUFFICIENT_SECURITY) {
-        note_failure(c, CT_ERR_INVALID,
-                     "does not encrypt, but this process does; set CT_ENCRYPT=1 on all hosts or on "
-                     "none");
+        tls_note_failure(
+            c, CT_ERR_INVALID,
+            "does not encrypt, but this process does; set CT_ENCRYPT=1 on all hosts or on "
+            "none");
     } else if (reason > ALERT_REASONS || (c->side == CHANNEL_SERVER && !c->ended && !c->error)) {
-        note_failure(c, CT_ERR_INVALID,
-                     "has another secret than this process (CT_STORE_SECRET, "
-                     "CT_STORE_SECRET_FILE)");
+        tls_note_failure(c, CT_ERR_INVALID,
+                         "has another secret than this process (CT_STORE_SECRET, "
+                         "CT_STORE_SECRET_FILE)");
     } else if (c->error) {
         snprintf(text, sizeof text, "broke the TLS handshake off: %s", strerror(c->error));
-        note_failure(c, CT_ERR_PEER, text);
+        tls_note_failure(c, CT_ERR_PEER, text);
     } else if (c->ended) {
-        note_failure(c, CT_ERR_PEER,
-                     "closed the connection in the TLS handshake; set CT_ENCRYPT=1 and the same "
-                     "secret on all hosts");
+        tls_note_failure(
+            c, CT_ERR_PEER,
+            "closed the connection in the TLS handshake; set CT_ENCRYPT=1 and the same "
+            "secret on all hosts");
     } else {
-        note_failure(c, CT_ERR_PEER,
-                     "answers the TLS handshake with something else; set CT_ENCRYPT=1 on all hosts "
-                     "or on none");
+        tls_note_failure(
+            c, CT_ERR_PEER,
+            "answers the TLS handshake with something else; set CT_ENCRYPT=1 on all hosts "
+            "or on none");
     }
 }
 
@@ -365,12 +368,12 @@ enum channel_step secure_channel_handshake(struct secure_channel *c)
     libssl.ERR_clear_error();
     done = libssl.SSL_do_handshake(c->tls);
     waits = done != 1 && libssl.SSL_get_error(c->tls, done) == ERROR_WANT_READ;
-    if (flush(c) < 0 && (waits || done == 1))
-        note_failure(c, CT_ERR_PEER, "does not take the bytes of the TLS handshake");
+    if (tls_flush(c) < 0 && (waits || done == 1))
+        tls_note_failure(c, CT_ERR_PEER, "does not take the bytes of the TLS handshake");
     else if (done == 1 && !libssl.SSL_session_reused(c->tls)) /* by a key, and so by ours */
-        note_failure(c, CT_ERR_INVALID, "made a TLS connection without the job's secret");
+        tls_note_failure(c, CT_ERR_INVALID, "made a TLS connection without the job's secret");
     else if (done != 1 && !waits)
-        explain(c);
+        tls_explain(c);
     libssl.ERR_clear_error();
     free_out(c);
     return c->why[0] ? CHANNEL_FAILED : waits ? CHANNEL_WAITS : CHANNEL_OPEN;
@@ -387,7 +390,7 @@ ct_status secure_channel_status(const struct secure_channel *channel)
 }
 
 /* 1: ready; 0: the deadline passed. */
-static int wait_for(int fd, short events, int64_t deadline)
+static int tls_wait_for(int fd, short events, int64_t deadline)
 {
     struct pollfd ready = { .fd = fd, .events = events };
     int polled;
@@ -409,7 +412,7 @@ ct_status secure_channel_connect(struct secure_context *context, int fd, const c
     if (!c)
         return ct_fail(CT_ERR_NOMEM, "no memory for TLS");
     while (status == CT_OK && (step = secure_channel_handshake(c)) == CHANNEL_WAITS)
-        if (!wait_for(fd, POLLIN, deadline))
+        if (!tls_wait_for(fd, POLLIN, deadline))
             status = ct_fail(CT_ERR_TIMEOUT,
                              "%s did not answer the TLS handshake in %lld ms; is CT_ENCRYPT=1 set "
                              "there, too?",
@@ -437,8 +440,8 @@ static ssize_t no_bytes(struct secure_channel *c, int result)
     libssl.ERR_clear_error();
     if (c->ended)
         return 0;
-    if (!c->error) { /* a record that was changed on its way, for example */
-        flush(c);    /* TLS's alert */
+    if (!c->error) {  /* a record that was changed on its way, for example */
+        tls_flush(c); /* TLS's alert */
         c->error = EPROTO;
         shutdown(c->fd, SHUT_RDWR);
     }
@@ -447,7 +450,7 @@ static ssize_t no_bytes(struct secure_channel *c, int result)
 }
 
 /* Receives up to `most` bytes, and then decrypts what is there. */
-static ssize_t read_some(struct secure_channel *c, void *data, size_t bytes, size_t most)
+static ssize_t tls_read_some(struct secure_channel *c, void *data, size_t bytes, size_t most)
 {
     size_t got = 0;
     int n;
@@ -467,12 +470,12 @@ static ssize_t read_some(struct secure_channel *c, void *data, size_t bytes, siz
 
 ssize_t secure_channel_read(struct secure_channel *c, void *data, size_t bytes)
 {
-    return read_some(c, data, bytes, READ_AT_ONCE);
+    return tls_read_some(c, data, bytes, READ_AT_ONCE);
 }
 
 ssize_t secure_channel_read_rest(struct secure_channel *c, void *data, size_t bytes)
 {
-    return read_some(c, data, bytes, 0);
+    return tls_read_some(c, data, bytes, 0);
 }
 
 void secure_channel_read_ahead(struct secure_channel *channel)
@@ -580,7 +583,7 @@ static int fail_if_broken(const struct secure_channel *c)
 ssize_t secure_channel_write(struct secure_channel *c, const struct iovec *parts, int count)
 {
     struct source from = { parts, parts + count, 0 };
-    int is_sent = flush(c) == 0;
+    int is_sent = tls_flush(c) == 0;
     size_t taken = 0;
     ssize_t n = 1;
 
@@ -592,7 +595,7 @@ ssize_t secure_channel_write(struct secure_channel *c, const struct iovec *parts
     }
     while (is_sent && taken < WRITE_BYTES && (n = encrypt(c, &from)) > 0) {
         taken += (size_t)n;
-        is_sent = flush(c) == 0;
+        is_sent = tls_flush(c) == 0;
     }
     free_out(c);
     if (n < 0 || fail_if_broken(c) < 0)
@@ -621,7 +624,7 @@ ct_status secure_write_all(struct secure_channel *channel, int fd, const void *d
 
         if (n < 0 && errno != EAGAIN)
             return ct_fail(CT_ERR_PEER, "the connection broke: %s", strerror(errno));
-        if (n < 0 && !wait_for(fd, POLLOUT, deadline))
+        if (n < 0 && !tls_wait_for(fd, POLLOUT, deadline))
             return ct_fail(CT_ERR_TIMEOUT, "the other side does not read");
         part.iov_base = (char *)part.iov_base + (n > 0 ? n : 0);
         part.iov_len -= n > 0 ? (size_t)n : 0;
@@ -643,7 +646,7 @@ ct_status secure_read_all(struct secure_channel *channel, int fd, void *data, si
             return ct_fail(CT_ERR_PEER, "the other side closed the connection");
         if (n < 0 && errno != EAGAIN)
             return ct_fail(CT_ERR_PEER, "the connection broke: %s", strerror(errno));
-        if (n < 0 && !wait_for(fd, POLLIN, deadline))
+        if (n < 0 && !tls_wait_for(fd, POLLIN, deadline))
             return ct_fail(CT_ERR_TIMEOUT, "the other side does not answer");
         at += n > 0 ? n : 0;
         bytes -= n > 0 ? (size_t)n : 0;

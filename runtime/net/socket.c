@@ -535,7 +535,7 @@ ct_status socket_connect_begin(const char *host, int port, int *fd)
 
 /* ---- Until the deadline --------------------------------------------------- */
 
-static void sleep_ms(int ms)
+static void socket_sleep_ms(int ms)
 {
     const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 
@@ -602,7 +602,7 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
                                  (long long)waited, refusal_words(why))
                        : ct_fail(CT_ERR_TIMEOUT, "no connection to port %d of %s in %lld ms: %s",
                                  port, host, (long long)waited, refusal_words(why));
-        sleep_ms(pause);
+        socket_sleep_ms(pause);
     }
     return CT_OK;
 }
@@ -626,7 +626,7 @@ ct_status socket_connect_unix(const char *name, int64_t deadline, int *fd)
             errno = error;
             return CT_ERR_TIMEOUT;
         }
-        sleep_ms(pause);
+        socket_sleep_ms(pause);
         pause = longer(pause);
     }
     return CT_OK;

@@ -40,7 +40,7 @@ static void staging_forget_mark(struct device_staging *s)
     s->mark = NULL;
 }
 
-static ct_status wait_for_mark(struct device_staging *s, int64_t deadline)
+static ct_status staging_wait_for_mark(struct device_staging *s, int64_t deadline)
 {
     ct_status status;
 
@@ -52,7 +52,7 @@ static ct_status wait_for_mark(struct device_staging *s, int64_t deadline)
     return status;
 }
 
-static ct_status no_memory(size_t bytes)
+static ct_status staging_no_memory(size_t bytes)
 {
     return ct_fail(CT_ERR_NOMEM, "no host memory for %zu bytes of device memory", bytes);
 }
@@ -61,7 +61,7 @@ static ct_status staging_find_host_memory(struct device_staging *s)
 {
     s->pinned = pinned_take(&s->group->on_device.pinned, s->place, s->bytes);
     s->host = s->pinned ? s->pinned->data : malloc(s->bytes);
-    return s->host ? CT_OK : no_memory(s->bytes);
+    return s->host ? CT_OK : staging_no_memory(s->bytes);
 }
 
 static void staging_free(struct device_staging *s)
@@ -79,7 +79,8 @@ static void staging_free(struct device_staging *s)
 
 /* ---- A pending copy ------------------------------------------------------------- */
 
-static ct_status begin_copy(struct device_staging *s, enum copy_way way, void *to, const void *from)
+static ct_status staging_begin_copy(struct device_staging *s, enum copy_way way, void *to,
+                                    const void *from)
 {
     const struct space *space = s->place.space;
     ct_status status = space->begin_copy(s->place.device, way, to, from, s->bytes);
@@ -165,7 +166,7 @@ static enum device_copy_step begin_get(struct device_staging *s, ct_status *stat
         return step;
     *status = map_peer_memory(s, &s->rts.handle, &from);
     if (*status == CT_OK)
-        *status = begin_copy(s, COPY_BETWEEN_DEVICES, s->device, from);
+        *status = staging_begin_copy(s, COPY_BETWEEN_DEVICES, s->device, from);
     return *status == CT_OK                ? DEVICE_COPY_GOES_ON
            : *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN
                                            : DEVICE_COPY_CANT;
@@ -175,7 +176,7 @@ static enum device_copy_step begin_to_host(struct device_staging *s, ct_status *
 {
     *status = staging_find_host_memory(s);
     if (*status == CT_OK)
-        *status = begin_copy(s, COPY_TO_HOST, s->host, s->device);
+        *status = staging_begin_copy(s, COPY_TO_HOST, s->host, s->device);
     return *status == CT_OK ? DEVICE_COPY_GOES_ON : DEVICE_COPY_FAILED;
 }
 
@@ -289,7 +290,7 @@ static ct_status stage_buffer(struct device_staging *s, int to, int64_t deadline
     if (status == CT_OK && to == RECEIVES)
         return staging_find_host_memory(s);
     if (status == CT_OK)
-        status = wait_for_mark(s, deadline);
+        status = staging_wait_for_mark(s, deadline);
     if (status != CT_OK || (s->has_device_rts = offer_device_memory(s, to)))
         return status;
     status = staging_find_host_memory(s);
@@ -306,7 +307,7 @@ ct_status device_staging_begin(ct_group *group, struct place place, void **buf, 
     void *before;
 
     if (!s)
-        return no_memory(bytes);
+        return staging_no_memory(bytes);
     *s = (struct device_staging){ .copy = { &staging_copy_ops },
                                   .group = group,
                                   .place = place,
@@ -342,7 +343,7 @@ int device_staging_is_clear(struct request *receive, int64_t deadline)
 
     if (!s->mark || s->place.space->enter(&before) != CT_OK)
         return 1; /* device_staging_land() reports why it can't */
-    status = wait_for_mark(s, deadline);
+    status = staging_wait_for_mark(s, deadline);
     s->place.space->leave(before);
     return status != CT_ERR_TIMEOUT;
 }
@@ -356,7 +357,7 @@ ct_status device_staging_land(struct request *receive, int64_t deadline)
 
     if (status != CT_OK || s->has_arrived)
         return status;
-    status = wait_for_mark(s, deadline);
+    status = staging_wait_for_mark(s, deadline);
     if (status == CT_OK)
         status = space->from_host(s->place.device, s->device, s->host, s->bytes);
     space->leave(before);

@@ -305,7 +305,7 @@ static void release_batch(void *owner)
         free(batch);
 }
 
-static int is_own(const struct transfer *t, const ct_p2p *op, enum ct_p2p_kind kind, int tag)
+static int p2p_is_own(const struct transfer *t, const ct_p2p *op, enum ct_p2p_kind kind, int tag)
 {
     return op->kind == kind && op->tag == tag
            && (op->peer == t->group->rank || (kind == CT_P2P_RECV && op->peer == CT_ANY_SOURCE));
@@ -318,11 +318,12 @@ static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int coun
     const int tag = ops[at].tag;
     int balance = 0;
 
-    if (!is_own(t, &ops[at], CT_P2P_SEND, tag)
+    if (!p2p_is_own(t, &ops[at], CT_P2P_SEND, tag)
         || request_is_posted(t->group->mesh, group_channel(t->group, 1), t->peer, tag))
         return CT_OK;
     for (int i = 0; i < count; i++)
-        balance += is_own(t, &ops[i], CT_P2P_RECV, tag) - is_own(t, &ops[i], CT_P2P_SEND, tag);
+        balance +=
+            p2p_is_own(t, &ops[i], CT_P2P_RECV, tag) - p2p_is_own(t, &ops[i], CT_P2P_SEND, tag);
     return balance >= 0 ? CT_OK
                         : ct_fail(CT_ERR_INVALID,
                                   "send: to itself, rank %d needs a receive with tag %d for each "

@@ -118,14 +118,14 @@ static ct_status message_finish(ct_group *g, struct request *request, const char
 }
 
 /* In a child of fork() the work belongs to the parent, and stays owed there. */
-static ct_status check_process(const ct_work *work, const char *call)
+static ct_status work_check_process(const ct_work *work, const char *call)
 {
     return work->group->maker == this_process
                ? CT_OK
                : ct_fail_in(group_refuse_child(work->group), "%s: ", call);
 }
 
-static ct_status finish(ct_work *work, int *from, const void *caller)
+static ct_status work_finish(ct_work *work, int *from, const void *caller)
 {
     ct_status status;
 
@@ -143,10 +143,10 @@ static ct_status wait_from(ct_work *work, int *from, const void *caller)
 
     if (!work)
         return CT_OK;
-    status = check_process(work, "ct_wait");
+    status = work_check_process(work, "ct_wait");
     if (status != CT_OK)
         return status;
-    status = finish(work, from, caller);
+    status = work_finish(work, from, caller);
     work_free(work);
     return status;
 }
@@ -167,7 +167,7 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
 
     if (!work)
         return CT_OK;
-    if (check_process(work, "ct_wait_for") != CT_OK)
+    if (work_check_process(work, "ct_wait_for") != CT_OK)
         return CT_ERR_INVALID;
     deadline = deadline_after(timeout_ms);
     if (work->task) {
@@ -194,7 +194,7 @@ ct_status ct_test(ct_work *work, int *done)
 {
     if (!done)
         return ct_fail(CT_ERR_INVALID, "ct_test: no place for the answer was given");
-    if (work && check_process(work, "ct_test") != CT_OK)
+    if (work && work_check_process(work, "ct_test") != CT_OK)
         return CT_ERR_INVALID;
     *done = !work || is_done(work);
     return CT_OK;

@@ -141,14 +141,14 @@ static void chain_add_source(struct chain *chain, struct tiles *tiles, const voi
 }
 
 /* Nodes of the fold, one after the other: which is next, and where its sources begin. */
-struct nodes {
+struct fold_nodes {
     const struct fold *fold;
     int node, at;
 };
 
 /* n elements from `first` on of the next node, left to right.  Returns where the result is: `tile`,
  * or a source that is its node alone. */
-static const void *fold_node(const struct way *way, struct tiles *tiles, struct nodes *nodes,
+static const void *fold_node(const struct way *way, struct tiles *tiles, struct fold_nodes *nodes,
                              const void *const *src, size_t first, size_t n, char *tile)
 {
     const int *const node_end = nodes->fold->node_end;
@@ -178,7 +178,7 @@ static const void *fold_two(const struct way *way, size_t n, const void *left, c
 static void fold_tree(const struct way *way, struct tiles *tiles, const void *const *src,
                       size_t first, size_t n, void *out)
 {
-    struct nodes nodes = { way->fold, 0, 0 };
+    struct fold_nodes nodes = { way->fold, 0, 0 };
     const int pairs = fold_pairs(way->fold->nodes), leaves = way->fold->nodes - pairs;
     const void *subtree[TREE_DEPTH];
     int depth = 0;

@@ -60,7 +60,7 @@ uint64_t region_reserve(struct node *node, size_t bytes)
     return at + bytes > node->file_bytes ? 0 : at;
 }
 
-static ct_status no_memory(size_t bytes, int cause)
+static ct_status region_no_memory(size_t bytes, int cause)
 {
     return ct_fail(cause == ENOMEM || cause == EFAULT ? CT_ERR_NOMEM : CT_ERR_SYSTEM,
                    "%zu bytes of shared memory: %s", bytes,
@@ -87,12 +87,12 @@ static ct_status region_map_pages(struct node *node, const struct region_plan *p
     r->our_own = plan->our_own;
     r->base = plan->offset ? memory_map(node->fd, plan->offset, r->bytes) : map_private(r->bytes);
     if (!r->base)
-        return no_memory(r->bytes, errno);
+        return region_no_memory(r->bytes, errno);
     r->own = plan->offset ? r->base + plan->bytes * (size_t)plan->own : r->base;
     for (int i = 0; plan->offset && i < plan->parts; i++)
         node_set_add(r->members, plan->locals[i]);
     if (madvise(r->own, plan->bytes, MADV_POPULATE_WRITE) < 0 && errno != EINVAL)
-        return no_memory(plan->bytes, errno);
+        return region_no_memory(plan->bytes, errno);
     return CT_OK;
 }
 

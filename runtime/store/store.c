@@ -86,7 +86,7 @@ ct_store *store_bottom(ct_store *store)
 }
 
 /* CT_ERR_INVALID in a child of the process that made it.  call: "set". */
-static ct_status check_process(const ct_store *store, const char *call)
+static ct_status store_check_process(const ct_store *store, const char *call)
 {
     if (store->maker == this_process)
         return CT_OK;
@@ -109,7 +109,7 @@ ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
     if (!base || !prefix || !store)
         return ct_fail(CT_ERR_INVALID, "ct_store_prefix: the base, the prefix or the place for the "
                                        "store is NULL");
-    status = check_process(base, "prefix");
+    status = store_check_process(base, "prefix");
     if (status != CT_OK)
         return status;
     length = strlen(prefix);
@@ -130,7 +130,7 @@ ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
 
 ct_status ct_store_close(ct_store *store)
 {
-    const ct_status status = store ? check_process(store, "close") : CT_OK;
+    const ct_status status = store ? store_check_process(store, "close") : CT_OK;
 
     if (!store || status != CT_OK || atomic_fetch_sub(&store->others, 1) > 0)
         return status;
@@ -185,7 +185,7 @@ static ct_status key_begin(struct full_key *full, ct_store *store, const char *k
     if (!store || !key)
         return ct_fail(CT_ERR_INVALID, "ct_store_%s: the %s is NULL", call,
                        store ? "key" : "store");
-    status = check_process(store, call);
+    status = store_check_process(store, call);
     if (status != CT_OK)
         return status;
     fault_begin(store->faults, NULL, FAULT_STORE, 0);
@@ -219,7 +219,7 @@ static struct bytes *keys_begin(const ct_store *store, const char *const *keys, 
         ct_fail(CT_ERR_INVALID, "ct_store_%s: the store or the keys are NULL", call);
         return NULL;
     }
-    if (check_process(store, call) != CT_OK)
+    if (store_check_process(store, call) != CT_OK)
         return NULL;
     fault_begin(store->faults, NULL, FAULT_STORE, 0);
     for (int i = 0; i < count; i++) {
@@ -254,7 +254,7 @@ static ct_status check_value(const char *key, const void *value, size_t bytes, c
     return CT_OK;
 }
 
-static ct_status check_place(const void *place, const char *call)
+static ct_status store_check_place(const void *place, const char *call)
 {
     return place ? CT_OK
                  : ct_fail(CT_ERR_INVALID, "ct_store_%s: no place for the answer was given", call);
@@ -262,7 +262,7 @@ static ct_status check_place(const void *place, const char *call)
 
 static ct_status check_store(const ct_store *store, const char *call)
 {
-    return store ? check_process(store, call)
+    return store ? store_check_process(store, call)
                  : ct_fail(CT_ERR_INVALID, "ct_store_%s: the store is NULL", call);
 }
 
@@ -291,7 +291,7 @@ ct_status ct_store_get(ct_store *store, const char *key, int timeout_ms, void **
 {
     struct full_key k;
     size_t size = 0;
-    ct_status status = check_place(value, "get");
+    ct_status status = store_check_place(value, "get");
 
     if (status == CT_OK)
         status = key_begin(&k, store, key, "get");
@@ -335,7 +335,7 @@ ct_status ct_store_check(ct_store *store, const char *const *keys, int count, in
 {
     struct bytes *all;
     ct_store *bottom;
-    ct_status status = check_place(present, "check");
+    ct_status status = store_check_place(present, "check");
 
     if (status != CT_OK)
         return status;
@@ -422,7 +422,7 @@ ct_status ct_store_multi_get(ct_store *store, const char *const *keys, int count
     struct bytes *all;
     ct_store *bottom;
     ct_status status =
-        count > 0 ? check_place(values && bytes ? values : NULL, "multi_get") : CT_OK;
+        count > 0 ? store_check_place(values && bytes ? values : NULL, "multi_get") : CT_OK;
 
     if (status != CT_OK)
         return status;
@@ -482,7 +482,7 @@ ct_status ct_store_queue_pop(ct_store *store, const char *key, int timeout_ms, v
 {
     struct full_key k;
     size_t size = 0;
-    ct_status status = check_place(value, "queue_pop");
+    ct_status status = store_check_place(value, "queue_pop");
 
     if (status == CT_OK)
         status = key_begin(&k, store, key, "queue_pop");
@@ -498,7 +498,7 @@ ct_status ct_store_queue_pop(ct_store *store, const char *key, int timeout_ms, v
 ct_status ct_store_queue_len(ct_store *store, const char *key, int64_t *length)
 {
     struct full_key k;
-    ct_status status = check_place(length, "queue_len");
+    ct_status status = store_check_place(length, "queue_len");
 
     if (status == CT_OK)
         status = key_begin(&k, store, key, "queue_len");
@@ -515,7 +515,7 @@ ct_status ct_store_num_keys(ct_store *store, int64_t *count)
     ct_status status = check_store(store, "num_keys");
 
     if (status == CT_OK)
-        status = check_place(count, "num_keys");
+        status = store_check_place(count, "num_keys");
     return status == CT_OK ? store_bottom(store)->ops->num_keys(store_bottom(store), count)
                            : status;
 }
@@ -539,7 +539,7 @@ ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count)
     struct full_key prefix;
     char **all;
     int n;
-    ct_status status = check_place(keys && count ? keys : NULL, "list_keys");
+    ct_status status = store_check_place(keys && count ? keys : NULL, "list_keys");
 
     if (status == CT_OK)
         status = key_begin(&prefix, store, "", "list_keys");

@@ -293,7 +293,8 @@ int wire_ready(const struct wire *wire, int64_t deadline)
 }
 
 /* At least one byte. */
-static ct_status receive(struct wire *wire, void *to, size_t room, int64_t deadline, size_t *got)
+static ct_status wire_receive(struct wire *wire, void *to, size_t room, int64_t deadline,
+                              size_t *got)
 {
     ssize_t n;
 
@@ -309,7 +310,7 @@ static ct_status receive(struct wire *wire, void *to, size_t room, int64_t deadl
     return n > 0 ? CT_OK : closed(wire);
 }
 
-static ct_status take(struct wire *wire, unsigned char *to, size_t bytes, int64_t deadline)
+static ct_status wire_take(struct wire *wire, unsigned char *to, size_t bytes, int64_t deadline)
 {
     ct_status status = CT_OK;
 
@@ -321,10 +322,10 @@ static ct_status take(struct wire *wire, unsigned char *to, size_t bytes, int64_
             memcpy(to, wire->in + wire->taken, n);
             wire->taken += n;
         } else if (bytes >= sizeof wire->in) {
-            status = receive(wire, to, bytes, deadline, &n);
+            status = wire_receive(wire, to, bytes, deadline, &n);
         } else {
             wire->taken = wire->filled = 0;
-            status = receive(wire, wire->in, sizeof wire->in, deadline, &wire->filled);
+            status = wire_receive(wire, wire->in, sizeof wire->in, deadline, &wire->filled);
         }
         to += n;
         bytes -= n;
@@ -338,11 +339,11 @@ static ct_status take(struct wire *wire, unsigned char *to, size_t bytes, int64_
 
 ct_status wire_get(struct wire *wire, void *data, size_t bytes)
 {
-    return take(wire, data, bytes, deadline_after(wire->timeout_ms));
+    return wire_take(wire, data, bytes, deadline_after(wire->timeout_ms));
 }
 
 /* Never more memory than MOST_AHEAD or twice what came. */
-static ct_status take_value(struct wire *wire, size_t size, unsigned char **value)
+static ct_status wire_take_value(struct wire *wire, size_t size, unsigned char **value)
 {
     const int64_t deadline = deadline_after(wire->timeout_ms);
     size_t got = 0;
@@ -356,7 +357,7 @@ static ct_status take_value(struct wire *wire, size_t size, unsigned char **valu
         if (!larger)
             return wire_break(wire, CT_ERR_NOMEM, "there is no memory for its %zu bytes", size);
         *value = larger;
-        status = take(wire, larger + got, room - got, deadline);
+        status = wire_take(wire, larger + got, room - got, deadline);
         got = room;
     } while (got < size && status == CT_OK);
     return status;
@@ -373,7 +374,7 @@ ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes)
                             "it claims a value of %llu bytes, more than the %llu that are taken,",
                             (unsigned long long)size, (unsigned long long)MOST_REPLY);
     if (status == CT_OK)
-        status = take_value(wire, (size_t)size, &data);
+        status = wire_take_value(wire, (size_t)size, &data);
     if (status != CT_OK) {
         free(data);
         return status;

@@ -61,13 +61,13 @@ static char **strings_of(const struct bytes *keys, int count)
 }
 
 /* -1: for ever. */
-static int timeout_of(int64_t deadline)
+static int wrapped_timeout_of(int64_t deadline)
 {
     return deadline == NO_DEADLINE ? -1 : time_left_ms(deadline, INT32_MAX);
 }
 
 /* Its operation has no way to give us a sentence.  Frees the key. */
-static ct_status say(ct_status status, const char *operation, char *key)
+static ct_status wrapped_say(ct_status status, const char *operation, char *key)
 {
     if (status != CT_OK)
         ct_fail(status, "the caller's store: %s of key \"%s\": %s", operation, key,
@@ -76,7 +76,7 @@ static ct_status say(ct_status status, const char *operation, char *key)
     return status;
 }
 
-static ct_status lacks(const char *operation)
+static ct_status wrapped_lacks(const char *operation)
 {
     return ct_fail(CT_ERR_UNSUPPORTED, "the caller's store has no %s (ct_store_ops)", operation);
 }
@@ -88,7 +88,8 @@ static ct_status wrapped_set(ct_store *store, struct bytes key, struct bytes val
     struct wrapped_store *s = wrapped(store);
     char *text = string_of(key);
 
-    return text ? say(s->ops.set(s->arg, text, value.data, value.size), "set", text) : CT_ERR_NOMEM;
+    return text ? wrapped_say(s->ops.set(s->arg, text, value.data, value.size), "set", text)
+                : CT_ERR_NOMEM;
 }
 
 static ct_status wrapped_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
@@ -97,7 +98,8 @@ static ct_status wrapped_get(ct_store *store, struct bytes key, int64_t deadline
     struct wrapped_store *s = wrapped(store);
     char *text = string_of(key);
 
-    return text ? say(s->ops.get(s->arg, text, timeout_of(deadline), value, bytes), "get", text)
+    return text ? wrapped_say(s->ops.get(s->arg, text, wrapped_timeout_of(deadline), value, bytes),
+                              "get", text)
                 : CT_ERR_NOMEM;
 }
 
@@ -106,7 +108,7 @@ static ct_status wrapped_add(ct_store *store, struct bytes key, int64_t delta, i
     struct wrapped_store *s = wrapped(store);
     char *text = string_of(key);
 
-    return text ? say(s->ops.add(s->arg, text, delta, result), "add", text) : CT_ERR_NOMEM;
+    return text ? wrapped_say(s->ops.add(s->arg, text, delta, result), "add", text) : CT_ERR_NOMEM;
 }
 
 static ct_status wrapped_compare_set(ct_store *store, struct bytes key, struct bytes expected,
@@ -115,9 +117,9 @@ static ct_status wrapped_compare_set(ct_store *store, struct bytes key, struct b
     struct wrapped_store *s = wrapped(store);
     char *text = string_of(key);
 
-    return text ? say(s->ops.compare_set(s->arg, text, expected.data, expected.size, desired.data,
-                                         desired.size, value, bytes),
-                      "compare_set", text)
+    return text ? wrapped_say(s->ops.compare_set(s->arg, text, expected.data, expected.size,
+                                                 desired.data, desired.size, value, bytes),
+                              "compare_set", text)
                 : CT_ERR_NOMEM;
 }
 
@@ -127,9 +129,10 @@ static ct_status wrapped_delete(ct_store *store, struct bytes key, int *deleted)
     char *text;
 
     if (!s->ops.delete_key)
-        return lacks("delete_key");
+        return wrapped_lacks("delete_key");
     text = string_of(key);
-    return text ? say(s->ops.delete_key(s->arg, text, deleted), "delete", text) : CT_ERR_NOMEM;
+    return text ? wrapped_say(s->ops.delete_key(s->arg, text, deleted), "delete", text)
+                : CT_ERR_NOMEM;
 }
 
 static ct_status wrapped_append(ct_store *store, struct bytes key, struct bytes value)
@@ -138,9 +141,9 @@ static ct_status wrapped_append(ct_store *store, struct bytes key, struct bytes 
     char *text;
 
     if (!s->ops.append)
-        return lacks("append");
+        return wrapped_lacks("append");
     text = string_of(key);
-    return text ? say(s->ops.append(s->arg, text, value.data, value.size), "append", text)
+    return text ? wrapped_say(s->ops.append(s->arg, text, value.data, value.size), "append", text)
                 : CT_ERR_NOMEM;
 }
 
@@ -154,7 +157,7 @@ static ct_status say_of_all(ct_status status, const char *operation, char **text
     if (first)
         texts[0] = NULL;
     free_strings(texts, count);
-    return first ? say(status, operation, first) : status;
+    return first ? wrapped_say(status, operation, first) : status;
 }
 
 static ct_status wrapped_wait(ct_store *store, const struct bytes *keys, int count,
@@ -164,8 +167,8 @@ static ct_status wrapped_wait(ct_store *store, const struct bytes *keys, int cou
     char **texts = strings_of(keys, count);
 
     return texts ? say_of_all(
-               s->ops.wait(s->arg, (const char *const *)texts, count, timeout_of(deadline)), "wait",
-               texts, count)
+               s->ops.wait(s->arg, (const char *const *)texts, count, wrapped_timeout_of(deadline)),
+               "wait", texts, count)
                  : CT_ERR_NOMEM;
 }
 
@@ -224,7 +227,7 @@ static ct_status wrapped_num_keys(ct_store *store, int64_t *count)
 {
     (void)store;
     (void)count;
-    return lacks("num_keys");
+    return wrapped_lacks("num_keys");
 }
 
 static ct_status wrapped_queue_push(ct_store *store, struct bytes key, struct bytes value)
@@ -232,7 +235,7 @@ static ct_status wrapped_queue_push(ct_store *store, struct bytes key, struct by
     (void)store;
     (void)key;
     (void)value;
-    return lacks("queues");
+    return wrapped_lacks("queues");
 }
 
 static ct_status wrapped_queue_pop(ct_store *store, struct bytes key, int64_t deadline,
@@ -243,7 +246,7 @@ static ct_status wrapped_queue_pop(ct_store *store, struct bytes key, int64_t de
     (void)deadline;
     (void)value;
     (void)bytes;
-    return lacks("queues");
+    return wrapped_lacks("queues");
 }
 
 static ct_status wrapped_queue_len(ct_store *store, struct bytes key, int64_t *length)
@@ -251,7 +254,7 @@ static ct_status wrapped_queue_len(ct_store *store, struct bytes key, int64_t *l
     (void)store;
     (void)key;
     (void)length;
-    return lacks("queues");
+    return wrapped_lacks("queues");
 }
 
 static ct_status wrapped_list_keys(ct_store *store, char ***keys, int *count)
@@ -259,7 +262,7 @@ static ct_status wrapped_list_keys(ct_store *store, char ***keys, int *count)
     (void)store;
     (void)keys;
     (void)count;
-    return lacks("list_keys");
+    return wrapped_lacks("list_keys");
 }
 
 /* ---- Life ------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ int trace_file_name(char *path, size_t room, const char *name, const char *part)
 #define PATIENCE_MS 1000 /* a guard process of ctrun may still write the trace of a killed job */
 
 /* Two writers would overwrite each other.  A file that can't be locked is used without. */
-static ct_status lock_file(const struct trace_file *file)
+static ct_status trace_file_lock(const struct trace_file *file)
 {
     const int64_t until = clock_ms() + PATIENCE_MS;
     struct stat info;
@@ -48,8 +48,8 @@ static ct_status lock_file(const struct trace_file *file)
     return CT_OK;
 }
 
-static ct_status open_file(struct trace_file *file, const char *path, _Atomic int64_t *body,
-                           int flags)
+static ct_status trace_file_open_at(struct trace_file *file, const char *path,
+                                    _Atomic int64_t *body, int flags)
 {
     *file = (struct trace_file){ .path = path };
     file->body = body ? body : &file->own_body;
@@ -57,7 +57,7 @@ static ct_status open_file(struct trace_file *file, const char *path, _Atomic in
     file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
     if (file->fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "trace %s: %s", path, strerror(errno));
-    if (lock_file(file) == CT_OK)
+    if (trace_file_lock(file) == CT_OK)
         return CT_OK;
     trace_file_close(file);
     return CT_ERR_SYSTEM;
@@ -65,7 +65,7 @@ static ct_status open_file(struct trace_file *file, const char *path, _Atomic in
 
 ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int64_t *body)
 {
-    ct_status status = open_file(file, path, body, O_CREAT);
+    ct_status status = trace_file_open_at(file, path, body, O_CREAT);
 
     if (status == CT_OK) {
         if (ftruncate(file->fd, 0) < 0 && errno != EINVAL) { /* EINVAL: no regular file */
@@ -82,7 +82,7 @@ ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int
 
 ct_status trace_file_resume(struct trace_file *file, const char *path, _Atomic int64_t *body)
 {
-    return open_file(file, path, body, 0);
+    return trace_file_open_at(file, path, body, 0);
 }
 
 struct text *trace_file_line(struct trace_file *file)

@@ -133,7 +133,7 @@ static long track_of(struct trace_part *part, int32_t thread)
 /* ---- Events ---------------------------------------------------------------- */
 
 /* A dead rank's event may have any time, but no line has. */
-static uint64_t on_clock(const struct trace_part *part, uint64_t ns)
+static uint64_t part_clock(const struct trace_part *part, uint64_t ns)
 {
     const int64_t there = trace_clock_map(&part->about.clock, (int64_t)ns);
 
@@ -141,7 +141,7 @@ static uint64_t on_clock(const struct trace_part *part, uint64_t ns)
 }
 
 /* The name of a slice, and its category. */
-static const char *name_of(const struct trace_event *event, int peer, char *text, size_t size)
+static const char *event_name_of(const struct trace_event *event, int peer, char *text, size_t size)
 {
     char other[32] = "any rank";
 
@@ -228,11 +228,11 @@ static void add_arrow(const struct trace_part *part, const struct trace_event *e
 
 static void add_slice(struct trace_part *part, const struct trace_event *event)
 {
-    const uint64_t ended = atomic_load(&event->ended_ns), from = on_clock(part, event->begun_ns);
-    const uint64_t until = on_clock(part, ended), to = until > from ? until : from + 1;
+    const uint64_t ended = atomic_load(&event->ended_ns), from = part_clock(part, event->begun_ns);
+    const uint64_t until = part_clock(part, ended), to = until > from ? until : from + 1;
     const long track = track_of(part, event->thread);
     char name[64];
-    const char *kind = name_of(event, atomic_load(&event->peer), name, sizeof name);
+    const char *kind = event_name_of(event, atomic_load(&event->peer), name, sizeof name);
     struct json_text json = begin_line(part, ended ? "X" : "B", name, track);
 
     json_string(&json, "cat", kind);
@@ -267,7 +267,7 @@ static void add_instant(struct trace_part *part, const struct trace_event *event
                    event->kind == TRACE_DIED ? track_of_rank(rank) : track_of(part, event->thread));
     json_string(&json, "cat", "ctrun");
     json_string(&json, "s", "p");
-    microseconds(&json, "ts", on_clock(part, event->begun_ns));
+    microseconds(&json, "ts", part_clock(part, event->begun_ns));
     json_close(&json, '}');
 }
 
@@ -307,7 +307,7 @@ static void add_clocks(struct json_text *json, const struct trace_clock *clock)
         json_null(json, "clock_error_ns");
 }
 
-static void add_label(const struct trace_part *part, const char *missing)
+static void part_add_label(const struct trace_part *part, const char *missing)
 {
     const struct trace_clock *clock = &part->about.clock;
     struct text label = { 0 };
@@ -331,7 +331,7 @@ void trace_part_end(struct trace_part *part, const char *missing)
 {
     struct json_text json;
 
-    add_label(part, missing);
+    part_add_label(part, missing);
     json = begin_line(part, "M", "ctrun_part", 0);
     json_open(&json, "args", '{');
     json_number(&json, "node", part->about.node);
@@ -368,7 +368,7 @@ int trace_walk_ring(struct trace_walk *walk)
 }
 
 /* 1: the event was complete before and after it was copied. */
-static int copy(const struct trace_event *from, uint64_t number, struct trace_event *to)
+static int event_copy(const struct trace_event *from, uint64_t number, struct trace_event *to)
 {
     if (atomic_load_explicit(&from->mark, memory_order_acquire) != number + 1)
         return 0;
@@ -385,7 +385,7 @@ size_t trace_walk_events(struct trace_walk *walk, struct trace_event *events, si
     size_t count = 0;
 
     for (; count < most && walk->at < walk->end; walk->at++)
-        if (copy(&ring[walk->at & (walk->events - 1)], walk->at, &events[count]))
+        if (event_copy(&ring[walk->at & (walk->events - 1)], walk->at, &events[count]))
             count++;
         else
             walk->lost++;

@@ -69,7 +69,7 @@ static struct {
 } owns = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Each rank has a file: %r is its rank; without one, "run.json" is "run.rank3.json". */
-static int path_of(const char *name, int rank, int size, char *path, size_t room)
+static int trace_ring_path_of(const char *name, int rank, int size, char *path, size_t room)
 {
     const char *at = strstr(name, "%r");
     char part[32];
@@ -82,7 +82,7 @@ static int path_of(const char *name, int rank, int size, char *path, size_t room
     return length < (int)room ? length : -1;
 }
 
-static struct trace_own *make_own(const char *path, size_t length, int rank)
+static struct trace_own *trace_ring_make_own(const char *path, size_t length, int rank)
 {
     const uint64_t events = trace_events_for(TRACE_DEFAULT_BYTES, 1);
     struct trace_own *own = malloc(sizeof *own + length + 1);
@@ -106,7 +106,7 @@ static struct trace_own *make_own(const char *path, size_t length, int rank)
 static ct_status open_own(const char *name, int rank, int size, struct trace *trace)
 {
     char path[4096];
-    const int length = path_of(name, rank, size, path, sizeof path);
+    const int length = trace_ring_path_of(name, rank, size, path, sizeof path);
     struct trace_own *own;
     struct trace_ring *ring;
 
@@ -117,7 +117,7 @@ static ct_status open_own(const char *name, int rank, int size, struct trace *tr
     for (own = owns.first; own && strcmp(own->path, path) != 0; own = own->next)
         continue;
     if (!own)
-        own = make_own(path, (size_t)length, rank);
+        own = trace_ring_make_own(path, (size_t)length, rank);
     pthread_mutex_unlock(&owns.lock);
     if (!own)
         return ct_fail(CT_ERR_NOMEM, "CT_TRACE=%s: no memory for it", name);
@@ -129,7 +129,7 @@ static ct_status open_own(const char *name, int rank, int size, struct trace *tr
 }
 
 /* Under the lock, since two meshes may write the same file. */
-static void write_own(struct trace_own *own)
+static void trace_ring_write_own(struct trace_own *own)
 {
     ct_status status;
 
@@ -176,7 +176,7 @@ void trace_close(struct trace *trace)
     if (!trace)
         return;
     if (trace->own)
-        write_own(trace->own);
+        trace_ring_write_own(trace->own);
     if (trace->memory)
         munmap(trace->memory, trace->bytes);
     free(trace);

@@ -479,7 +479,7 @@ void flush_gathered(struct mesh *mesh, int peer)
     flush_to(mesh, peer);
 }
 
-static void add_pending(struct transport *t, struct wire *wire)
+static void connection_add_pending(struct transport *t, struct wire *wire)
 {
     if (wire->is_pending)
         return;
@@ -535,7 +535,7 @@ static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
 {
     struct wire *wire = &mesh->transport->wires[peer];
 
-    add_pending(mesh->transport, wire);
+    connection_add_pending(mesh->transport, wire);
     second_lane_wanted(mesh, peer, out);
     if (!wire->unreachable && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
         peer_unreachable(mesh, peer, ct_last_error());

@@ -70,7 +70,7 @@ static size_t give_room_after(const struct shm_link *shm)
     return size_at(shm, shm->taken) / 4;
 }
 
-static int can_reach(const struct mesh *mesh, int peer)
+static int link_shm_can_reach(const struct mesh *mesh, int peer)
 {
     return mesh->node.base && mesh->peers[peer].local >= 0 && peer != mesh->rank;
 }
@@ -125,7 +125,7 @@ static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n
 }
 
 /* Lets the reader read all that was copied so far. */
-static void publish(struct shm_link *shm, uint64_t written)
+static void link_shm_publish(struct shm_link *shm, uint64_t written)
 {
     shm->published = written;
     atomic_store_explicit(&shm->out->written, written, memory_order_release);
@@ -155,7 +155,7 @@ static size_t write_few(struct shm_link *shm, const struct iovec *parts, int cou
     memset((char *)words + bytes, 0, -bytes & 7); /* up to a whole word */
     ring_put(shm, start, words, bytes);
     write_note(shm->out, start, words, bytes);
-    publish(shm, start + bytes);
+    link_shm_publish(shm, start + bytes);
     return bytes;
 }
 
@@ -183,13 +183,13 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
                 break;
             ring_put(shm, at, from, n);
             if (at + n - shm->published >= piece)
-                publish(shm, at + n);
+                link_shm_publish(shm, at + n);
         }
         if (left > 0)
             break;
     }
     if (at > shm->published)
-        publish(shm, at);
+        link_shm_publish(shm, at);
     return (ssize_t)(at - start);
 }
 
@@ -247,7 +247,7 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link);
 const struct link_ops link_shm = { .name = "shm",
                                    .eager_bytes = EAGER_IN_MEMORY,
                                    .device_rendezvous = 1,
-                                   .can_reach = can_reach,
+                                   .can_reach = link_shm_can_reach,
                                    .open = open_ring,
                                    .write = write_ring,
                                    .read = read_ring,

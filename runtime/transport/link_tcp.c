@@ -39,7 +39,7 @@ struct tcp_link {
     struct secure_channel *channel; /* of an encrypted one; NULL */
 };
 
-static int can_reach(const struct mesh *mesh, int peer)
+static int link_tcp_can_reach(const struct mesh *mesh, int peer)
 {
     return mesh->peers[peer].port > 0 && peer != mesh->rank;
 }
@@ -59,7 +59,7 @@ static int first_piece(const struct iovec *parts, int count, struct iovec *piece
     return n;
 }
 
-static size_t bytes_of(const struct iovec *parts, int count)
+static size_t link_tcp_bytes_of(const struct iovec *parts, int count)
 {
     size_t bytes = 0;
 
@@ -76,7 +76,7 @@ static ssize_t send_parts(int fd, const struct iovec *parts, int count)
                               .msg_iovlen = (size_t)count };
     ssize_t sent;
 
-    if (bytes_of(parts, count) > WHOLE_BYTES)
+    if (link_tcp_bytes_of(parts, count) > WHOLE_BYTES)
         message = (struct msghdr){ .msg_iov = piece,
                                    .msg_iovlen = (size_t)first_piece(parts, count, piece) };
 
@@ -107,7 +107,7 @@ static size_t room_ahead(struct tcp_link *tcp)
 }
 
 /* Returns the bytes read; 0: the peer closed the connection; -1: errno says why. */
-static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
+static ssize_t link_tcp_take(struct tcp_link *tcp, void *data, size_t bytes)
 {
     const size_t room = room_ahead(tcp);
     struct iovec parts[2] = { { data, bytes }, { tcp->buffer, room } };
@@ -140,7 +140,7 @@ static size_t take_ahead(struct tcp_link *tcp, void *data, size_t bytes)
 }
 
 /* got: what recvmsg() returned, 0 or -1. */
-static ssize_t say_end(struct link *link, ssize_t got)
+static ssize_t link_tcp_say_end(struct link *link, ssize_t got)
 {
     if (got < 0 && errno == ETIMEDOUT)
         snprintf(link->why, sizeof link->why, LINK_HOST_IS_LOST);
@@ -159,12 +159,12 @@ static ssize_t read_socket(struct link *link, void *data, size_t bytes)
         return (ssize_t)take_ahead(tcp, data, bytes);
     if (link->dry)
         return 0;
-    got = take(tcp, data, bytes);
+    got = link_tcp_take(tcp, data, bytes);
     if (got > 0)
         return got;
     if (got < 0 && errno == EAGAIN)
         return 0;
-    return say_end(link, got);
+    return link_tcp_say_end(link, got);
 }
 
 /* ---- Encrypted ---------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static ssize_t read_channel(struct link *link, void *data, size_t bytes)
         if (link->dry || (got < 0 && errno == EAGAIN))
             return 0;
         if (got <= 0)
-            return say_end(link, got);
+            return link_tcp_say_end(link, got);
     }
     if (link->ahead == 0)
         fill_ahead(tcp);
@@ -229,7 +229,7 @@ static ct_status open_socket(struct mesh *mesh, int peer, struct link **link);
 
 const struct link_ops link_tcp = { .name = "tcp",
                                    .eager_bytes = EAGER_OVER_SOCKETS,
-                                   .can_reach = can_reach,
+                                   .can_reach = link_tcp_can_reach,
                                    .open = open_socket,
                                    .write = write_socket,
                                    .read = read_socket,
@@ -239,7 +239,7 @@ const struct link_ops link_tcp = { .name = "tcp",
 static const struct link_ops link_tls = { .name = "tcp",
                                           .encrypts = 1,
                                           .eager_bytes = EAGER_OVER_SOCKETS,
-                                          .can_reach = can_reach,
+                                          .can_reach = link_tcp_can_reach,
                                           .open = open_socket,
                                           .write = write_channel,
                                           .read = read_channel,

@@ -51,7 +51,7 @@
 #define MOST_ACCEPTED 4096
 #define ACCEPTS_A_TURN 64
 
-enum step {
+enum wireup_step {
     PAUSES, /* pauses before the next try, without a descriptor */
     CONNECTS,
     SHAKES_HANDS, /* TLS's handshake, before our hello */
@@ -69,7 +69,7 @@ struct made {
 struct pending {
     struct pending *next, *previous; /* oldest first */
     struct made *made;               /* what the mesh gets, however the connection ends */
-    enum step step;
+    enum wireup_step step;
     int fd;
     struct secure_channel *channel; /* NULL: not encrypted, or there is no connection */
     int handshakes;                 /* the channel is not open yet */
@@ -217,7 +217,7 @@ static void push_arrival(struct wireup *w, struct pending *p, int fd, const char
     signal_mesh(w);
 }
 
-static int send_all(struct pending *p, const void *data, size_t bytes)
+static int wireup_send_all(struct pending *p, const void *data, size_t bytes)
 {
     const struct iovec part = { (void *)(uintptr_t)data, bytes };
 
@@ -234,7 +234,7 @@ static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
     socket_give_up_after(p->fd, 0); /* the peer may be outside of the library for long */
     pthread_mutex_lock(&w->lock);
-    if (welcome && !send_all(p, welcome, PROOF_BYTES)) {
+    if (welcome && !wireup_send_all(p, welcome, PROOF_BYTES)) {
         secure_channel_destroy(p->channel);
         descriptor_close(p->fd);
     } else {
@@ -291,7 +291,7 @@ static void connect_failed(struct wireup *w, struct pending *p, int error)
     pending_fail(w, p, why);
 }
 
-static void connect_begin(struct wireup *w, struct pending *p)
+static void wireup_connect_begin(struct wireup *w, struct pending *p)
 {
     char why[160];
 
@@ -320,7 +320,7 @@ static void greet(struct wireup *w, struct pending *p)
 {
     p->hello = (struct hello){ .magic = HELLO_MAGIC, .from = w->identity.rank, .to = p->peer };
     if (getrandom(p->hello.nonce, sizeof p->hello.nonce, 0) != (ssize_t)sizeof p->hello.nonce
-        || !send_all(p, &p->hello, sizeof p->hello)) {
+        || !wireup_send_all(p, &p->hello, sizeof p->hello)) {
         retry_later(w, p);
         return;
     }
@@ -411,7 +411,7 @@ static void send_proof(struct wireup *w, struct pending *p)
         pending_fail(w, p, ct_last_error());
         return;
     }
-    if (!send_all(p, proof, sizeof proof)) {
+    if (!wireup_send_all(p, proof, sizeof proof)) {
         retry_later(w, p);
         return;
     }
@@ -475,7 +475,7 @@ static void hello_came(struct wireup *w, struct pending *p)
     p->step = AWAITS_PROOF;
     p->got = 0;
     if (getrandom(p->nonce, sizeof p->nonce, 0) != (ssize_t)sizeof p->nonce
-        || !send_all(p, p->nonce, sizeof p->nonce))
+        || !wireup_send_all(p, p->nonce, sizeof p->nonce))
         close_accepted(w, p);
 }
 
@@ -517,7 +517,7 @@ static int accept_step(struct wireup *w, struct pending *p)
     return step == CHANNEL_OPEN;
 }
 
-static ssize_t receive(struct pending *p, void *data, size_t bytes)
+static ssize_t wireup_receive(struct pending *p, void *data, size_t bytes)
 {
     return p->channel ? secure_channel_read(p->channel, data, bytes)
                       : recv(p->fd, data, bytes, MSG_DONTWAIT);
@@ -540,7 +540,7 @@ static void advance(struct wireup *w, struct pending *p)
     }
     if (p->handshakes && !accept_step(w, p))
         return;
-    n = receive(p, (char *)p + next->at + p->got, next->bytes - p->got);
+    n = wireup_receive(p, (char *)p + next->at + p->got, next->bytes - p->got);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0) {
@@ -649,7 +649,7 @@ static void note_no_descriptor(struct wireup *w)
 }
 
 /* 1: there may be more to accept */
-static int accept_one(struct wireup *w)
+static int wireup_accept_one(struct wireup *w)
 {
     struct pending *old = NULL;
     int fd;
@@ -697,7 +697,7 @@ static void take_orders(struct wireup *w)
 
         orders = p->next;
         pending_append(w, p);
-        connect_begin(w, p);
+        wireup_connect_begin(w, p);
     }
 }
 
@@ -708,7 +708,7 @@ static void check_times(struct wireup *w)
     for (struct pending *p = w->ring.next, *next; p != &w->ring; p = next) {
         next = p->next;
         if (p->step == PAUSES && p->next_try <= now)
-            connect_begin(w, p);
+            wireup_connect_begin(w, p);
         else if (is_accepted(p) && now - p->since > STRANGER_MS)
             close_accepted(w, p);
         else if (p->step == SHAKES_HANDS && now - p->since > STRANGER_MS)
@@ -758,7 +758,7 @@ void wireup_turn(struct wireup *w, int timeout_ms)
     }
     check_times(w);
     for (int i = 0; some_wait && i < ACCEPTS_A_TURN; i++)
-        some_wait = accept_one(w);
+        some_wait = wireup_accept_one(w);
 }
 
 static void *wireup_run(void *arg)
@@ -843,7 +843,7 @@ int wireup_is_full(struct wireup *w, char *why, size_t size)
     return full;
 }
 
-static ct_status start_thread(struct wireup *w)
+static ct_status wireup_start_thread(struct wireup *w)
 {
     const int error = thread_start(&w->thread, wireup_run, w);
 
@@ -897,7 +897,7 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     if (status == CT_OK)
         status = open_descriptors(w);
     if (status == CT_OK && threaded)
-        status = start_thread(w);
+        status = wireup_start_thread(w);
     if (status != CT_OK) {
         wireup_stop(w);
         return status;

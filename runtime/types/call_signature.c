@@ -26,7 +26,7 @@ int collective_named(const char *name)
     return -1;
 }
 
-static void append(char *text, size_t size, const char *format, ...)
+static void signature_append(char *text, size_t size, const char *format, ...)
 {
     const size_t used = strlen(text);
     va_list args;
@@ -41,18 +41,19 @@ void signature_describe(const struct signature *s, char *text, size_t size)
     snprintf(text, size, "%s #%llu", operation_name(s->operation), (unsigned long long)s->seq);
     if (operation_is_barrier(s->operation) || operation_is_agreement(s->operation))
         return;
-    append(text, size, " (%llu %s", (unsigned long long)s->count, dtype_name((ct_dtype)s->dtype));
+    signature_append(text, size, " (%llu %s", (unsigned long long)s->count,
+                     dtype_name((ct_dtype)s->dtype));
     if (s->op >= 0)
-        append(text, size, ", %s", op_name(s->op));
+        signature_append(text, size, ", %s", op_name(s->op));
     if (s->root >= 0)
-        append(text, size, ", root %d", s->root);
+        signature_append(text, size, ", root %d", s->root);
     if (signature_calls(s) > 0)
-        append(text, size, ", %u calls in one", signature_calls(s));
+        signature_append(text, size, ", %u calls in one", signature_calls(s));
     if (s->algorithm & SIGNATURE_DEVICE)
-        append(text, size, ", device memory");
+        signature_append(text, size, ", device memory");
     if (s->algorithm & SIGNATURE_CAPTURED)
-        append(text, size, ", in a CUDA graph");
-    append(text, size, ")");
+        signature_append(text, size, ", in a CUDA graph");
+    signature_append(text, size, ")");
 }
 
 void signature_differ(const struct signature *here, const struct signature *there, int rank,

@@ -22,7 +22,7 @@ static struct slot {
 } slots[SLOTS];
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static ct_op op_of(int slot)
+static ct_op premul_op_of(int slot)
 {
     return PREMUL_FIRST + slot + SLOTS * slots[slot].uses;
 }
@@ -32,7 +32,7 @@ static struct slot *find(ct_op op)
 {
     const int slot = op_is_premul(op) ? (op - PREMUL_FIRST) % SLOTS : 0;
 
-    return slots[slot].taken && op_of(slot) == op ? &slots[slot] : NULL;
+    return slots[slot].taken && premul_op_of(slot) == op ? &slots[slot] : NULL;
 }
 
 ct_status ct_op_premul(const void *scalar, ct_dtype dtype, ct_op *op)
@@ -52,7 +52,7 @@ ct_status ct_op_premul(const void *scalar, ct_dtype dtype, ct_op *op)
             slots[i].uses = (slots[i].uses + 1) % USES;
             slots[i].dtype = dtype;
             memcpy(slots[i].scalar, scalar, ct_dtype_size(dtype));
-            made = op_of(i);
+            made = premul_op_of(i);
         }
     pthread_mutex_unlock(&slots_lock);
     if (made < 0)

@@ -79,7 +79,8 @@ static long long limit_v1(const char *group)
 }
 
 /* The least limit of the group `path` in the tree `mount` and of those above it. */
-static long long least(const char *mount, const char *path, long long (*limit)(const char *group))
+static long long cgroup_least(const char *mount, const char *path,
+                              long long (*limit)(const char *group))
 {
     char group[1024];
     const size_t top = (size_t)snprintf(group, sizeof group, "%s", mount);
@@ -108,12 +109,12 @@ static int names_cpu(const char *controllers, size_t length)
 }
 
 /* What a limit is called in both versions; v1 NULL: it is not looked for there. */
-struct limit {
+struct cgroup_limit {
     long long (*v2)(const char *group), (*v1)(const char *group);
 };
 
 /* One line of /proc/self/cgroup: "number:controllers:path". */
-static long long limit_of_line(const char *root, const char *line, const struct limit *limit)
+static long long limit_of_line(const char *root, const char *line, const struct cgroup_limit *limit)
 {
     static const char *const trees[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
     const char *controllers = strchr(line, ':');
@@ -127,19 +128,19 @@ static long long limit_of_line(const char *root, const char *line, const struct 
     if (controllers == path) {
         for (int i = 0; i < 2 && found == 0; i++) {
             snprintf(mount, sizeof mount, "%s%s", root, trees[i]);
-            found = least(mount, path + 1, limit->v2);
+            found = cgroup_least(mount, path + 1, limit->v2);
         }
     } else if (limit->v1 && names_cpu(controllers, (size_t)(path - controllers))) {
         snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%.*s", root, (int)(path - controllers),
                  controllers);
-        found = least(mount, path + 1, limit->v1);
+        found = cgroup_least(mount, path + 1, limit->v1);
         snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
-        found = found > 0 ? found : least(mount, path + 1, limit->v1);
+        found = found > 0 ? found : cgroup_least(mount, path + 1, limit->v1);
     }
     return found;
 }
 
-static long long least_of_lines(const char *root, const struct limit *limit)
+static long long least_of_lines(const char *root, const struct cgroup_limit *limit)
 {
     char path[300], line[1024];
     long long found = 0;
@@ -162,17 +163,17 @@ static long long least_of_lines(const char *root, const struct limit *limit)
 
 long long cgroup_milli_cpus(const char *root)
 {
-    return least_of_lines(root, &(struct limit){ limit_v2, limit_v1 });
+    return least_of_lines(root, &(struct cgroup_limit){ limit_v2, limit_v1 });
 }
 
 long long cgroup_pids_left(const char *root)
 {
-    return least_of_lines(root, &(struct limit){ pids_left, NULL });
+    return least_of_lines(root, &(struct cgroup_limit){ pids_left, NULL });
 }
 
 long long cgroup_memory_left(const char *root)
 {
-    return least_of_lines(root, &(struct limit){ memory_left, NULL });
+    return least_of_lines(root, &(struct cgroup_limit){ memory_left, NULL });
 }
 
 int cgroup_cpus(const char *root)

@@ -30,7 +30,7 @@ static void begin_child(void)
     atomic_store(&forks.end, 0);
 }
 
-static void begin(void)
+static void forks_begin(void)
 {
     this_process = getpid();
     pthread_atfork(NULL, NULL, begin_child);
@@ -38,7 +38,7 @@ static void begin(void)
 
 pid_t forks_maker(void)
 {
-    pthread_once(&forks.once, begin);
+    pthread_once(&forks.once, forks_begin);
     return this_process;
 }
 
@@ -57,7 +57,7 @@ void descriptor_own(int fd)
 
     if (fd < 0 || fd >= MOST_DESCRIPTORS)
         return;
-    pthread_once(&forks.once, begin);
+    pthread_once(&forks.once, forks_begin);
     while (end <= word && !atomic_compare_exchange_weak(&forks.end, &end, word + 1))
         ;
     atomic_fetch_or(&forks.owned[word], (uint64_t)1 << fd % 64);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(struct json_text *json, const char *text)
+static void json_add(struct json_text *json, const char *text)
 {
     text_add(json->to, text, strlen(text));
 }
@@ -30,40 +30,40 @@ static void add_quoted(struct json_text *json, const char *value, size_t size)
 {
     const unsigned char *at = (const unsigned char *)value, *const end = at + size;
 
-    add(json, "\"");
+    json_add(json, "\"");
     while (at < end) {
         const size_t length = json_character(at, (size_t)(end - at));
         char escape[8];
 
         if (length == 0) {
-            add(json, "\\ufffd");
+            json_add(json, "\\ufffd");
         } else if (*at == '"' || *at == '\\') {
             snprintf(escape, sizeof escape, "\\%c", *at);
-            add(json, escape);
+            json_add(json, escape);
         } else if (*at == '\n') {
-            add(json, "\\n");
+            json_add(json, "\\n");
         } else if (*at < ' ' || *at == 127) {
             snprintf(escape, sizeof escape, "\\u%04x", *at);
-            add(json, escape);
+            json_add(json, escape);
         } else {
             text_add(json->to, (const char *)at, length);
         }
         at += length ? length : 1;
     }
-    add(json, "\"");
+    json_add(json, "\"");
 }
 
 static void begin_member(struct json_text *json, const char *name)
 {
     if (json->filled) {
-        add(json, ",");
-        add(json, json->gap);
+        json_add(json, ",");
+        json_add(json, json->gap);
     }
     json->filled = 1;
     if (name) {
         add_quoted(json, name, strlen(name));
-        add(json, ":");
-        add(json, json->gap);
+        json_add(json, ":");
+        json_add(json, json->gap);
     }
 }
 
@@ -83,7 +83,7 @@ void json_close(struct json_text *json, char bracket)
 static void member(struct json_text *json, const char *name, const char *value)
 {
     begin_member(json, name);
-    add(json, value);
+    json_add(json, value);
 }
 
 void json_null(struct json_text *json, const char *name)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Returns 0 if the file can't be read. */
-static size_t read_file(const char *path, char *text, size_t size)
+static size_t process_read_file(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");
     size_t bytes;
@@ -30,7 +30,7 @@ const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD])
 
     text[0] = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (read_file(path, stat, sizeof stat) == 0)
+    if (process_read_file(path, stat, sizeof stat) == 0)
         return text;
     at = strrchr(stat, ')');
     for (int i = 2; at && i < field; i++)
@@ -56,11 +56,11 @@ static int is_frozen_in(const char *line)
 
     if (path && !strncmp(line, "0::", 3)) {
         snprintf(file, sizeof file, "/sys/fs/cgroup%s/cgroup.events", path);
-        return read_file(file, text, sizeof text) && strstr(text, "frozen 1") != NULL;
+        return process_read_file(file, text, sizeof text) && strstr(text, "frozen 1") != NULL;
     }
     if (path && strstr(line, ":freezer:")) {
         snprintf(file, sizeof file, "/sys/fs/cgroup/freezer%s/freezer.state", path);
-        return read_file(file, text, sizeof text) && !strncmp(text, "FROZEN", 6);
+        return process_read_file(file, text, sizeof text) && !strncmp(text, "FROZEN", 6);
     }
     return 0;
 }
@@ -70,7 +70,7 @@ static int is_frozen(pid_t pid)
     char path[64], text[4096], *rest = text, *line;
 
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
-    read_file(path, text, sizeof text);
+    process_read_file(path, text, sizeof text);
     while ((line = strsep(&rest, "\n")))
         if (is_frozen_in(line))
             return 1;

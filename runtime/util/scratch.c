@@ -30,18 +30,18 @@ struct scratch_block {
     max_align_t data[];
 };
 
-static size_t bytes_of(int size)
+static size_t scratch_bytes_of(int size)
 {
     return ((size_t)SCRATCH_LEAST << size) + SCRATCH_MARGIN;
 }
 
-static int size_for(size_t bytes)
+static int scratch_size_for(size_t bytes)
 {
     int size = 0;
 
     if (bytes < SCRATCH_LEAST || bytes > SCRATCH_LARGEST)
         return -1;
-    while (bytes_of(size) < bytes)
+    while (scratch_bytes_of(size) < bytes)
         size++;
     return size;
 }
@@ -53,15 +53,15 @@ void scratch_open(struct scratch *scratch)
 }
 
 /* The lock is held. */
-static struct scratch_block *take_idle(struct scratch *scratch, int size)
+static struct scratch_block *scratch_take_idle(struct scratch *scratch, int size)
 {
     struct scratch_block *block = scratch->idle[size];
 
     if (!block)
         return NULL;
     scratch->idle[size] = block->next;
-    scratch->bytes -= bytes_of(size);
-    ASAN_UNPOISON_MEMORY_REGION(block->data, bytes_of(size));
+    scratch->bytes -= scratch_bytes_of(size);
+    ASAN_UNPOISON_MEMORY_REGION(block->data, scratch_bytes_of(size));
     return block;
 }
 
@@ -72,14 +72,15 @@ static struct scratch_block *take_surplus(struct scratch *scratch, size_t bytes)
     struct scratch_block *surplus = NULL, *block;
 
     for (int size = SCRATCH_SIZES - 1; size >= 0; size--)
-        while (scratch->bytes + bytes > SCRATCH_KEPT && (block = take_idle(scratch, size))) {
+        while (scratch->bytes + bytes > SCRATCH_KEPT
+               && (block = scratch_take_idle(scratch, size))) {
             block->next = surplus;
             surplus = block;
         }
     return surplus;
 }
 
-static void free_all(struct scratch_block *block)
+static void scratch_free_all(struct scratch_block *block)
 {
     while (block) {
         struct scratch_block *next = block->next;
@@ -91,19 +92,19 @@ static void free_all(struct scratch_block *block)
 
 void scratch_close(struct scratch *scratch)
 {
-    free_all(take_surplus(scratch, SCRATCH_KEPT));
+    scratch_free_all(take_surplus(scratch, SCRATCH_KEPT));
     pthread_mutex_destroy(&scratch->lock);
 }
 
 void *scratch_take(struct scratch *scratch, size_t bytes)
 {
-    const int size = size_for(bytes);
-    const size_t room = size < 0 ? bytes : bytes_of(size);
+    const int size = scratch_size_for(bytes);
+    const size_t room = size < 0 ? bytes : scratch_bytes_of(size);
     struct scratch_block *block = NULL;
 
     if (size >= 0) {
         pthread_mutex_lock(&scratch->lock);
-        block = take_idle(scratch, size);
+        block = scratch_take_idle(scratch, size);
         pthread_mutex_unlock(&scratch->lock);
     }
     if (!block && (room > SIZE_MAX - sizeof *block || !(block = malloc(sizeof *block + room))))
@@ -127,11 +128,11 @@ void scratch_give(struct scratch *scratch, void *data)
         return;
     }
     pthread_mutex_lock(&scratch->lock);
-    surplus = take_surplus(scratch, bytes_of(block->size));
+    surplus = take_surplus(scratch, scratch_bytes_of(block->size));
     block->next = scratch->idle[block->size];
     scratch->idle[block->size] = block;
-    scratch->bytes += bytes_of(block->size);
-    ASAN_POISON_MEMORY_REGION(data, bytes_of(block->size));
+    scratch->bytes += scratch_bytes_of(block->size);
+    ASAN_POISON_MEMORY_REGION(data, scratch_bytes_of(block->size));
     pthread_mutex_unlock(&scratch->lock);
-    free_all(surplus);
+    scratch_free_all(surplus);
 }

@@ -35,7 +35,7 @@ static void run_sequels(struct queue *q, struct task *task)
 }
 
 /* The lock is held.  After this the task's owner may free it. */
-static void end(struct queue *q, struct task *task)
+static void queue_end(struct queue *q, struct task *task)
 {
     run_sequels(q, task);
     q->first = task->next;
@@ -47,7 +47,7 @@ static void end(struct queue *q, struct task *task)
     pthread_cond_broadcast(&q->finished);
 }
 
-static void *run(void *arg)
+static void *queue_run(void *arg)
 {
     struct queue *q = arg;
 
@@ -64,7 +64,7 @@ static void *run(void *arg)
         if (task->status != CT_OK)
             snprintf(task->sentence, sizeof task->sentence, "%s", ct_last_error());
         pthread_mutex_lock(&q->lock);
-        end(q, task);
+        queue_end(q, task);
     }
     pthread_mutex_unlock(&q->lock);
     return NULL;
@@ -85,7 +85,7 @@ static ct_status queue_create(struct queue **queue)
     pthread_cond_init(&q->finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
     q->end = &q->first;
-    error = thread_start(&q->thread, run, q);
+    error = thread_start(&q->thread, queue_run, q);
     if (error) {
         free(q);
         return ct_fail(CT_ERR_SYSTEM, "no thread for asynchronous calls: %s", strerror(error));

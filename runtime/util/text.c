@@ -65,7 +65,7 @@ static int bytes_after(unsigned char first, unsigned char *low, unsigned char *h
 }
 
 /* The length of the character at data; *whole is 0 if it is broken after that. */
-static size_t character(const unsigned char *data, size_t size, int *whole)
+static size_t text_character(const unsigned char *data, size_t size, int *whole)
 {
     unsigned char low, high;
     const int more = bytes_after(data[0], &low, &high);
@@ -89,7 +89,7 @@ void text_add_utf8(struct text *text, const char *data, size_t size)
         size_t length = 1;
 
         if ((unsigned char)*data >= 0x80)
-            length = character((const unsigned char *)data, (size_t)(end - data), &whole);
+            length = text_character((const unsigned char *)data, (size_t)(end - data), &whole);
         if (!whole) {
             text_add(text, good, (size_t)(data - good));
             text_add(text, "\xEF\xBF\xBD", 3);

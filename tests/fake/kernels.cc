@@ -6,7 +6,7 @@
 
 #include "cuda/kernels/kernel_bodies.h"
 
-template <void (*BODY)(const struct fold_args &args, struct place place)>
+template <void (*BODY)(const struct fold_args &args, struct kernel_place place)>
 static void all_threads(const void *args, unsigned first, unsigned blocks, unsigned threads)
 {
     for (unsigned i = 0; i < blocks; i++) {
@@ -17,20 +17,20 @@ static void all_threads(const void *args, unsigned first, unsigned blocks, unsig
     }
 }
 
-#define FEW_KERNEL(name, NAME, sources, unrolled)                      \
-    static void name(const struct fold_args &args, struct place place) \
-    {                                                                  \
-        fold_few_body<NAME##_sum, sources, unrolled>(args, place);     \
+#define FEW_KERNEL(name, NAME, sources, unrolled)                             \
+    static void name(const struct fold_args &args, struct kernel_place place) \
+    {                                                                         \
+        fold_few_body<NAME##_sum, sources, unrolled>(args, place);            \
     }
 FEW_KERNELS(FEW_KERNEL)
 
-#define FOLD_KERNEL(NAME, name, ...)                                          \
-    static void fold_##name(const struct fold_args &args, struct place place) \
-    {                                                                         \
-        if (args.divisor > 0)                                                 \
-            fold_many_body<NAME##_average>(args, place);                      \
-        else                                                                  \
-            fold_many_body<NAME##_form>(args, place);                         \
+#define FOLD_KERNEL(NAME, name, ...)                                                 \
+    static void fold_##name(const struct fold_args &args, struct kernel_place place) \
+    {                                                                                \
+        if (args.divisor > 0)                                                        \
+            fold_many_body<NAME##_average>(args, place);                             \
+        else                                                                         \
+            fold_many_body<NAME##_form>(args, place);                                \
     }
 DTYPES(FOLD_KERNEL)
 
@@ -77,7 +77,7 @@ void host_kernel_pointers(const char *name, void *of,
     if (args->called_off)
         each(&args->called_off, 0);
     for (uint32_t i = 0; i < args->spans; i++) {
-        const struct span span = span_at(*args, i);
+        const struct fold_span span = span_at(*args, i);
 
         for (uint32_t p = 0; p < args->sources + span.dsts; p++)
             each(&args->words[span.pointers + p], p >= args->sources);

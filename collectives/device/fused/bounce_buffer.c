@@ -95,7 +95,8 @@ static char *room(const struct call *c, size_t bytes)
 /* ---- Copies --------------------------------------------------------------------------- */
 
 /* Copies all blocks at once, from one layout to another; the blocks have the same sizes. */
-static ct_status enqueue(const struct call *c, const struct blocks *from, const struct blocks *to)
+static ct_status bounce_enqueue(const struct call *c, const struct blocks *from,
+                                const struct blocks *to)
 {
     static const int one = 1;
     const struct fold copy = { CT_U8, CT_MAX, 1, 1, &one };
@@ -124,9 +125,10 @@ static ct_status enqueue(const struct call *c, const struct blocks *from, const 
 }
 
 /* A failed call hands its buffers back to the caller, so this waits for what was enqueued. */
-static ct_status copy(const struct call *c, const struct blocks *from, const struct blocks *to)
+static ct_status bounce_copy(const struct call *c, const struct blocks *from,
+                             const struct blocks *to)
 {
-    ct_status status = enqueue(c, from, to);
+    ct_status status = bounce_enqueue(c, from, to);
 
     if (status == CT_OK)
         status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->failure.status);
@@ -142,7 +144,7 @@ static ct_status copy(const struct call *c, const struct blocks *from, const str
     return status;
 }
 
-static void pack(struct blocks *b, char *memory)
+static void bounce_pack(struct blocks *b, char *memory)
 {
     b->base = memory;
     b->list = NULL;
@@ -151,7 +153,7 @@ static void pack(struct blocks *b, char *memory)
 
 /* ---- In and out ----------------------------------------------------------------------- */
 
-static int sends_from_recv(const struct call *c)
+static int bounce_sends_from_recv(const struct call *c)
 {
     return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
 }
@@ -167,13 +169,13 @@ ct_status bounce_in(const struct call *c, int sides, struct call *given, int *bo
     if (!memory)
         return CT_OK;
     if (sides & SENDS_BOUNCE)
-        pack(&given->send, memory);
+        bounce_pack(&given->send, memory);
     if (sides & RECVS_BOUNCE)
-        pack(&given->recv, memory + apart);
+        bounce_pack(&given->recv, memory + apart);
     if (sides & SENDS_BOUNCE)
-        status = copy(c, &c->send, &given->send);
-    else if (sends_from_recv(c))
-        status = copy(c, &c->recv, &given->recv);
+        status = bounce_copy(c, &c->send, &given->send);
+    else if (bounce_sends_from_recv(c))
+        status = bounce_copy(c, &c->recv, &given->recv);
     *bounced = status == CT_OK;
     return status == CT_ERR_UNSUPPORTED ? CT_OK : status; /* there are no kernels for it */
 }
@@ -182,5 +184,5 @@ ct_status bounce_out(const struct call *c, const struct call *given)
 {
     if (given->recv.base == c->recv.base && given->recv.list == c->recv.list)
         return CT_OK;
-    return sends_from_recv(c) ? CT_OK : copy(c, &given->recv, &c->recv);
+    return bounce_sends_from_recv(c) ? CT_OK : bounce_copy(c, &given->recv, &c->recv);
 }

@@ -41,7 +41,7 @@ size_t offer_most(const struct call *c)
 
 /* ---- Offering ------------------------------------------------------------------------- */
 
-static void refuse(struct offer *offer, const char *why)
+static void handle_refuse(struct offer *offer, const char *why)
 {
     if (!offer->usable)
         return;
@@ -50,14 +50,14 @@ static void refuse(struct offer *offer, const char *why)
 }
 
 /* CT_ERR_INVALID: the allocation ends before the buffer does. */
-static ct_status give(const struct call *c, struct span buffer, struct device_handle *handle)
+static ct_status handle_give(const struct call *c, struct span buffer, struct device_handle *handle)
 {
     memset(handle, 0, sizeof *handle);
     return c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
 }
 
 /* From the first byte of all blocks to the last.  At least one block has bytes. */
-static struct span extent(const struct call *c, const struct blocks *b)
+static struct span handle_extent(const struct call *c, const struct blocks *b)
 {
     char *from = NULL, *to = NULL;
 
@@ -81,10 +81,10 @@ static ct_status give_side(const struct call *c, const struct blocks *b, enum si
     ct_status status = CT_OK;
 
     for (int i = 0; i < offer->handles[side] && status == CT_OK; i++)
-        status = give(c, b->list ? block_at(c, b, i) : extent(c, b), &handles[i]);
+        status = handle_give(c, b->list ? block_at(c, b, i) : handle_extent(c, b), &handles[i]);
     if (status == CT_OK || status == CT_ERR_INVALID)
         return status;
-    refuse(offer, ct_last_error());
+    handle_refuse(offer, ct_last_error());
     if (status == CT_ERR_UNSUPPORTED)
         *bounce |= side == SENDS ? SENDS_BOUNCE : RECVS_BOUNCE;
     return CT_OK;
@@ -94,7 +94,7 @@ static void show_blocks(const struct call *c, const struct blocks *b, enum side 
                         struct offer *offer)
 {
     struct offered_block *const table = table_of(offer, side, plan_sends(c));
-    const char *const start = offer->handles[side] > 0 ? extent(c, b).data : NULL;
+    const char *const start = offer->handles[side] > 0 ? handle_extent(c, b).data : NULL;
 
     for (int i = 0; start && i < b->blocks; i++) {
         const struct span one = block_at(c, b, i);
@@ -110,7 +110,7 @@ static int handles_for(const struct call *c, const struct blocks *b)
 }
 
 /* Is this an all_to_all in place?  Only that has several blocks on both sides. */
-static int is_in_place(const struct call *c)
+static int handle_is_in_place(const struct call *c)
 {
     if (c->send.blocks < 2 || c->recv.blocks < 2)
         return 0;
@@ -125,18 +125,18 @@ static int side_bounces(const struct call *c, const struct blocks *b)
 {
     for (int i = 0; i < handles_for(c, b); i++)
         if (!c->place.space->can_give(c->place.device,
-                                      b->list ? block_at(c, b, i).data : extent(c, b).data))
+                                      b->list ? block_at(c, b, i).data : handle_extent(c, b).data))
             return 1;
     return 0;
 }
 
 int offer_bounces(const struct call *c)
 {
-    return (is_in_place(c) || side_bounces(c, &c->send) ? SENDS_BOUNCE : 0)
+    return (handle_is_in_place(c) || side_bounces(c, &c->send) ? SENDS_BOUNCE : 0)
            | (side_bounces(c, &c->recv) ? RECVS_BOUNCE : 0);
 }
 
-static size_t bytes_of(const struct call *c, const struct offer *offer)
+static size_t handle_bytes_of(const struct call *c, const struct offer *offer)
 {
     const struct offered_block *end = table_of(offer, SENDS, 0);
 
@@ -152,8 +152,8 @@ static ct_status show_sides(const struct call *c, struct offer *offer, int *boun
 
     offer->handles[SENDS] = handles_for(c, &c->send);
     offer->handles[RECVS] = handles_for(c, &c->recv);
-    if (is_in_place(c)) {
-        refuse(offer, "an all_to_all in place");
+    if (handle_is_in_place(c)) {
+        handle_refuse(offer, "an all_to_all in place");
         *bounce = SENDS_BOUNCE;
     }
     status = give_side(c, &c->send, SENDS, offer, bounce);
@@ -179,18 +179,19 @@ ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, i
     if (c->scalar)
         memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
     if (c->elsewhere && blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv) > 0)
-        refuse(offer, "a rank's buffers are host memory");
+        handle_refuse(offer, "a rank's buffers are host memory");
     else if (c->capture == CAPTURE_IS_VOID)
-        refuse(offer, "the capture of its stream is void");
+        handle_refuse(offer, "the capture of its stream is void");
     else
         status = show_sides(c, offer, bounce);
-    *bytes = bytes_of(c, offer);
+    *bytes = handle_bytes_of(c, offer);
     return status;
 }
 
 /* ---- Taking ----------------------------------------------------------------------------- */
 
-static ct_status take(const struct call *c, const struct device_handle *handle, char **pointer)
+static ct_status handle_take(const struct call *c, const struct device_handle *handle,
+                             char **pointer)
 {
     void *mapped = NULL;
     const ct_status status = c->place.space->take(c->place.device, handle, c->group, &mapped);
@@ -212,7 +213,7 @@ ct_status offer_take(const struct call *c, const struct offer *offer, enum side 
 
     for (int i = 0; offer->handles[side] > 0 && i < count && status == CT_OK; i++) {
         if (each || i == 0)
-            status = take(c, &handles[i], &base);
+            status = handle_take(c, &handles[i], &base);
         if (status == CT_OK && blocks_differ(c))
             blocks[i] = (struct span){ base + table[i].at, table[i].bytes };
         else if (status == CT_OK)

@@ -75,7 +75,7 @@ void all_blocks_free(struct all_blocks *all)
     *all = (struct all_blocks){ NULL, NULL, 0, 0 };
 }
 
-static struct span sent(const struct all_blocks *all, int rank, int block)
+static struct span copy_plan_sent(const struct all_blocks *all, int rank, int block)
 {
     return all->send[(size_t)rank * (size_t)all->sends + (size_t)block];
 }
@@ -89,7 +89,7 @@ static struct span received(const struct all_blocks *all, int rank, int block)
 
 /* The caller adds its sources next, then its destinations.  near: the rank that has the only source
  * or the only destination. */
-static struct fold_part *add_part(struct plan *plan, int near, size_t count)
+static struct fold_part *add_part(struct copy_plan *plan, int near, size_t count)
 {
     struct fold_part *part = &plan->parts[plan->count];
 
@@ -99,12 +99,12 @@ static struct fold_part *add_part(struct plan *plan, int near, size_t count)
     return part;
 }
 
-static void add_source(struct plan *plan, struct span from)
+static void add_source(struct copy_plan *plan, struct span from)
 {
     plan->pointers[plan->used++] = from.data;
 }
 
-static void add_destination(struct plan *plan, struct fold_part *part, struct span to)
+static void add_destination(struct copy_plan *plan, struct fold_part *part, struct span to)
 {
     if (part->dsts++ == 0)
         part->dst = plan->pointers + plan->used;
@@ -112,8 +112,8 @@ static void add_destination(struct plan *plan, struct fold_part *part, struct sp
 }
 
 /* Copies `from` to block `block` of the ranks first ... first+ranks-1, but not onto itself. */
-static void plan_copy(const struct all_blocks *all, struct plan *plan, int near, struct span from,
-                      int first, int ranks, int block)
+static void plan_copy(const struct all_blocks *all, struct copy_plan *plan, int near,
+                      struct span from, int first, int ranks, int block)
 {
     struct fold_part *part = add_part(plan, near, from.bytes);
 
@@ -128,21 +128,22 @@ static void plan_copy(const struct all_blocks *all, struct plan *plan, int near,
 }
 
 /* Folds block `block` of all ranks' send sides into those ranks' receive sides. */
-static void plan_fold(const struct call *c, const struct all_blocks *all, struct plan *plan,
+static void plan_fold(const struct call *c, const struct all_blocks *all, struct copy_plan *plan,
                       int block, int first, int ranks)
 {
-    struct fold_part *part = add_part(plan, first, sent(all, 0, block).bytes / c->element);
+    struct fold_part *part =
+        add_part(plan, first, copy_plan_sent(all, 0, block).bytes / c->element);
 
     plan->folds = 1;
     for (int i = 0; i < c->group->size; i++)
-        add_source(plan, sent(all, i, block));
+        add_source(plan, copy_plan_sent(all, i, block));
     for (int i = first; i < first + ranks; i++)
         add_destination(plan, part, received(all, i, 0));
 }
 
 /* ---- Plans -------------------------------------------------------------------------- */
 
-static void plan_fill(const struct call *c, const struct all_blocks *all, struct plan *plan)
+static void plan_fill(const struct call *c, const struct all_blocks *all, struct copy_plan *plan)
 {
     const int p = c->group->size, root = c->signature.root;
 
@@ -167,30 +168,30 @@ static void plan_fill(const struct call *c, const struct all_blocks *all, struct
             break;
         case OPERATION_GATHER:
         case OPERATION_GATHER_V:
-            plan_copy(all, plan, i, sent(all, i, 0), root, 1, i);
+            plan_copy(all, plan, i, copy_plan_sent(all, i, 0), root, 1, i);
             break;
         case OPERATION_ALL_GATHER:
         case OPERATION_ALL_GATHER_V:
-            plan_copy(all, plan, i, sent(all, i, 0), 0, p, i);
+            plan_copy(all, plan, i, copy_plan_sent(all, i, 0), 0, p, i);
             break;
         case OPERATION_SCATTER:
         case OPERATION_SCATTER_V:
-            plan_copy(all, plan, i, sent(all, root, i), i, 1, 0);
+            plan_copy(all, plan, i, copy_plan_sent(all, root, i), i, 1, 0);
             break;
         default: /* all_to_all, all_to_all_v */
             for (int j = 0; j < p; j++)
-                plan_copy(all, plan, i, sent(all, i, j), j, 1, i);
+                plan_copy(all, plan, i, copy_plan_sent(all, i, j), j, 1, i);
         }
 }
 
-ct_status plan_make(const struct call *c, const struct all_blocks *all, struct plan *plan)
+ct_status plan_make(const struct call *c, const struct all_blocks *all, struct copy_plan *plan)
 {
     const size_t p = (size_t)c->group->size;
     const size_t parts = all->sends * all->recvs > 1 ? p * p : p;
 
-    *plan = (struct plan){ .parts = malloc(parts * sizeof *plan->parts),
-                           .pointers = malloc((parts + p * (p + 1)) * sizeof *plan->pointers),
-                           .near = malloc(parts * sizeof *plan->near) };
+    *plan = (struct copy_plan){ .parts = malloc(parts * sizeof *plan->parts),
+                                .pointers = malloc((parts + p * (p + 1)) * sizeof *plan->pointers),
+                                .near = malloc(parts * sizeof *plan->near) };
     if (!plan->parts || !plan->pointers || !plan->near)
         return ct_fail(CT_ERR_NOMEM, "no memory for a plan of %d ranks", c->group->size);
     plan_fill(c, all, plan);
@@ -201,12 +202,12 @@ ct_status plan_make(const struct call *c, const struct all_blocks *all, struct p
                         : CT_OK;
 }
 
-void plan_free(struct plan *plan)
+void plan_free(struct copy_plan *plan)
 {
     free(plan->parts);
     free(plan->pointers);
     free(plan->near);
-    *plan = (struct plan){ 0 };
+    *plan = (struct copy_plan){ 0 };
 }
 
 /* ---- Slices -------------------------------------------------------------------------- */
@@ -237,7 +238,7 @@ struct slice slice_of(const struct leaders *l, int near, int shared, size_t byte
 }
 
 /* Adds `bytes` to all pointers of a part, which lie one behind the other. */
-static void move_part(const struct plan *plan, int part, size_t pointers, size_t bytes)
+static void move_part(const struct copy_plan *plan, int part, size_t pointers, size_t bytes)
 {
     const void *const *const first = plan->parts[part].src;
 
@@ -246,7 +247,7 @@ static void move_part(const struct plan *plan, int part, size_t pointers, size_t
             (char *)(uintptr_t)first[i] + bytes;
 }
 
-void plan_cut(const struct leaders *l, struct plan *plan, size_t element)
+void plan_cut(const struct leaders *l, struct copy_plan *plan, size_t element)
 {
     const size_t each = plan->folds ? element : 1;
     int left = 0;

@@ -20,7 +20,7 @@ int plan_recvs(const struct call *c);
 ct_status all_blocks_make(const struct call *c, struct all_blocks *all);
 void all_blocks_free(struct all_blocks *all);
 
-struct plan {
+struct copy_plan {
     int folds; /* 0: copies, of bytes */
     struct fold_part *parts;
     int count;
@@ -33,8 +33,8 @@ struct plan {
 
 /* CT_ERR_UNSUPPORTED: a block has other sizes at its two ends; the staged path, over messages,
  * finds out which.  plan_free() whatever this returns. */
-ct_status plan_make(const struct call *c, const struct all_blocks *all, struct plan *plan);
-void plan_free(struct plan *plan);
+ct_status plan_make(const struct call *c, const struct all_blocks *all, struct copy_plan *plan);
+void plan_free(struct copy_plan *plan);
 
 /* The bytes of a part that this leader does; all leaders together do each byte once.  near: the
  * rank whose device does it best; shared: several leaders may share it. */
@@ -43,6 +43,6 @@ struct slice {
 };
 struct slice slice_of(const struct leaders *leaders, int near, int shared, size_t bytes);
 /* Reduces the plan to this leader's slices.  element: bytes of an element of a fold. */
-void plan_cut(const struct leaders *leaders, struct plan *plan, size_t element);
+void plan_cut(const struct leaders *leaders, struct copy_plan *plan, size_t element);
 
 #endif

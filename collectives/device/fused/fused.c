@@ -30,7 +30,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-static struct fused_group *make_group(ct_group *group)
+static struct fused_group *fused_make_group(ct_group *group)
 {
     return device_path_own(group, PATH_FUSED, sizeof(struct fused_group));
 }
@@ -108,7 +108,7 @@ static ct_status fused_begin_group(struct call *c)
         disable_without_memory(g);
     if (!fused_is_to_come(g))
         return CT_OK;
-    if (!(f = make_group(g)))
+    if (!(f = fused_make_group(g)))
         return CT_ERR_NOMEM;
     if (check_is_to_come(g) && c->capture == NOT_CAPTURED)
         status = fused_check_peers(c, f);
@@ -313,7 +313,7 @@ static enum path_result map_all(const struct call *c, struct fused_group *f)
 /* ---- A leader works for all ------------------------------------------------------------------ */
 
 static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
-                              const struct plan *plan)
+                              const struct copy_plan *plan)
 {
     static const int one = 1;
     struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
@@ -356,7 +356,7 @@ static ct_status drain_after_failure(struct call *c, ct_status status)
 /* A call of which a part is in the stream gets its end, too: another leader may be using the
  * buffers of this rank. */
 static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
-                                   const struct plan *plan)
+                                   const struct copy_plan *plan)
 {
     const struct leaders *l = device_leaders(c->group);
     ct_status status = handover_open(c, l);
@@ -368,7 +368,8 @@ static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
     return handover_close(c, l, status);
 }
 
-static ct_status fold_and_copy(struct call *c, const struct fused_group *f, const struct plan *plan)
+static ct_status fold_and_copy(struct call *c, const struct fused_group *f,
+                               const struct copy_plan *plan)
 {
     struct shm_group *shm = c->group->shm;
     ct_status status = shm ? shm_group_touch_by_device(shm) : CT_OK;
@@ -386,7 +387,8 @@ static ct_status fold_and_copy(struct call *c, const struct fused_group *f, cons
 }
 
 /* This leader's share. */
-static ct_status make_share(const struct call *c, const struct fused_group *f, struct plan *plan)
+static ct_status make_share(const struct call *c, const struct fused_group *f,
+                            struct copy_plan *plan)
 {
     const struct leaders *l = device_leaders(c->group);
     const ct_status status = plan_make(c, &f->all, plan);
@@ -411,7 +413,7 @@ static ct_status result_of(const struct call *c, struct fused_group *f, ct_statu
 
 static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_result *result)
 {
-    struct plan plan;
+    struct copy_plan plan;
     ct_status status = make_share(c, f, &plan);
 
     if (status == CT_OK)
@@ -421,11 +423,11 @@ static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_r
 }
 
 /* An empty plan tells whether the kernels exist before any stream waits. */
-static ct_status prepare_share(const struct call *c, struct fused_group *f, struct plan *plan,
+static ct_status prepare_share(const struct call *c, struct fused_group *f, struct copy_plan *plan,
                                enum path_result *result)
 {
     ct_status status = make_share(c, f, plan);
-    const struct plan none = { .folds = plan->folds };
+    const struct copy_plan none = { .folds = plan->folds };
 
     if (status == CT_OK)
         status = enqueue_plan(c, f, &none);
@@ -497,7 +499,7 @@ static ct_status run_among_ranks(struct call *c, struct fused_group *f, enum pat
 /* All ranks agree before any of them has something in its stream. */
 static ct_status run_in_streams(struct call *c, struct fused_group *f, enum path_result *result)
 {
-    struct plan plan = { .count = 0 };
+    struct copy_plan plan = { .count = 0 };
     ct_status status = CT_OK;
 
     *result = PATH_SKIP_CALL;
@@ -511,7 +513,7 @@ static ct_status run_in_streams(struct call *c, struct fused_group *f, enum path
     return status;
 }
 
-static ct_status carry_out(struct call *c, struct fused_group *f, enum path_result *result)
+static ct_status fused_carry_out(struct call *c, struct fused_group *f, enum path_result *result)
 {
     const ct_status status = c->by_streams         ? run_in_streams(c, f, result)
                              : c->group->size == 1 ? work_for_all(c, f, result)
@@ -538,7 +540,7 @@ static ct_status fused_prepare(struct call *c, enum path_result *result)
     *result = PATH_SKIP_CALL;
     if (!fused_can(c) || (c->capture != NOT_CAPTURED && !c->by_streams))
         return CT_OK;
-    if (!(f = make_group(c->group)))
+    if (!(f = fused_make_group(c->group)))
         return CT_ERR_NOMEM;
     if (!is_checked(c->group, f))
         return CT_OK;
@@ -554,7 +556,7 @@ static ct_status fused_run(struct call *c, enum path_result *result)
 {
     struct fused_group *f = fused_of(c->group);
 
-    return end_step(c, f, carry_out(c, f, result), 1);
+    return end_step(c, f, fused_carry_out(c, f, result), 1);
 }
 
 const struct device_path fused_path = {

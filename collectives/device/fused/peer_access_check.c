@@ -37,7 +37,7 @@ struct outcome {
 };
 
 /* The device of the device table, wherever the buffers of this call are. */
-static const struct place *check_place(const struct peer_check *p)
+static const struct place *access_check_place(const struct peer_check *p)
 {
     return &p->call->group->device->table.place;
 }
@@ -67,9 +67,9 @@ static char *part_read(const struct peer_check *p, int i)
     return part_of_leader(p->memory, p->leaders->count + i);
 }
 
-static ct_status prepare(struct peer_check *p, struct device_handle *handle)
+static ct_status access_prepare(struct peer_check *p, struct device_handle *handle)
 {
-    const struct place *place = check_place(p);
+    const struct place *place = access_check_place(p);
     const size_t bytes = 2 * (size_t)p->leaders->count * PART;
     void *memory = NULL;
     ct_status status = place->space->alloc(place->device, bytes, &memory);
@@ -92,7 +92,7 @@ static ct_status prepare(struct peer_check *p, struct device_handle *handle)
 static ct_status copy_part(const struct peer_check *p, char *to, const char *from)
 {
     static const int one = 1;
-    const struct place *place = check_place(p);
+    const struct place *place = access_check_place(p);
     const struct fold copy = { CT_U8, CT_MAX, 1, 1, &one };
     void *const dst = to;
     const void *const src = from;
@@ -101,17 +101,19 @@ static ct_status copy_part(const struct peer_check *p, char *to, const char *fro
     return place->space->fold(place->device, NULL, &copy, NULL, &part, 1);
 }
 
-static ct_status wait_for_all(const struct peer_check *p)
+static ct_status access_wait_for_all(const struct peer_check *p)
 {
     struct call *c = p->call;
 
-    return device_wait(c->group, *check_place(p), NULL, c->deadline, &c->group->failure.status);
+    return device_wait(c->group, *access_check_place(p), NULL, c->deadline,
+                       &c->group->failure.status);
 }
 
 /* Is leader i's pattern there? */
-static ct_status compare(const struct peer_check *p, const char *there, int i, const char *how)
+static ct_status access_compare(const struct peer_check *p, const char *there, int i,
+                                const char *how)
 {
-    const struct place *place = check_place(p);
+    const struct place *place = access_check_place(p);
     const ct_status status = place->space->to_host(place->device, p->seen, there, PART);
 
     make_pattern(p, i);
@@ -122,7 +124,7 @@ static ct_status compare(const struct peer_check *p, const char *there, int i, c
 
 static ct_status check_peer(const struct peer_check *p, int i, const struct device_handle *handle)
 {
-    const struct place *place = check_place(p);
+    const struct place *place = access_check_place(p);
     const int mine = p->leaders->mine;
     void *mapped = NULL;
     ct_status status = place->space->take(place->device, handle, p->call->group, &mapped), finished;
@@ -133,16 +135,16 @@ static ct_status check_peer(const struct peer_check *p, int i, const struct devi
     status = copy_part(p, part_read(p, i), part_of_leader(mapped, i));
     if (status == CT_OK)
         status = copy_part(p, part_of_leader(mapped, mine), part_of_leader(p->memory, mine));
-    finished = wait_for_all(p);
+    finished = access_wait_for_all(p);
     if (finished != CT_OK) /* the copies may still run: *seen must not be read */
         return finished;
-    return status == CT_OK ? compare(p, part_read(p, i), i, "read") : status;
+    return status == CT_OK ? access_compare(p, part_read(p, i), i, "read") : status;
 }
 
 /* ---- Results ------------------------------------------------------------------ */
 
 /* The rank of leader i, for messages. */
-static int name_of(const struct peer_check *p, int i)
+static int access_name_of(const struct peer_check *p, int i)
 {
     return p->call->group->ranks[p->leaders->rank[i]];
 }
@@ -158,7 +160,8 @@ static void name_device(const unsigned char id[16], char text[48])
 
 /* A failure between this rank's device and leader i's goes to all ranks, in outcome->why; a timeout
  * or an abort ends the call. */
-static ct_status note(const struct peer_check *p, int i, ct_status status, struct outcome *outcome)
+static ct_status access_note(const struct peer_check *p, int i, ct_status status,
+                             struct outcome *outcome)
 {
     char mine[48], other[48];
 
@@ -168,17 +171,18 @@ static ct_status note(const struct peer_check *p, int i, ct_status status, struc
     name_device(p->leaders->id[p->leaders->mine], mine);
     name_device(p->leaders->id[i], other);
     if (i == p->leaders->mine)
-        snprintf(outcome->why, sizeof outcome->why, "rank %d on %s: %s", name_of(p, i), mine,
+        snprintf(outcome->why, sizeof outcome->why, "rank %d on %s: %s", access_name_of(p, i), mine,
                  ct_last_error());
     else
         snprintf(outcome->why, sizeof outcome->why, "rank %d on %s and rank %d on %s: %s",
-                 name_of(p, p->leaders->mine), mine, name_of(p, i), other, ct_last_error());
+                 access_name_of(p, p->leaders->mine), mine, access_name_of(p, i), other,
+                 ct_last_error());
     return CT_OK;
 }
 
 /* *why: of the first rank that failed; empty: none did. */
-static ct_status gather(const struct peer_check *p, const struct outcome *mine, struct outcome *all,
-                        char why[320])
+static ct_status access_gather(const struct peer_check *p, const struct outcome *mine,
+                               struct outcome *all, char why[320])
 {
     const ct_status status = device_gather(p->call, mine, sizeof *mine, all);
 
@@ -196,7 +200,7 @@ static ct_status check_all_peers(const struct peer_check *p, const struct outcom
 
     for (int i = 0; i < p->leaders->count && status == CT_OK && !mine->failed; i++)
         if (i != p->leaders->mine)
-            status = note(p, i, check_peer(p, i, &all[p->leaders->rank[i]].handle), mine);
+            status = access_note(p, i, check_peer(p, i, &all[p->leaders->rank[i]].handle), mine);
     return status;
 }
 
@@ -206,11 +210,12 @@ static ct_status compare_all(const struct peer_check *p, struct outcome *mine)
 
     for (int i = 0; i < p->leaders->count && status == CT_OK && !mine->failed; i++)
         if (i != p->leaders->mine)
-            status = note(p, i, compare(p, part_of_leader(p->memory, i), i, "written"), mine);
+            status = access_note(
+                p, i, access_compare(p, part_of_leader(p->memory, i), i, "written"), mine);
     return status;
 }
 
-static ct_status steps(struct peer_check *p, struct outcome *all, char why[320])
+static ct_status access_steps(struct peer_check *p, struct outcome *all, char why[320])
 {
     const int works = p->leaders->mine >= 0;
     struct outcome mine;
@@ -218,22 +223,22 @@ static ct_status steps(struct peer_check *p, struct outcome *all, char why[320])
 
     memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
     if (works)
-        status = note(p, p->leaders->mine, prepare(p, &mine.handle), &mine);
+        status = access_note(p, p->leaders->mine, access_prepare(p, &mine.handle), &mine);
     if (status == CT_OK)
-        status = gather(p, &mine, all, why);
+        status = access_gather(p, &mine, all, why);
     if (status == CT_OK && works && !*why)
         status = check_all_peers(p, all, &mine);
     if (status == CT_OK && !*why) {
-        status = gather(p, &mine, all, why);
+        status = access_gather(p, &mine, all, why);
         if (status == CT_OK && works && !*why)
             status = compare_all(p, &mine);
         if (status == CT_OK && !*why)
-            status = gather(p, &mine, all, why);
+            status = access_gather(p, &mine, all, why);
     }
     return status;
 }
 
-static void say(const struct call *c, const char *why)
+static void access_say(const struct call *c, const char *why)
 {
     if (c->group->rank == 0)
         log_line(c->group->device->table.override == PATH_FUSED ? LOG_WARN : LOG_INFO,
@@ -250,14 +255,15 @@ ct_status fused_check_peers(struct call *c, struct fused_group *f)
     char why[320];
     ct_status status =
         all && check.pattern && check.seen
-            ? steps(&check, all, why)
+            ? access_steps(&check, all, why)
             : ct_fail(CT_ERR_NOMEM, "no memory to check peer access of %d GPUs", l->count);
 
     if (status == CT_OK) {
-        f->checked = (struct bounce){ .memory = check.memory, .place = *check_place(&check) };
+        f->checked =
+            (struct bounce){ .memory = check.memory, .place = *access_check_place(&check) };
         f->peer_access = *why ? PEERS_OUT_OF_REACH : PEERS_REACHED;
         if (*why)
-            say(c, why);
+            access_say(c, why);
         else
             peer_access_add_all(c->group, l->id, l->count); /* for messages, too */
     } /* else other devices may still use that memory: it is never freed */

@@ -77,7 +77,7 @@ enum { GRAPH_READY, GRAPH_OVER, GRAPH_FLAGS };
 /* Offset of a word that no call uses. */
 enum { UNUSED = sizeof(uint32_t) * (WORDS + GRAPH_FLAGS * MOST_RANKS) };
 
-static _Atomic uint32_t *word_of(const ct_group *group, int rank, int which)
+static _Atomic uint32_t *handover_word_of(const ct_group *group, int rank, int which)
 {
     const struct handover *h = &fused_of(group)->handover;
 
@@ -86,7 +86,7 @@ static _Atomic uint32_t *word_of(const ct_group *group, int rank, int which)
 
 static _Atomic uint32_t *graph_flag(const ct_group *group, int rank, int leader, int which)
 {
-    return word_of(group, rank, WORDS + leader * GRAPH_FLAGS + which);
+    return handover_word_of(group, rank, WORDS + leader * GRAPH_FLAGS + which);
 }
 
 /* One leader's stream sets PASSED right behind its kernel. */
@@ -94,7 +94,7 @@ static _Atomic uint32_t *worked_of(const ct_group *group, int leader)
 {
     const struct leaders *l = device_leaders(group);
 
-    return word_of(group, l->rank[leader], l->count == 1 ? PASSED : WORKED);
+    return handover_word_of(group, l->rank[leader], l->count == 1 ? PASSED : WORKED);
 }
 
 /* Numbers wrap. */
@@ -105,13 +105,13 @@ static int is_before(uint32_t a, uint32_t b)
 
 static int is_broken(const ct_group *group)
 {
-    return atomic_load(word_of(group, 0, BROKEN)) != 0;
+    return atomic_load(handover_word_of(group, 0, BROKEN)) != 0;
 }
 
 const _Atomic uint32_t *handover_called_off(const ct_group *group)
 {
     return fused_of(group)->handover.parts && group->size > 1 && device_leaders(group)->mine >= 0
-               ? word_of(group, group->rank, CALLED_OFF)
+               ? handover_word_of(group, group->rank, CALLED_OFF)
                : NULL;
 }
 
@@ -120,7 +120,7 @@ static void call_off(const ct_group *group)
     const struct leaders *l = device_leaders(group);
 
     for (int i = 0; i < l->count; i++)
-        atomic_store(word_of(group, l->rank[i], CALLED_OFF), 1);
+        atomic_store(handover_word_of(group, l->rank[i], CALLED_OFF), 1);
 }
 
 /* ---- What is enqueued ------------------------------------------------------------------- */
@@ -130,12 +130,12 @@ struct list {
     int count;
 };
 
-static void set(struct list *list, _Atomic uint32_t *word, uint32_t value)
+static void handover_set(struct list *list, _Atomic uint32_t *word, uint32_t value)
 {
     list->op[list->count++] = (struct flag_op){ word, value, 0 };
 }
 
-static void wait_for(struct list *list, _Atomic uint32_t *word, uint32_t value)
+static void handover_wait_for(struct list *list, _Atomic uint32_t *word, uint32_t value)
 {
     list->op[list->count++] = (struct flag_op){ word, value, 1 };
 }
@@ -162,26 +162,26 @@ static void list_begin(struct list *list, const ct_group *g, const struct leader
                        uint32_t number)
 {
     if (l->count > 1)
-        set(list, word_of(g, g->rank, READY), number);
+        handover_set(list, handover_word_of(g, g->rank, READY), number);
     for (int i = 0; i < g->size; i++)
         if (i != g->rank)
-            wait_for(list, word_of(g, i, READY), number);
-    set(list, word_of(g, g->rank, BEGUN), number);
+            handover_wait_for(list, handover_word_of(g, i, READY), number);
+    handover_set(list, handover_word_of(g, g->rank, BEGUN), number);
 }
 
 /* A leader's behind its work, and all of another rank. */
 static void list_end(struct list *list, const ct_group *g, const struct leaders *l, uint32_t number)
 {
     if (l->mine < 0)
-        set(list, word_of(g, g->rank, READY), number);
+        handover_set(list, handover_word_of(g, g->rank, READY), number);
     if (l->mine >= 0 && l->count > 1)
-        set(list, word_of(g, g->rank, WORKED), number);
+        handover_set(list, handover_word_of(g, g->rank, WORKED), number);
     if (l->mine >= 0 && g->size > 1)
-        set(list, word_of(g, g->rank, OVER), number);
+        handover_set(list, handover_word_of(g, g->rank, OVER), number);
     for (int i = 0; i < l->count; i++)
         if (i != l->mine)
-            wait_for(list, word_of(g, l->rank[i], OVER), number);
-    set(list, word_of(g, g->rank, PASSED), number);
+            handover_wait_for(list, handover_word_of(g, l->rank[i], OVER), number);
+    handover_set(list, handover_word_of(g, g->rank, PASSED), number);
 }
 
 /* The same of a call in a graph, where what was waited for is reset. */
@@ -189,7 +189,7 @@ static void list_graph_begin(struct list *list, const ct_group *g, const struct 
 {
     for (int i = 0; i < l->count; i++)
         if (i != l->mine)
-            set(list, graph_flag(g, g->rank, i, GRAPH_READY), 1);
+            handover_set(list, graph_flag(g, g->rank, i, GRAPH_READY), 1);
     for (int value = 1; value >= 0; value--)
         for (int i = 0; i < g->size && l->mine >= 0; i++)
             if (i != g->rank)
@@ -200,7 +200,7 @@ static void list_graph_end(struct list *list, const ct_group *g, const struct le
 {
     for (int i = 0; i < g->size && l->mine >= 0; i++)
         if (i != g->rank)
-            set(list, graph_flag(g, i, l->mine, GRAPH_OVER), 1);
+            handover_set(list, graph_flag(g, i, l->mine, GRAPH_OVER), 1);
     for (int value = 1; value >= 0; value--)
         for (int i = 0; i < l->count; i++)
             if (i != l->mine)
@@ -241,11 +241,11 @@ static ct_status take_number(ct_group *g)
 {
     struct handover *h = &fused_of(g)->handover;
 
-    atomic_store(word_of(g, g->rank, ENQUEUES), ++h->number);
+    atomic_store(handover_word_of(g, g->rank, ENQUEUES), ++h->number);
     group_look_for_failure(g);
     if (!is_broken(g) && atomic_load(&g->failure.status) == CT_OK)
         return CT_OK;
-    atomic_store(word_of(g, g->rank, ENQUEUES), --h->number);
+    atomic_store(handover_word_of(g, g->rank, ENQUEUES), --h->number);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
@@ -269,11 +269,11 @@ static ct_status why_broken(struct call *c, ct_status status)
 
 static void give_number_back(const ct_group *g)
 {
-    atomic_store(word_of(g, g->rank, ENQUEUES), --fused_of(g)->handover.number);
+    atomic_store(handover_word_of(g, g->rank, ENQUEUES), --fused_of(g)->handover.number);
 }
 
 /* Until have_worked() this leader may use the ranks' buffers in its stream. */
-static ct_status touch(const ct_group *group)
+static ct_status handover_touch(const ct_group *group)
 {
     return device_leaders(group)->mine >= 0 && group->shm ? shm_group_touch_in_stream(group->shm)
                                                           : CT_OK;
@@ -289,7 +289,7 @@ static void have_worked(const ct_group *group, int calls)
 static ct_status watch_task(struct task *task);
 
 /* Before anything is enqueued: the driver may block this thread while it enqueues. */
-static ct_status watch(const struct call *c)
+static ct_status handover_watch(const struct call *c)
 {
     struct watched *w = malloc(sizeof *w);
     ct_status status;
@@ -313,9 +313,9 @@ static ct_status enter_stream(struct call *c)
     if (status != CT_OK)
         return why_broken(c, status);
     c->place.space->call_enters_stream();
-    status = touch(c->group);
+    status = handover_touch(c->group);
     if (status == CT_OK) {
-        status = watch(c);
+        status = handover_watch(c);
         if (status != CT_OK)
             have_worked(c->group, 1);
     }
@@ -361,7 +361,7 @@ static void break_group(const struct call *c, ct_status status, const char *wher
         ct_fail_because(ct_last_blame(), status, "%s on group %s%s: %s", text,
                         group_here(c->group, here, sizeof here), where, words);
     group_fail(c->group, status);
-    atomic_store(word_of(c->group, 0, BROKEN), 1);
+    atomic_store(handover_word_of(c->group, 0, BROKEN), 1);
 }
 
 /* The group breaks before the end of a call without its work is enqueued: no rank may take that for
@@ -408,11 +408,11 @@ void handover_fail(struct call *c)
 
 static int has_passed(const ct_group *group, uint32_t number)
 {
-    return !is_before(atomic_load(word_of(group, group->rank, PASSED)), number);
+    return !is_before(atomic_load(handover_word_of(group, group->rank, PASSED)), number);
 }
 
 /* Also after PASSED: the stream of a call that was called off sets the same words. */
-static ct_status look(const struct watched *w)
+static ct_status handover_look(const struct watched *w)
 {
     const ct_group *group = w->call.group;
 
@@ -429,11 +429,12 @@ static ct_status name_the_late(const ct_group *group, uint32_t number)
     char name[64];
 
     for (int i = 0; i < l->count; i++)
-        if (i != l->mine && is_before(atomic_load(word_of(group, l->rank[i], OVER)), number))
+        if (i != l->mine
+            && is_before(atomic_load(handover_word_of(group, l->rank[i], OVER)), number))
             late = l->rank[i];
     for (int i = 0; i < group->size; i++)
         if ((l->count > 1 || i != l->rank[0])
-            && is_before(atomic_load(word_of(group, i, READY)), number))
+            && is_before(atomic_load(handover_word_of(group, i, READY)), number))
             late = i;
     return ct_fail_because(
         (struct blame){ group->ranks[late], BLAME_LATE }, CT_ERR_TIMEOUT,
@@ -452,7 +453,7 @@ static ct_status wait_among_others(struct watched *w, struct watch *others)
 
     while (!has_passed(c->group, w->number)) {
         const int64_t now = clock_ms();
-        ct_status status = look(w);
+        ct_status status = handover_look(w);
 
         if (status != CT_OK)
             return status;
@@ -470,7 +471,7 @@ static ct_status wait_among_others(struct watched *w, struct watch *others)
         }
         nanosleep(&nap, NULL);
     }
-    return look(w);
+    return handover_look(w);
 }
 
 /* 1: it was lower. */
@@ -489,7 +490,7 @@ static int raise_word(_Atomic uint32_t *word, uint32_t number)
 static int is_running(const ct_group *group, int leader, uint32_t *worked)
 {
     const struct leaders *l = device_leaders(group);
-    const uint32_t begun = atomic_load(word_of(group, l->rank[leader], BEGUN));
+    const uint32_t begun = atomic_load(handover_word_of(group, l->rank[leader], BEGUN));
 
     *worked = atomic_load(worked_of(group, leader));
     return is_before(*worked, begun)
@@ -516,12 +517,12 @@ static void raise_words(const ct_group *group, uint32_t last, int is_late)
 
     for (int i = 0; i < group->size && l->mine >= 0; i++)
         if (i != group->rank)
-            raise_word(word_of(group, i, READY), last);
+            raise_word(handover_word_of(group, i, READY), last);
     if (!is_late)
         last = last_free(group, last);
     for (int i = 0; i < l->count; i++)
         if (i != l->mine)
-            raise_word(word_of(group, l->rank[i], OVER), last);
+            raise_word(handover_word_of(group, l->rank[i], OVER), last);
     if (l->mine >= 0 && !is_running(group, l->mine, &worked))
         have_worked(group, INT_MAX);
 }
@@ -541,7 +542,7 @@ static void stand_still(const ct_group *group, struct handover *h)
 /* Raises words repeatedly, since a stream may set one to an earlier call's number.  First it naps:
  * the GPU must see the call-off before the host reads BEGUN, and CUDA promises no order between the
  * two.  0: the stream stands still. */
-static int release(const struct watched *w)
+static int handover_release(const struct watched *w)
 {
     const struct timespec nap = { 0, RELEASES_US * 1000L };
     struct handover *h = &fused_of(w->call.group)->handover;
@@ -553,7 +554,7 @@ static int release(const struct watched *w)
     call_off(group);
     do {
         nanosleep(&nap, NULL);
-        last = atomic_load(word_of(group, group->rank, ENQUEUES));
+        last = atomic_load(handover_word_of(group, group->rank, ENQUEUES));
         raise_words(group, last, clock_ms() >= late);
     } while (!has_passed(group, last) && clock_ms() < end);
     if (!has_passed(group, last)) {
@@ -590,7 +591,7 @@ static ct_status watch_task(struct task *task)
         have_worked(w->call.group, 1);
     else
         status = fail(w, status == CT_ERR_UNSUPPORTED ? CT_ERR_PEER : status);
-    if (status == CT_OK || release(w))
+    if (status == CT_OK || handover_release(w))
         w->call.place.space->call_leaves_stream();
     return status;
 }
@@ -598,7 +599,7 @@ static ct_status watch_task(struct task *task)
 /* ---- Begin ------------------------------------------------------------------------ */
 
 /* Can this rank?  While a stream is captured nothing can be pinned. */
-static int can_here(struct call *c, struct handover *h)
+static int handover_can_here(struct call *c, struct handover *h)
 {
     const struct space *space = c->place.space;
     char *const parts = h->memory.data - (size_t)c->group->rank * h->memory.bytes;
@@ -637,7 +638,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
         if (status != CT_OK)
             return status;
     }
-    mine = can_here(c, h);
+    mine = handover_can_here(c, h);
     status = alone ? CT_OK : device_gather(c, &mine, sizeof mine, could);
     if (status != CT_OK)
         return status;
@@ -676,7 +677,7 @@ static struct flags *flags_of(const ct_group *group)
     const struct leaders *l = device_leaders(group);
     const size_t most = (size_t)(l->count + 1) * (size_t)group->size * GRAPH_FLAGS;
     /* + 1: the driver may have enqueued a part of a list that it refused */
-    const uint32_t last = atomic_load(word_of(group, group->rank, ENQUEUES)) + 1;
+    const uint32_t last = atomic_load(handover_word_of(group, group->rank, ENQUEUES)) + 1;
     struct flags *flags = malloc(sizeof *flags + most * sizeof *flags->flag);
 
     if (!flags)
@@ -689,10 +690,10 @@ static struct flags *flags_of(const ct_group *group)
                     add_flag(flags, graph_flag(group, rank, i, which), 1);
     for (int rank = 0; rank < group->size && l->mine >= 0; rank++)
         if (rank != group->rank)
-            add_flag(flags, word_of(group, rank, READY), last);
+            add_flag(flags, handover_word_of(group, rank, READY), last);
     for (int i = 0; i < l->count; i++)
         if (i != l->mine)
-            add_flag(flags, word_of(group, l->rank[i], OVER), last);
+            add_flag(flags, handover_word_of(group, l->rank[i], OVER), last);
     return flags;
 }
 
@@ -744,7 +745,8 @@ int handover_stays(ct_group *group, struct handover *h)
     if (!h->stands_still && !may_be_launched)
         return 0;
     host_memory_leave(group, &h->memory);
-    if (h->stands_still && has_passed(group, atomic_load(word_of(group, group->rank, ENQUEUES))))
+    if (h->stands_still
+        && has_passed(group, atomic_load(handover_word_of(group, group->rank, ENQUEUES))))
         for (; h->calls_left > 0; h->calls_left--)
             h->pinned.space->call_leaves_stream();
     if (h->calls_left > 0)
@@ -779,8 +781,8 @@ static ct_status unpin(const struct handover *h)
 static int all_have_passed(const ct_group *group)
 {
     for (int i = 0; i < group->size; i++)
-        if (is_before(atomic_load(word_of(group, i, PASSED)),
-                      atomic_load(word_of(group, i, ENQUEUES)))
+        if (is_before(atomic_load(handover_word_of(group, i, PASSED)),
+                      atomic_load(handover_word_of(group, i, ENQUEUES)))
             && !(group->shm && shm_group_is_gone(group->shm, i)))
             return 0;
     return 1;

@@ -49,7 +49,8 @@ enum path_number device_first_path(const ct_group *group, enum path_number overr
 
 /* In step k each rank sends all that it has to the rank 2^k to its left (all_gather_bruck.c), so
  * the result begins with the rank's own bytes and is rotated at the end. */
-static ct_status gather_by_messages(struct call *c, const void *mine, size_t bytes, char *all)
+static ct_status device_gather_by_messages(struct call *c, const void *mine, size_t bytes,
+                                           char *all)
 {
     const int p = c->group->size, rank = c->group->rank;
     char *rotated = malloc((size_t)p * bytes);
@@ -89,7 +90,7 @@ static ct_status gather_by_round(struct call *c, const void *mine, size_t bytes,
 ct_status device_gather(struct call *c, const void *mine, size_t bytes, void *all)
 {
     return c->group->shm ? gather_by_round(c, mine, bytes, all)
-                         : gather_by_messages(c, mine, bytes, all);
+                         : device_gather_by_messages(c, mine, bytes, all);
 }
 
 /* ---- Leaders ------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ enum { WATCH_TAG = 1 };
 /* A rank that is done may exit while this one waits: the call is then over within GRACE_MS. */
 enum { GRACE_MS = 500, CAUSE_MS = 300, NAP_MS = 2 };
 
-static void post(struct watch *w)
+static void liveness_post(struct watch *w)
 {
     struct call *c = w->call;
     const ct_group *g = c->group;
@@ -37,7 +37,7 @@ ct_status watch_check(struct watch *w)
     const struct request *gone = NULL;
 
     if (!w->requests)
-        post(w);
+        liveness_post(w);
     if (w->requests && others > 0)
         request_poll(g->mesh, &w->requests[w->next++ % others]);
     group_look_for_failure(g);

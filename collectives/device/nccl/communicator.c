@@ -28,7 +28,7 @@ struct communicator *communicator_of(ct_group *group)
  * OTHERS_US it checks the other ranks. */
 enum { POLLS_US = 5000, NAP_US = 50, OTHERS_US = 2000 };
 
-static ct_status is_over(const struct call *c)
+static ct_status comm_is_over(const struct call *c)
 {
     if (atomic_load(&c->group->failure.status) != CT_OK)
         return ct_fail(CT_ERR_ABORTED, "given up while NCCL was at work");
@@ -51,7 +51,7 @@ static ct_status wait_with(struct call *c, const struct communicator *comm, stru
             looked = now;
             status = watch_check(watch);
             if (status == CT_OK)
-                status = is_over(c);
+                status = comm_is_over(c);
         } else if (now - begun < POLLS_US) {
             sched_yield();
         } else {
@@ -84,7 +84,7 @@ struct step {
 
 /* The communicator is freed with the group: to free it may wait for streams that wait themselves.
  */
-static void give_up(ct_group *group, struct communicator *comm)
+static void comm_give_up(ct_group *group, struct communicator *comm)
 {
     if (comm->nccl)
         comm->library->give_up(comm->nccl);
@@ -100,7 +100,7 @@ void communicator_fail(ct_group *group, struct communicator *comm)
     struct device_group *d = group->device;
 
     d->table.place.space->set_limit(&d->limit, deadline_after(GIVES_UP_MS));
-    give_up(group, comm);
+    comm_give_up(group, comm);
 }
 
 /* On all ranks; rank 0 logs it. */
@@ -108,7 +108,7 @@ static void disable_nccl(const struct call *c, struct communicator *comm, const 
 {
     struct device_group *d = c->group->device;
 
-    give_up(c->group, comm);
+    comm_give_up(c->group, comm);
     snprintf(d->path[PATH_NCCL].why, sizeof d->path[PATH_NCCL].why, "%s", why);
     if (c->group->rank == 0)
         log_line(d->table.override == PATH_NCCL ? LOG_WARN : LOG_INFO,

@@ -114,24 +114,24 @@ static void nccl_end_group(ct_group *group)
 
 /* ---- A call ---------------------------------------------------------------------------- */
 
-static int is_plain(const struct blocks *b)
+static int nccl_is_plain(const struct blocks *b)
 {
     return !b->list && !b->counts && !b->displs;
 }
 
 /* By what only this rank knows of its call. */
-static int can_here(const struct call *c, const struct communicator *comm)
+static int nccl_can_here(const struct call *c, const struct communicator *comm)
 {
     const int in_place = c->send.base == c->recv.base;
 
-    return is_plain(&c->send) && is_plain(&c->recv) && !c->scalar && c->place.device == comm->device
-           && c->capture != CAPTURE_IS_VOID
+    return nccl_is_plain(&c->send) && nccl_is_plain(&c->recv) && !c->scalar
+           && c->place.device == comm->device && c->capture != CAPTURE_IS_VOID
            && !(in_place && c->signature.operation == OPERATION_ALL_TO_ALL);
 }
 
 static ct_status can_everywhere(struct call *c, const struct communicator *comm, int *can)
 {
-    const int32_t mine = can_here(c, comm);
+    const int32_t mine = nccl_can_here(c, comm);
     int32_t few[16], *all = few;
     ct_status status;
 

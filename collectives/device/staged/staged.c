@@ -147,7 +147,7 @@ struct span piece_block(const struct call *c, const struct pieces *p, const stru
     return block;
 }
 
-static void pack(struct blocks *b, char *host)
+static void staged_pack(struct blocks *b, char *host)
 {
     if (b->blocks == 0)
         return;
@@ -162,8 +162,8 @@ static struct call piece_call(const struct call *c, const struct pieces *p, size
     struct call piece = *c;
 
     piece.place = (struct place){ NULL, NULL };
-    pack(&piece.send, send);
-    pack(&piece.recv, recv);
+    staged_pack(&piece.send, send);
+    staged_pack(&piece.recv, recv);
     if (p->pieces > 1) {
         piece.whole = &c->signature;
         piece.signature.count = piece.send.count = piece.recv.count = count_in(c, p, k);
@@ -276,7 +276,8 @@ static int is_packed(const struct blocks *b)
     return !b->list && !b->displs;
 }
 
-static ct_status begin_copy(const struct flow *f, enum copy_way way, char *host, struct span there)
+static ct_status staged_begin_copy(const struct flow *f, enum copy_way way, char *host,
+                                   struct span there)
 {
     const struct place *place = &f->c->place;
 
@@ -288,8 +289,8 @@ static ct_status begin_copy(const struct flow *f, enum copy_way way, char *host,
 }
 
 /* Begins to copy piece k between the device's blocks and the packed blocks on the host. */
-static ct_status begin_piece(struct flow *f, enum copy_way way, const struct blocks *b, char *host,
-                             size_t k, void **mark)
+static ct_status staged_begin_piece(struct flow *f, enum copy_way way, const struct blocks *b,
+                                    char *host, size_t k, void **mark)
 {
     const struct call *c = f->c;
     const int one = f->pieces.pieces == 1 && is_packed(b) && b->blocks > 0;
@@ -300,14 +301,14 @@ static ct_status begin_piece(struct flow *f, enum copy_way way, const struct blo
         const struct span there = one ? (struct span){ b->base, blocks_bytes(c, b) }
                                       : piece_block(c, &f->pieces, b, i, k);
 
-        status = begin_copy(f, way, host + at, there);
+        status = staged_begin_copy(f, way, host + at, there);
         at += there.bytes;
     }
     return status == CT_OK && at > 0 ? c->place.space->mark_copies(c->place.device, way, mark)
                                      : status;
 }
 
-static void forget(const struct flow *f, void **mark)
+static void staged_forget(const struct flow *f, void **mark)
 {
     if (*mark)
         f->c->place.space->forget(f->c->place.device, *mark);
@@ -323,14 +324,14 @@ static ct_status wait_for_copy(const struct flow *f, void **mark)
         return CT_OK;
     status = device_wait(c->group, c->place, *mark, c->deadline, &c->group->failure.status);
     if (status == CT_OK)
-        forget(f, mark);
+        staged_forget(f, mark);
     return status;
 }
 
 /* ---- The three steps ------------------------------------------------------------------------ */
 
 /* A broadcast has one buffer, which the root sends and the others receive. */
-static int sends_from_recv(const struct call *c)
+static int staged_sends_from_recv(const struct call *c)
 {
     return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
 }
@@ -342,10 +343,11 @@ static ct_status copy_in(struct flow *f, size_t k)
 
     if (status != CT_OK)
         return status;
-    if (sends_from_recv(f->c))
-        return begin_piece(f, COPY_TO_HOST, &f->c->recv, recv_place(f, k), k,
-                           &f->to_host[k % ROOM]);
-    return begin_piece(f, COPY_TO_HOST, &f->c->send, send_place(f, k), k, &f->to_host[k % ROOM]);
+    if (staged_sends_from_recv(f->c))
+        return staged_begin_piece(f, COPY_TO_HOST, &f->c->recv, recv_place(f, k), k,
+                                  &f->to_host[k % ROOM]);
+    return staged_begin_piece(f, COPY_TO_HOST, &f->c->send, send_place(f, k), k,
+                              &f->to_host[k % ROOM]);
 }
 
 /* premul_sum: scales the input. */
@@ -363,10 +365,10 @@ static ct_status run_on_host(struct flow *f, size_t k)
 
 static ct_status copy_out(struct flow *f, size_t k)
 {
-    if (sends_from_recv(f->c))
+    if (staged_sends_from_recv(f->c))
         return CT_OK;
-    return begin_piece(f, COPY_FROM_HOST, &f->c->recv, recv_place(f, k), k,
-                       &f->from_host[k % ROOM]);
+    return staged_begin_piece(f, COPY_FROM_HOST, &f->c->recv, recv_place(f, k), k,
+                              &f->from_host[k % ROOM]);
 }
 
 static ct_status run_pieces(struct flow *f)
@@ -393,8 +395,8 @@ static void end_failed(struct flow *f)
 {
     f->c->place.space->end_copies(f->c->place.device);
     for (int i = 0; i < ROOM; i++) {
-        forget(f, &f->to_host[i]);
-        forget(f, &f->from_host[i]);
+        staged_forget(f, &f->to_host[i]);
+        staged_forget(f, &f->from_host[i]);
     }
 }
 

@@ -31,7 +31,7 @@ static struct {
 
 /* A rank that ends in the middle of something leaves MPI as it is, and its launcher ends the
  * others. In good order MPI_Finalize() comes as late as this, since a program may init again. */
-static void finalize(void)
+static void plugin_finalize(void)
 {
     int is_finalized = 1;
 
@@ -53,7 +53,7 @@ static void name_library(char *text, size_t size)
     snprintf(text, size, "%.127s", version);
 }
 
-static int start(struct mpi_world *world)
+static int plugin_start(struct mpi_world *world)
 {
     int is_initialized = 0, level = 0, error;
 
@@ -65,7 +65,7 @@ static int start(struct mpi_world *world)
         /* Open MPI reports the errors of collectives there. */
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         state.process = getpid();
-        atexit(finalize);
+        atexit(plugin_finalize);
     }
     MPI_Query_thread(&level);
     world->any_thread = level == MPI_THREAD_MULTIPLE;
@@ -139,7 +139,7 @@ static MPI_Datatype type_of(ct_dtype dtype)
     }
 }
 
-static MPI_Op op_of(ct_op op)
+static MPI_Op plugin_op_of(ct_op op)
 {
     switch (op) {
     case CT_SUM:
@@ -183,7 +183,7 @@ static int begin_reduction(MPI_Comm comm, const struct mpi_call *c, MPI_Request 
 {
     const void *send = c->in_place ? MPI_IN_PLACE : c->send;
     const MPI_Datatype type = type_of(c->dtype);
-    const MPI_Op op = op_of(c->op);
+    const MPI_Op op = plugin_op_of(c->op);
     const int count = (int)c->count;
 
     switch (c->kind) {
@@ -240,7 +240,7 @@ static int begin_any(MPI_Comm comm, const struct mpi_call *c, MPI_Request *reque
     return error;
 }
 
-static int begin(void *comm, const struct mpi_call *call, uint64_t *request)
+static int plugin_begin(void *comm, const struct mpi_call *call, uint64_t *request)
 {
     MPI_Request made = MPI_REQUEST_NULL;
     const int error = begin_any(*(MPI_Comm *)comm, call, &made);
@@ -249,7 +249,7 @@ static int begin(void *comm, const struct mpi_call *call, uint64_t *request)
     return error;
 }
 
-static int test(uint64_t *request, int *done)
+static int plugin_test(uint64_t *request, int *done)
 {
     MPI_Request under_way;
     int error;
@@ -261,7 +261,7 @@ static int test(uint64_t *request, int *done)
 }
 
 /* A collective can't be cancelled, nor a send: the group is broken, and nothing uses them again. */
-static void give_up(uint64_t *request, enum mpi_kind kind)
+static void plugin_give_up(uint64_t *request, enum mpi_kind kind)
 {
     MPI_Request under_way;
 
@@ -273,7 +273,7 @@ static void give_up(uint64_t *request, enum mpi_kind kind)
     state.is_unclean = 1;
 }
 
-static void describe(int error, char *text, size_t size, int *is_truncation)
+static void plugin_describe(int error, char *text, size_t size, int *is_truncation)
 {
     char words[MPI_MAX_ERROR_STRING] = "";
     int length = 0, class = 0;
@@ -288,12 +288,12 @@ static void describe(int error, char *text, size_t size, int *is_truncation)
 extern const struct mpi_plugin ct_mpi_plugin;
 const struct mpi_plugin ct_mpi_plugin = {
     .version = PLUGIN_VERSION,
-    .start = start,
+    .start = plugin_start,
     .is_main_thread = is_main_thread,
     .comm_create = comm_create,
     .comm_free = comm_free,
-    .begin = begin,
-    .test = test,
-    .give_up = give_up,
-    .describe = describe,
+    .begin = plugin_begin,
+    .test = plugin_test,
+    .give_up = plugin_give_up,
+    .describe = plugin_describe,
 };

@@ -62,7 +62,7 @@ static void reply_value(struct session *session, struct value *value)
 /* ---- Failures --------------------------------------------------------------- */
 
 /* entry may be NULL: there was no memory for it. */
-static enum progress no_memory(struct session *session, struct entry *entry)
+static enum progress command_no_memory(struct session *session, struct entry *entry)
 {
     if (entry)
         map_drop_if_idle(&session->engine->map, entry);
@@ -73,8 +73,8 @@ static enum progress no_memory(struct session *session, struct entry *entry)
 /* ---- Values ----------------------------------------------------------------- */
 
 /* A large blob is kept in the memory into which it was read. */
-static struct value *value_of(struct session *session, const struct request_args *args,
-                              size_t which)
+static struct value *command_value_of(struct session *session, const struct request_args *args,
+                                      size_t which)
 {
     const struct bytes bytes = request_blob(args, which);
     struct value *large = args->blobs[which].value;
@@ -94,8 +94,9 @@ static enum progress do_set(struct session *session, const struct request_args *
         if (!take_turn(session))
             return MORE;
         entry = map_get(&engine->map, request_blob(args, session->at));
-        if (!entry || entry_set(&engine->map, entry, value_of(session, args, session->at + 1)) < 0)
-            return no_memory(session, entry);
+        if (!entry
+            || entry_set(&engine->map, entry, command_value_of(session, args, session->at + 1)) < 0)
+            return command_no_memory(session, entry);
         waiters_release(engine, entry);
     }
     return DONE;
@@ -106,7 +107,7 @@ static enum progress do_append(struct session *session, const struct request_arg
     struct entry *entry = map_get(&session->engine->map, request_blob(args, 0));
 
     if (!entry || entry_append(&session->engine->map, entry, request_blob(args, 1)) < 0)
-        return no_memory(session, entry);
+        return command_no_memory(session, entry);
     waiters_release(session->engine, entry);
     return DONE;
 }
@@ -130,8 +131,8 @@ static enum progress do_compare_set(struct session *session, const struct reques
         return DONE;
     }
     entry = map_get(map, request_blob(args, 0));
-    if (!entry || entry_set(map, entry, value_of(session, args, 2)) < 0)
-        return no_memory(session, entry);
+    if (!entry || entry_set(map, entry, command_value_of(session, args, 2)) < 0)
+        return command_no_memory(session, entry);
     reply_value(session, entry->value);
     waiters_release(session->engine, entry);
     return DONE;
@@ -151,12 +152,13 @@ static enum progress do_get(struct session *session, const struct request_args *
     return DONE;
 }
 
-static enum progress add(struct session *session, struct entry *entry, int64_t delta, int64_t *sum)
+static enum progress command_add(struct session *session, struct entry *entry, int64_t delta,
+                                 int64_t *sum)
 {
     const int failed = entry ? entry_add(&session->engine->map, entry, delta, sum) : -2;
 
     if (failed == -2)
-        return no_memory(session, entry);
+        return command_no_memory(session, entry);
     session->why = "its ADD or BARRIER met a value that is no number";
     return failed ? BROKEN : DONE;
 }
@@ -166,7 +168,7 @@ static enum progress do_add(struct session *session, const struct request_args *
     struct entry *entry = map_get(&session->engine->map, request_blob(args, 0));
     int64_t sum;
 
-    if (add(session, entry, args->number, &sum) == BROKEN)
+    if (command_add(session, entry, args->number, &sum) == BROKEN)
         return BROKEN;
     reply_i64(session, sum);
     waiters_release(session->engine, entry);
@@ -242,7 +244,7 @@ static enum progress do_wait(struct session *session, const struct request_args 
         if (!entry)
             entry = map_get(&session->engine->map, key);
         if (!entry || waiter_add(session, entry) < 0)
-            return no_memory(session, entry);
+            return command_no_memory(session, entry);
     }
     session->reading_wait = 0;
     if (list_is_empty(&session->waits))
@@ -268,10 +270,10 @@ static enum progress do_barrier(struct session *session, const struct request_ar
     if (!end_earlier_waits(session))
         return MORE;
     entry = map_get(&session->engine->map, request_blob(args, 0));
-    if (add(session, entry, 1, &arrived) == BROKEN)
+    if (command_add(session, entry, 1, &arrived) == BROKEN)
         return BROKEN;
     if (arrived < args->number)
-        return waiter_add(session, entry) < 0 ? no_memory(session, entry) : DONE;
+        return waiter_add(session, entry) < 0 ? command_no_memory(session, entry) : DONE;
     reply_u8(session, 0);
     waiters_release(session->engine, entry);
     return DONE;
@@ -283,8 +285,8 @@ static enum progress do_queue_push(struct session *session, const struct request
 {
     struct entry *entry = map_get(&session->engine->map, request_blob(args, 0));
 
-    if (!entry || entry_push(&session->engine->map, entry, value_of(session, args, 1)) < 0)
-        return no_memory(session, entry);
+    if (!entry || entry_push(&session->engine->map, entry, command_value_of(session, args, 1)) < 0)
+        return command_no_memory(session, entry);
     waiters_release_one(session->engine, entry);
     return DONE;
 }

@@ -44,8 +44,8 @@ static enum progress continue_request(struct session *session)
 }
 
 /* Bytes until the next request is whole. */
-static enum progress gather(struct session *session, const unsigned char *data, size_t bytes,
-                            size_t *used)
+static enum progress engine_gather(struct session *session, const unsigned char *data, size_t bytes,
+                                   size_t *used)
 {
     struct request_args args;
 
@@ -78,7 +78,7 @@ enum session_state session_feed(struct session *session, const void *data, size_
     if (session->in_request)
         progress = continue_request(session);
     while (progress == DONE && *used < bytes)
-        progress = gather(session, (const unsigned char *)data + *used, bytes - *used, used);
+        progress = engine_gather(session, (const unsigned char *)data + *used, bytes - *used, used);
     if (progress == BROKEN) {
         *why = session->why;
         return SESSION_BROKEN;

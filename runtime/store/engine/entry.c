@@ -93,7 +93,7 @@ static int plain_number(struct bytes text, int64_t *number)
 }
 
 /* As C's strtoll: blanks, a sign, digits, and whatever follows. */
-static int read_number(struct bytes text, int64_t *number)
+static int entry_read_number(struct bytes text, int64_t *number)
 {
     char copy[32], *end;
     const size_t size = text.size < sizeof copy - 1 ? text.size : sizeof copy - 1;
@@ -128,7 +128,7 @@ int entry_add(struct map *map, struct entry *entry, int64_t delta, int64_t *sum)
     int64_t old = 0;
     size_t length;
 
-    if (value && read_number(entry_value(entry), &old) < 0)
+    if (value && entry_read_number(entry_value(entry), &old) < 0)
         return -1;
     *sum = (int64_t)((uint64_t)old + (uint64_t)delta); /* wraps, as PyTorch's does */
     digits = print_number(*sum, text);
@@ -150,7 +150,7 @@ int entry_push(struct map *map, struct entry *entry, struct value *value)
     if (queued && !entry->queue) {
         entry->queue = budget_alloc(map->budget, sizeof *entry->queue);
         if (entry->queue)
-            *entry->queue = (struct queue){ .end = &entry->queue->first };
+            *entry->queue = (struct store_queue){ .end = &entry->queue->first };
     }
     if (!queued || !entry->queue) {
         budget_free(map->budget, queued, sizeof *queued);
@@ -166,7 +166,7 @@ int entry_push(struct map *map, struct entry *entry, struct value *value)
 
 struct value *entry_pop(struct map *map, struct entry *entry)
 {
-    struct queue *queue = entry->queue;
+    struct store_queue *queue = entry->queue;
     struct queued *first;
     struct value *value;
 

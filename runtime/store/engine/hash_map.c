@@ -14,7 +14,7 @@
 #define FIRST_BUCKETS 64
 
 /* wyhash's mixing step over 8 bytes at a time. */
-static uint64_t mix(uint64_t a, uint64_t b)
+static uint64_t map_mix(uint64_t a, uint64_t b)
 {
     __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
 
@@ -29,12 +29,12 @@ static uint64_t hash_key(const struct map *map, struct bytes key)
 
     for (; left >= 8; left -= 8, at += 8) {
         memcpy(&word, at, 8);
-        hash = mix(hash ^ word, 0xa0761d6478bd642fu ^ map->seed);
+        hash = map_mix(hash ^ word, 0xa0761d6478bd642fu ^ map->seed);
     }
     word = 0;
     if (left > 0)
         memcpy(&word, at, left);
-    return mix(hash ^ word, 0xe7037ed1a0b428dbu ^ map->seed);
+    return map_mix(hash ^ word, 0xe7037ed1a0b428dbu ^ map->seed);
 }
 
 int map_init(struct map *map, struct budget *budget)
@@ -57,7 +57,7 @@ static size_t level(const struct map *map)
     return (size_t)1 << (63 - __builtin_clzll(map->bucket_count));
 }
 
-static struct entry **place(const struct map *map, uint64_t hash)
+static struct entry **map_place(const struct map *map, uint64_t hash)
 {
     const size_t base = level(map), wide = hash & (2 * base - 1);
 
@@ -85,7 +85,7 @@ static void split_one(struct map *map)
     while (*from) {
         struct entry *entry = *from;
 
-        if (place(map, entry->hash) == &map->buckets[added]) {
+        if (map_place(map, entry->hash) == &map->buckets[added]) {
             *from = entry->next;
             *to = entry;
             to = &entry->next;
@@ -99,7 +99,7 @@ static void split_one(struct map *map)
 struct entry *map_find(const struct map *map, struct bytes key)
 {
     const uint64_t hash = hash_key(map, key);
-    struct entry *entry = *place(map, hash);
+    struct entry *entry = *map_place(map, hash);
 
     while (entry
            && (entry->hash != hash || entry->key_size != key.size
@@ -123,7 +123,7 @@ struct entry *map_get(struct map *map, struct bytes key)
     list_init(&entry->waiters);
     if (key.size > 0)
         memcpy(entry->key, key.data, key.size);
-    to = place(map, entry->hash);
+    to = map_place(map, entry->hash);
     entry->next = *to;
     *to = entry;
     map->entries++;
@@ -140,7 +140,7 @@ static void entry_free(struct map *map, struct entry *entry)
 
 void map_drop_if_idle(struct map *map, struct entry *entry)
 {
-    struct entry **at = place(map, entry->hash);
+    struct entry **at = map_place(map, entry->hash);
 
     if (entry->value || entry->queue || entry->waiting > 0)
         return;

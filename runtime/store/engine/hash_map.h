@@ -55,7 +55,7 @@ struct queued {
     struct value *value;
 };
 
-struct queue {
+struct store_queue {
     struct queued *first, **end;
     int64_t length; /* never 0: an empty queue is freed */
 };
@@ -64,7 +64,7 @@ struct entry {
     struct entry *next; /* in its bucket */
     uint64_t hash;
     struct value *value;         /* NULL: the key has none */
-    struct queue *queue;         /* NULL: none */
+    struct store_queue *queue;   /* NULL: none */
     struct list_node waiters;    /* the sessions that wait for the key: engine/waiters.c */
     size_t waiting;              /* waiters, those released and not yet answered included */
     struct entry *older, *newer; /* entries with a value, in the order in which they got it */

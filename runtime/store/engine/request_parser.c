@@ -35,7 +35,7 @@ static const struct shape shapes[STORE_COMMANDS] = {
     [STORE_BARRIER] = { 1, 8 },
 };
 
-enum step { COMMAND, HOW_MANY, LENGTH, BLOB, LARGE_BLOB, NUMBER, WHOLE };
+enum parse_step { COMMAND, HOW_MANY, LENGTH, BLOB, LARGE_BLOB, NUMBER, WHOLE };
 
 #define NO_ROOM "the store has no memory left for its request (store-memory in job.ini)"
 
@@ -54,7 +54,7 @@ static uint64_t u64_at(const struct request_reader *r, size_t at)
 }
 
 /* The step after the last blob, or the next blob's length. */
-static void next_step(struct request_reader *r)
+static void parser_next_step(struct request_reader *r)
 {
     const struct shape *shape = &shapes[r->data[0]];
 
@@ -75,7 +75,7 @@ static void read_command(struct request_reader *r)
         return;
     }
     r->blobs_left = (uint64_t)shapes[r->data[0]].blobs;
-    next_step(r);
+    parser_next_step(r);
 }
 
 static void read_how_many(struct request_reader *r)
@@ -88,7 +88,7 @@ static void read_how_many(struct request_reader *r)
     }
     r->parsed += 8;
     r->blobs_left = shapes[r->data[0]].blobs == PAIRS ? 2 * count : count;
-    next_step(r);
+    parser_next_step(r);
 }
 
 static void read_length(struct request_reader *r)
@@ -113,7 +113,7 @@ static void read_length(struct request_reader *r)
         bad(r, NO_ROOM);
 }
 
-static void add_blob(struct request_reader *r, struct blob blob)
+static void parser_add_blob(struct request_reader *r, struct blob blob)
 {
     if (r->count == r->blob_room) {
         const size_t room = r->blob_room ? 2 * r->blob_room : 4;
@@ -130,7 +130,7 @@ static void add_blob(struct request_reader *r, struct blob blob)
     }
     r->blobs[r->count++] = blob;
     r->blobs_left--;
-    next_step(r);
+    parser_next_step(r);
 }
 
 static void read_blob(struct request_reader *r)
@@ -138,7 +138,7 @@ static void read_blob(struct request_reader *r)
     const size_t start = r->parsed;
 
     r->parsed = r->need;
-    add_blob(r, (struct blob){ start, r->need - start, NULL });
+    parser_add_blob(r, (struct blob){ start, r->need - start, NULL });
 }
 
 /* Takes bytes of the large blob.  Returns how many. */
@@ -161,12 +161,12 @@ static size_t read_large(struct request_reader *r, const unsigned char *data, si
     value->size += n;
     if (value->size == r->large_size) {
         r->large = NULL;
-        add_blob(r, (struct blob){ 0, value->size, value });
+        parser_add_blob(r, (struct blob){ 0, value->size, value });
     }
     return n;
 }
 
-static void read_number(struct request_reader *r)
+static void parser_read_number(struct request_reader *r)
 {
     uint32_t small;
 
@@ -181,10 +181,10 @@ static void read_number(struct request_reader *r)
 }
 
 /* All steps for which the bytes are there. */
-static void parse(struct request_reader *r)
+static void parser_parse(struct request_reader *r)
 {
     while (!r->bad && r->step != WHOLE && r->step != LARGE_BLOB && r->size >= r->need) {
-        switch ((enum step)r->step) {
+        switch ((enum parse_step)r->step) {
         case COMMAND:
             read_command(r);
             break;
@@ -198,7 +198,7 @@ static void parse(struct request_reader *r)
             read_blob(r);
             break;
         case NUMBER:
-            read_number(r);
+            parser_read_number(r);
             break;
         case LARGE_BLOB:
         case WHOLE:
@@ -207,7 +207,7 @@ static void parse(struct request_reader *r)
     }
 }
 
-static int make_room(struct request_reader *r, size_t size)
+static int parser_make_room(struct request_reader *r, size_t size)
 {
     size_t room = r->room ? r->room : 256;
     unsigned char *data;
@@ -230,7 +230,7 @@ static size_t read_small(struct request_reader *r, const unsigned char *data, si
 {
     const size_t wanted = r->need - r->size, n = wanted < bytes ? wanted : bytes;
 
-    if (make_room(r, r->size + n) < 0)
+    if (parser_make_room(r, r->size + n) < 0)
         return 0;
     memcpy(r->data + r->size, data, n);
     r->size += n;
@@ -248,7 +248,7 @@ size_t request_read(struct request_reader *r, const unsigned char *data, size_t 
             used += read_large(r, data + used, bytes - used);
         else
             used += read_small(r, data + used, bytes - used);
-        parse(r);
+        parser_parse(r);
     }
     return used;
 }

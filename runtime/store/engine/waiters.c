@@ -10,7 +10,7 @@
 
 #include "runtime/store/engine/engine_internal.h"
 
-struct waiter {
+struct store_waiter {
     struct list_node at_entry; /* in entry->waiters, then in engine->released */
     struct list_node own;      /* in session->waits */
     struct entry *entry;
@@ -18,14 +18,14 @@ struct waiter {
     int pushed; /* released by a push */
 };
 
-static struct waiter *waiter_at_entry(struct list_node *node)
+static struct store_waiter *waiter_at_entry(struct list_node *node)
 {
-    return (struct waiter *)((char *)node - offsetof(struct waiter, at_entry));
+    return (struct store_waiter *)((char *)node - offsetof(struct store_waiter, at_entry));
 }
 
-static struct waiter *waiter_of_session(struct list_node *node)
+static struct store_waiter *waiter_of_session(struct list_node *node)
 {
-    return (struct waiter *)((char *)node - offsetof(struct waiter, own));
+    return (struct store_waiter *)((char *)node - offsetof(struct store_waiter, own));
 }
 
 /* A key that a request names twice gets one waiter: if the last waiter of the key is this
@@ -33,21 +33,21 @@ static struct waiter *waiter_of_session(struct list_node *node)
  * the key in between, it gets two: then two pushes to a queue release it. */
 int waiter_add(struct session *session, struct entry *entry)
 {
-    struct waiter *waiter;
+    struct store_waiter *waiter;
 
     if (!list_is_empty(&entry->waiters) && waiter_at_entry(entry->waiters.prev)->session == session)
         return 0;
     waiter = budget_alloc(&session->engine->budget, sizeof *waiter);
     if (!waiter)
         return -1;
-    *waiter = (struct waiter){ .entry = entry, .session = session };
+    *waiter = (struct store_waiter){ .entry = entry, .session = session };
     list_append(&entry->waiters, &waiter->at_entry);
     list_append(&session->waits, &waiter->own);
     entry->waiting++;
     return 0;
 }
 
-static void waiter_remove(struct waiter *waiter)
+static void waiter_remove(struct store_waiter *waiter)
 {
     struct engine *engine = waiter->session->engine;
     struct entry *entry = waiter->entry;
@@ -60,7 +60,7 @@ static void waiter_remove(struct waiter *waiter)
 }
 
 /* This session will not pop the value that was pushed, so the next waiter is released. */
-static void waiter_abandon(struct waiter *waiter)
+static void waiter_abandon(struct store_waiter *waiter)
 {
     if (waiter->pushed && waiter->entry->queue)
         waiters_release_one(waiter->session->engine, waiter->entry);
@@ -81,7 +81,7 @@ void waiters_release(struct engine *engine, struct entry *entry)
 
 void waiters_release_one(struct engine *engine, struct entry *entry)
 {
-    struct waiter *waiter;
+    struct store_waiter *waiter;
 
     if (list_is_empty(&entry->waiters))
         return;
@@ -94,7 +94,7 @@ void waiters_release_one(struct engine *engine, struct entry *entry)
 int waiters_answer(struct engine *engine, size_t *turn)
 {
     for (; *turn > 0 && !list_is_empty(&engine->released); --*turn) {
-        struct waiter *waiter = waiter_at_entry(engine->released.next);
+        struct store_waiter *waiter = waiter_at_entry(engine->released.next);
         struct session *session = waiter->session;
 
         if (session->owner)

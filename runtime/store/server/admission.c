@@ -174,8 +174,8 @@ int admission_answer(struct conn *conn, int ours)
 /* ---- Clients with the secret ------------------------------------------------ */
 
 /* 1 when `to` is full. */
-static int fill(struct admission *admission, unsigned char *to, size_t size,
-                const unsigned char *data, size_t bytes, size_t *used)
+static int admit_fill(struct admission *admission, unsigned char *to, size_t size,
+                      const unsigned char *data, size_t bytes, size_t *used)
 {
     const size_t missing = size - admission->have,
                  n = missing < bytes - *used ? missing : bytes - *used;
@@ -236,8 +236,8 @@ static enum admission_state take_proof(struct conn *conn, struct admission_reply
 
 /* A client and a server of which one encrypts and the other does not: each is told.  0: both or
  * none do, or the connection does not leave this host. */
-static int differs(struct conn *conn, unsigned char first, struct admission_reply *reply,
-                   const char **why)
+static int admit_differs(struct conn *conn, unsigned char first, struct admission_reply *reply,
+                         const char **why)
 {
     const struct store_server *s = conn->server;
 
@@ -267,17 +267,17 @@ enum admission_state admission_feed(struct conn *conn, const unsigned char *data
         return ADMISSION_REFUSED;
     }
     if (admission->step == FIRST_BYTE && bytes > 0) {
-        if (differs(conn, data[0], reply, why))
+        if (admit_differs(conn, data[0], reply, why))
             return ADMISSION_REFUSED;
         if (data[0] != HELLO_FIRST)
             return admit_pytorch(conn, why);
         admission->step = HELLO;
     }
     if (admission->step == HELLO
-        && fill(admission, admission->hello, HELLO_BYTES, data, bytes, used))
+        && admit_fill(admission, admission->hello, HELLO_BYTES, data, bytes, used))
         state = take_hello(conn, reply, why);
     if (admission->step == PROOF && state == ADMISSION_PENDING
-        && fill(admission, admission->proof, PROOF_BYTES, data, bytes, used))
+        && admit_fill(admission, admission->proof, PROOF_BYTES, data, bytes, used))
         state = take_proof(conn, reply, why);
     return state;
 }

@@ -34,7 +34,7 @@ void conn_run_later(struct conn *conn)
         list_append(&conn->server->running, &conn->run);
 }
 
-static void fail(struct conn *conn)
+static void connection_fail(struct conn *conn)
 {
     conn->broken = 1;
     conn_run_later(conn);
@@ -55,7 +55,7 @@ static void answers_to_queue(struct conn *conn)
     if (s->current != conn || s->answers_size == 0)
         return;
     if (send_queue_add(&conn->out, s->answers, s->answers_size) < 0)
-        fail(conn);
+        connection_fail(conn);
     s->answers_size = 0;
 }
 
@@ -70,7 +70,7 @@ void conn_send(struct conn *conn, const void *data, size_t bytes)
     }
     answers_to_queue(conn);
     if (send_queue_add(&conn->out, data, bytes) < 0)
-        fail(conn);
+        connection_fail(conn);
     conn_run_later(conn);
 }
 
@@ -84,17 +84,18 @@ void conn_send_value(struct conn *conn, struct value *value)
 {
     answers_to_queue(conn);
     if (!value || send_queue_add_value(&conn->out, value) < 0)
-        fail(conn);
+        connection_fail(conn);
     conn_run_later(conn);
 }
 
-static int take_value(void *owner, struct value *value)
+static int connection_take_value(void *owner, struct value *value)
 {
     conn_send_value(owner, value);
     return waiting(owner) > OUT_HIGH;
 }
 
-const struct reply_hooks conn_reply_hooks = { .reply = take_reply, .reply_value = take_value };
+const struct reply_hooks conn_reply_hooks = { .reply = take_reply,
+                                              .reply_value = connection_take_value };
 
 static void wait_until_writable(struct conn *conn)
 {
@@ -114,12 +115,12 @@ static void send_answers(struct conn *conn)
                                        &(struct iovec){ s->answers, s->answers_size }, 1)
                 : send(conn->fd, s->answers, s->answers_size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
-        fail(conn);
+        connection_fail(conn);
     else if (n < (ssize_t)s->answers_size) {
         if (send_queue_add(&conn->out, s->answers + (n > 0 ? n : 0),
                            s->answers_size - (size_t)(n > 0 ? n : 0))
             < 0)
-            fail(conn);
+            connection_fail(conn);
         conn_run_later(conn);
     }
     s->answers_size = 0;
@@ -227,7 +228,8 @@ static int feed_admission(struct conn *conn, const unsigned char **data, size_t 
     return conn->session ? 0 : -1;
 }
 
-static int feed(struct conn *conn, const unsigned char *data, size_t bytes, const char **why)
+static int connection_feed(struct conn *conn, const unsigned char *data, size_t bytes,
+                           const char **why)
 {
     *why = NULL;
     if (conn->admission && feed_admission(conn, &data, &bytes, why) < 0)
@@ -259,7 +261,7 @@ static void take_bytes(struct conn *conn, const unsigned char *data, size_t byte
 
     s->reads++;
     s->current = conn;
-    failed = feed(conn, data, bytes, &why);
+    failed = connection_feed(conn, data, bytes, &why);
     send_answers(conn);
     s->current = NULL;
     if (failed)
@@ -299,7 +301,7 @@ static int shake_hands(struct conn *conn, const char **why)
     return step == CHANNEL_OPEN ? 0 : -1;
 }
 
-static ssize_t receive(struct conn *conn, void *data, size_t most, const char **why)
+static ssize_t connection_receive(struct conn *conn, void *data, size_t most, const char **why)
 {
     if (conn->is_silent && choose_channel(conn) < 0)
         return -1;
@@ -316,14 +318,14 @@ static int reads_more(const struct conn *conn)
            && secure_channel_has_more(conn->channel);
 }
 
-static void read_some(struct conn *conn)
+static void connection_read_some(struct conn *conn)
 {
     struct store_server *s = conn->server;
     const size_t most = conn->admission
                             ? ADMISSION_BYTES
                             : sizeof s->in; /* a pending connection may not fill memory */
     const char *why = NULL;
-    const ssize_t n = receive(conn, s->in, most, &why);
+    const ssize_t n = connection_receive(conn, s->in, most, &why);
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         conn->error = n < 0 ? errno : 0;
@@ -336,20 +338,20 @@ static void read_some(struct conn *conn)
         conn_run_later(conn);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void connection_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct store_server *s = ((struct conn *)arg)->server;
 
     (void)fd;
     (void)what;
-    read_some(arg);
+    connection_read_some(arg);
     server_work(s);
 }
 
 /* ---- Turns ------------------------------------------------------------------ */
 
 /* 0, or -1: the connection was closed. */
-static int flush(struct conn *conn)
+static int connection_flush(struct conn *conn)
 {
     if (conn->out.first && !conn->blocked
         && send_queue_send(&conn->out, conn->channel, conn->fd) < 0) {
@@ -386,14 +388,14 @@ static void feed_backlog(struct conn *conn)
 static void conn_turn(struct conn *conn)
 {
     list_unlink(&conn->run);
-    if (flush(conn) < 0)
+    if (connection_flush(conn) < 0)
         return;
     if (may_resume(conn))
         feed_backlog(conn);
     if (conn->out.first && !conn->blocked)
         conn_run_later(conn);
     if (reads_more(conn))
-        read_some(conn);
+        connection_read_some(conn);
 }
 
 void server_work(struct store_server *s)
@@ -416,7 +418,7 @@ void server_work(struct store_server *s)
                   &at_once); /* a timer, not an active event: libevent looks at the sockets first */
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void connection_on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
 
@@ -436,8 +438,9 @@ int conn_start(struct conn *conn)
     conn->out.budget = engine_budget(s->engine);
     list_init(&conn->all);
     list_init(&conn->run);
-    event_assign(&conn->readable, s->base, conn->fd, EV_READ | EV_PERSIST, on_readable, conn);
-    event_assign(&conn->writable, s->base, conn->fd, EV_WRITE, on_writable, conn);
+    event_assign(&conn->readable, s->base, conn->fd, EV_READ | EV_PERSIST, connection_on_readable,
+                 conn);
+    event_assign(&conn->writable, s->base, conn->fd, EV_WRITE, connection_on_writable, conn);
     descriptor_own(conn->fd);
     conn->accepted_at = clock_ms();
     conn->is_silent = s->context != NULL;

@@ -217,8 +217,8 @@ static void take_answer(struct store_agent *agent, const unsigned char *data)
 
 /* ---- Messages --------------------------------------------------------------- */
 
-static void take_message(struct store_agent *agent, int type, const unsigned char *data,
-                         size_t bytes)
+static void peers_take_message(struct store_agent *agent, int type, const unsigned char *data,
+                               size_t bytes)
 {
     struct store_server *s = agent->conn->server;
 
@@ -254,7 +254,7 @@ int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes)
             continue;
         }
         agent->have = 0;
-        take_message(agent, agent->message[4], agent->message + 5, size - 1);
+        peers_take_message(agent, agent->message[4], agent->message + 5, size - 1);
     }
     return 0;
 }

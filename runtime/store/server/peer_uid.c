@@ -25,17 +25,17 @@
 #include <unistd.h>
 
 /* An address as the kernel's tables have it: a mapped IPv4 one is IPv4. */
-struct end {
+struct socket_end {
     int family;
     uint32_t address[4];
     uint16_t port; /* network order, as in address */
 };
 
-static struct end end_of(const struct sockaddr_storage *address)
+static struct socket_end end_of(const struct sockaddr_storage *address)
 {
     const struct sockaddr_in *v4 = (const void *)address;
     const struct sockaddr_in6 *v6 = (const void *)address;
-    struct end end = { .family = address->ss_family };
+    struct socket_end end = { .family = address->ss_family };
 
     if (end.family == AF_INET) {
         end.address[0] = v4->sin_addr.s_addr;
@@ -56,7 +56,7 @@ struct query {
     struct inet_diag_req_v2 about;
 };
 
-static int ask(int netlink, const struct end *peer, const struct end *self)
+static int peer_uid_ask(int netlink, const struct socket_end *peer, const struct socket_end *self)
 {
     struct query q = {
         .head = { .nlmsg_len = sizeof q,
@@ -75,27 +75,27 @@ static int ask(int netlink, const struct end *peer, const struct end *self)
     return send(netlink, &q, sizeof q, 0) == (ssize_t)sizeof q ? 0 : -1;
 }
 
-static struct end end_in(const struct inet_diag_msg *found, const uint32_t address[4],
-                         uint16_t port)
+static struct socket_end end_in(const struct inet_diag_msg *found, const uint32_t address[4],
+                                uint16_t port)
 {
-    struct end end = { .family = found->idiag_family, .port = port };
+    struct socket_end end = { .family = found->idiag_family, .port = port };
 
     memcpy(end.address, address, sizeof end.address);
     if (end.family == AF_INET6 && !address[0] && !address[1] && address[2] == htonl(0xffff))
-        end = (struct end){ .family = AF_INET, .address = { address[3] }, .port = port };
+        end = (struct socket_end){ .family = AF_INET, .address = { address[3] }, .port = port };
     else if (end.family == AF_INET)
         end.address[1] = end.address[2] = end.address[3] = 0;
     return end;
 }
 
-static int same_end(struct end a, const struct end *b)
+static int same_end(struct socket_end a, const struct socket_end *b)
 {
     return a.family == b->family && a.port == b->port
            && !memcmp(a.address, b->address, sizeof a.address);
 }
 
 /* A listener's queue holds connections that are complete, and some that are about to be. */
-static enum peer_place place_of(int state, unsigned long inode)
+static enum peer_place peer_uid_place_of(int state, unsigned long inode)
 {
     if (inode == 0)
         return state == TCP_ESTABLISHED || state == TCP_SYN_RECV ? PEER_PENDING : PEER_ELSEWHERE;
@@ -106,7 +106,8 @@ static enum peer_place place_of(int state, unsigned long inode)
                : PEER_ELSEWHERE;
 }
 
-static enum peer_place answer(int netlink, const struct end *from, const struct end *to, uid_t *uid)
+static enum peer_place peer_uid_answer(int netlink, const struct socket_end *from,
+                                       const struct socket_end *to, uid_t *uid)
 {
     union {
         struct nlmsghdr head;
@@ -126,7 +127,7 @@ static enum peer_place answer(int netlink, const struct end *from, const struct 
     *uid = found->idiag_uid;
     return same_end(end_in(found, found->id.idiag_src, found->id.idiag_sport), from)
                    && same_end(end_in(found, found->id.idiag_dst, found->id.idiag_dport), to)
-               ? place_of(found->idiag_state, found->idiag_inode)
+               ? peer_uid_place_of(found->idiag_state, found->idiag_inode)
                : PEER_ELSEWHERE;
 }
 
@@ -153,11 +154,11 @@ int peer_uid_open(void)
 enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
                          const struct sockaddr_storage *self, uid_t *uid)
 {
-    const struct end from = end_of(peer), to = end_of(self);
+    const struct socket_end from = end_of(peer), to = end_of(self);
     enum peer_place place = PEER_UNKNOWN;
 
-    if (netlink >= 0 && ask(netlink, &from, &to) == 0)
-        place = answer(netlink, &from, &to, uid);
+    if (netlink >= 0 && peer_uid_ask(netlink, &from, &to) == 0)
+        place = peer_uid_answer(netlink, &from, &to, uid);
     if (place == PEER_UNKNOWN)
         place = peer_uid_proc(peer, self, uid);
     return place == PEER_HERE && *uid == OVERFLOW_UID && !every_uid_has_a_name() ? PEER_UNKNOWN
@@ -168,7 +169,7 @@ enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
 
 /* "0100007F:1F90", as the table prints the words of an address; the table of IPv6
  * has mapped IPv4 connections too. */
-static void print_end(const struct end *end, int v6_table, char *text, size_t size)
+static void print_end(const struct socket_end *end, int v6_table, char *text, size_t size)
 {
     uint32_t words[4] = { end->address[0] };
     const int many = v6_table || end->family == AF_INET6;
@@ -187,8 +188,8 @@ static void print_end(const struct end *end, int v6_table, char *text, size_t si
         snprintf(text, size, "%08X:%04X", words[0], ntohs(end->port));
 }
 
-static enum peer_place look_in(const char *path, int v6_table, const struct end *from,
-                               const struct end *to, uid_t *uid)
+static enum peer_place look_in(const char *path, int v6_table, const struct socket_end *from,
+                               const struct socket_end *to, uid_t *uid)
 {
     char wanted[128], there[64], line[512], local[64], remote[64];
     enum peer_place place = PEER_ELSEWHERE;
@@ -206,7 +207,7 @@ static enum peer_place look_in(const char *path, int v6_table, const struct end 
                 == 5
             && !strcmp(local, wanted) && !strcmp(remote, there)) {
             *uid = owner;
-            place = place_of((int)(state & 31), inode);
+            place = peer_uid_place_of((int)(state & 31), inode);
         }
     fclose(file);
     return place;
@@ -215,7 +216,7 @@ static enum peer_place look_in(const char *path, int v6_table, const struct end 
 enum peer_place peer_uid_proc(const struct sockaddr_storage *peer,
                               const struct sockaddr_storage *self, uid_t *uid)
 {
-    const struct end from = end_of(peer), to = end_of(self);
+    const struct socket_end from = end_of(peer), to = end_of(self);
     enum peer_place place = PEER_ELSEWHERE, in_v6;
 
     if (from.family == AF_INET)

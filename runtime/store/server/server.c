@@ -89,14 +89,14 @@ static void log_repeats(const struct store_server *s)
 
 /* ---- Pending connections ---------------------------------------------------- */
 
-static struct conn *first_of(const struct list_node *list)
+static struct conn *server_first_of(const struct list_node *list)
 {
     return list_is_empty(list) ? NULL : (struct conn *)list->next; /* `all` comes first */
 }
 
 static int64_t oldest_deadline(const struct list_node *list)
 {
-    const struct conn *conn = first_of(list);
+    const struct conn *conn = server_first_of(list);
 
     return conn ? conn->accepted_at + PENDING_SECONDS * 1000 : NO_DEADLINE;
 }
@@ -118,7 +118,7 @@ static void arm_timer(struct store_server *s)
 static void close_overdue(const struct list_node *list)
 {
     while (oldest_deadline(list) <= clock_ms()) {
-        struct conn *conn = first_of(list);
+        struct conn *conn = server_first_of(list);
 
         conn_close(conn, conn->closing ? NULL : "it did not say what it is in time");
     }
@@ -169,7 +169,7 @@ void server_remove(struct conn *conn)
 /* Closes the unverified connection that is pending longest.  0: there is none. */
 static int evict_unverified(struct store_server *s)
 {
-    struct conn *conn = first_of(&s->unverified);
+    struct conn *conn = server_first_of(&s->unverified);
 
     if (conn)
         conn_close(conn, "it did not say what it is, and others need its place");
@@ -178,7 +178,7 @@ static int evict_unverified(struct store_server *s)
 
 /* ---- Accepting -------------------------------------------------------------- */
 
-static void add_pending(struct conn *conn)
+static void server_add_pending(struct conn *conn)
 {
     struct store_server *s = conn->server;
 
@@ -186,11 +186,12 @@ static void add_pending(struct conn *conn)
     list_append(conn->unverified ? &s->unverified : &s->pending, &conn->all);
     s->unverified_count += conn->unverified;
     if (s->unverified_count > MOST_UNVERIFIED || s->count > s->policy.clients)
-        if (first_of(&s->unverified) == conn || !evict_unverified(s)) /* it would evict itself */
+        if (server_first_of(&s->unverified) == conn
+            || !evict_unverified(s)) /* it would evict itself */
             conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
 }
 
-static void accept_one(struct store_server *s, int fd)
+static void server_accept_one(struct store_server *s, int fd)
 {
     struct conn *conn = calloc(1, sizeof *conn);
     const char *why = "there is no memory for it";
@@ -205,7 +206,7 @@ static void accept_one(struct store_server *s, int fd)
     if (conn_start(conn) < 0 || admission_locate(conn, &why) == ADMISSION_REFUSED)
         conn_close(conn, why);
     else
-        add_pending(conn);
+        server_add_pending(conn);
 }
 
 /* No descriptor is left.  If no unverified connection can be closed, accept with the spare
@@ -235,7 +236,7 @@ static void on_acceptable(evutil_socket_t listener, short what, void *arg)
     for (int i = 0; i < ACCEPTS && fd >= 0; i++) {
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            accept_one(s, fd);
+            server_accept_one(s, fd);
         if (fd >= 0 && s->on_accept)
             s->on_accept(s->on_accept_arg);
     }
@@ -273,10 +274,10 @@ static int listener_open(struct store_server *s)
     return event_add(&s->acceptable, NULL);
 }
 
-static void free_all(const struct list_node *list)
+static void server_free_all(const struct list_node *list)
 {
-    while (first_of(list))
-        conn_free(first_of(list));
+    while (server_first_of(list))
+        conn_free(server_first_of(list));
 }
 
 /* A close would not free the port: a child forked just now may still have a copy of the listener.
@@ -289,9 +290,9 @@ void store_server_accept_no_more(struct store_server *s)
 
 static void listener_close(struct store_server *s)
 {
-    free_all(&s->pending);
-    free_all(&s->unverified);
-    free_all(&s->conns);
+    server_free_all(&s->pending);
+    server_free_all(&s->unverified);
+    server_free_all(&s->conns);
     store_server_accept_no_more(s);
     event_del(&s->timer);
     descriptor_close(s->listener);
@@ -386,8 +387,8 @@ static void close_programs(struct list_node *list)
     struct list_node launchers;
 
     list_init(&launchers);
-    while (first_of(list)) {
-        struct conn *conn = first_of(list);
+    while (server_first_of(list)) {
+        struct conn *conn = server_first_of(list);
 
         if (conn->agent || admission_is_launcher(conn)) {
             list_unlink(&conn->all);
@@ -438,7 +439,7 @@ void store_server_on_connection(struct store_server *server, void (*on_accept)(v
     server->on_accept_arg = arg;
 }
 
-static size_t add_blob(unsigned char *to, const void *data, size_t bytes)
+static size_t server_add_blob(unsigned char *to, const void *data, size_t bytes)
 {
     const uint64_t size = bytes;
 
@@ -463,8 +464,8 @@ void store_server_put(struct store_server *server, const char *wire_key, const v
         memcpy(request + size, &magic, sizeof magic);
         size += sizeof magic;
         request[size++] = STORE_SET;
-        size += add_blob(request + size, wire_key, key);
-        size += add_blob(request + size, data, bytes);
+        size += server_add_blob(request + size, wire_key, key);
+        size += server_add_blob(request + size, data, bytes);
         session_feed(session, request, size, &used, &why);
     }
     session_destroy(session);

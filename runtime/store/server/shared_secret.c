@@ -20,7 +20,7 @@
 
 /* ---- The secret ------------------------------------------------------------ */
 
-static ct_status take(struct secret *secret, const char *from, const char *text, size_t size)
+static ct_status secret_take(struct secret *secret, const char *from, const char *text, size_t size)
 {
     while (size > 0 && isspace((unsigned char)text[size - 1])) /* an editor's newline */
         size--;
@@ -55,7 +55,7 @@ static ct_status check_owner(int fd, const char *path)
     return CT_OK;
 }
 
-static ct_status read_file(struct secret *secret, const char *path)
+static ct_status secret_read_file(struct secret *secret, const char *path)
 {
     char text[sizeof secret->bytes + 64], from[320];
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -69,7 +69,7 @@ static ct_status read_file(struct secret *secret, const char *path)
         status = ct_fail(CT_ERR_INVALID, "CT_STORE_SECRET_FILE=%s: %s", path, strerror(errno));
     close(fd);
     snprintf(from, sizeof from, "CT_STORE_SECRET_FILE=%s", path);
-    return status == CT_OK ? take(secret, from, text, (size_t)n) : status;
+    return status == CT_OK ? secret_take(secret, from, text, (size_t)n) : status;
 }
 
 ct_status secret_read(struct secret *secret, const char *path)
@@ -81,8 +81,8 @@ ct_status secret_read(struct secret *secret, const char *path)
 
     secret->size = 0;
     if (text && *text)
-        return take(secret, "CT_STORE_SECRET", text, strlen(text));
-    return path && *path ? read_file(secret, path) : CT_OK;
+        return secret_take(secret, "CT_STORE_SECRET", text, strlen(text));
+    return path && *path ? secret_read_file(secret, path) : CT_OK;
 }
 
 static ct_status random_bytes(unsigned char *bytes, size_t size)
@@ -130,7 +130,7 @@ typedef int init_function(uint64_t options, const void *settings);
  * (secure_channel.h).  Only the first call in a process counts. */
 #define NO_ATEXIT 0x00080000u
 
-static ct_status load(hmac_function **hmac, hash_function **sha256)
+static ct_status secret_load(hmac_function **hmac, hash_function **sha256)
 {
     static const char *const names[] = { "libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.so" };
     init_function *init = NULL;
@@ -159,7 +159,7 @@ ct_status secret_hmac(const struct secret *secret, const void *data, size_t byte
     hmac_function *hmac;
     hash_function *sha256;
     unsigned size = 0;
-    const ct_status status = load(&hmac, &sha256);
+    const ct_status status = secret_load(&hmac, &sha256);
 
     if (status != CT_OK)
         return status;

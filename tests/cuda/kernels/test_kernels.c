@@ -32,8 +32,8 @@ static void count_pointer(uint64_t *pointer, int is_written)
 
 static void the_host_kernels_know_their_arguments(void **state)
 {
-    const struct span spans[] = { { .pointers = 100, .dsts = 2 },
-                                  { .pointers = 200, .dsts = 240 } };
+    const struct fold_span spans[] = { { .pointers = 100, .dsts = 2 },
+                                       { .pointers = 200, .dsts = 240 } };
     struct fold_args args = { .spans = 2, .sources = 3, .words = { [99] = 77, [105] = 77 } };
 
     (void)state;

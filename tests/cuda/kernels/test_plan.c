@@ -145,9 +145,9 @@ static void the_kernels_of_the_common_sums_are_used(void **state)
 
 /* ---- Blocks ------------------------------------------------------------------------- */
 
-static struct span span_in(const struct launch *launch, int i)
+static struct fold_span span_in(const struct launch *launch, int i)
 {
-    struct span span;
+    struct fold_span span;
 
     memcpy(&span, &launch->args.words[i * SPAN_WORDS], sizeof span);
     return span;

@@ -38,7 +38,7 @@ static void add_ranges(const struct launch *launch, struct ptx_ranges *read,
     const struct fold_args *const args = &launch->args;
 
     for (uint32_t k = 0; k < args->spans; k++) {
-        struct span span;
+        struct fold_span span;
         uint64_t bytes;
 
         memcpy(&span, &args->words[k * SPAN_WORDS], sizeof span);

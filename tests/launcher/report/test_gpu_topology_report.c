@@ -14,7 +14,7 @@ void gpu_nvlinks_read(struct gpu_links *links)
 }
 
 static struct placement machine;
-static struct place places[GPUS_MOST];
+static struct worker_place places[GPUS_MOST];
 
 /* A node of `gpus` GPUs, on whose workers the items of `given` are: GPU numbers, -1 for none. */
 static void begin_node(int gpus, int size, const int *given)
@@ -26,7 +26,8 @@ static void begin_node(int gpus, int size, const int *given)
     }
     for (int i = 0; i < size; i++)
         places[i] =
-            (struct place){ .device = given[i] < 0 ? NULL : &machine.devices.device[given[i]] };
+            (struct worker_place){ .device =
+                                       given[i] < 0 ? NULL : &machine.devices.device[given[i]] };
 }
 
 static const char *report(void (*say)(struct text *out, const struct placement *placement, int base,

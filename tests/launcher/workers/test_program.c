@@ -286,8 +286,8 @@ static void a_worker_with_a_gpu_of_its_own_is_local_rank_0(void **state)
     struct options options = { .role = "tr", .file = { NULL, lines, 1 } };
     const struct run_folder folder = { .path = "/t", .workers = 2, .attempt = 0 };
     const struct secret secret = { "", 0 };
-    const struct device devices[] = { { "2", -1 }, { "GPU-7", -1 } };
-    struct place places[] = { { .device = &devices[0] }, { .device = &devices[1] } };
+    const struct visible_gpu devices[] = { { "2", -1 }, { "GPU-7", -1 } };
+    struct worker_place places[] = { { .device = &devices[0] }, { .device = &devices[1] } };
     const struct placement placement = { .place = places, .own_gpu_only = 1, .hip = 1 };
     const struct round round = { .size = 2,
                                  .world = 2,
