@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,8 +24,9 @@
 #include "config/rendezvous_options.h"
 #include "config/values/slurm.h"
 #include "include/ct.h"
-#include "launcher/doctor/answer.h"
+#include "launcher/doctor/addresses.h"
 #include "launcher/placement/gpus.h"
+#include "launcher/util/run_tool.h"
 #include "launcher/workers/limits.h"
 #include "launcher/workers/program.h"
 #include "runtime/net/fd_passing.h"
@@ -38,13 +39,21 @@
 #include "runtime/util/cpu_set.h"
 #include "runtime/util/error.h"
 #include "runtime/util/memory_file.h"
+#include "runtime/util/text.h"
 
 #define RANK_FILES 200 /* descriptors that a rank has open beside its connections: CUDA, NCCL */
 #define WORKER_THREADS 16
 #define LEAST_MEMORY ((long long)512 << 20)
 #define LEAST_ROOM ((long long)64 << 20)
 #define LEAST_DEV_SHM ((long long)128 << 20) /* Docker gives 64 MiB */
-#define VERSION_MS 5000
+#define VERSION_SECONDS 5
+
+/* What the checks depend on, besides the host. */
+struct check_input {
+    int hosts; /* 1: what only several need is left out */
+    const char *ctctl, *folder;
+    int cores; /* of this host */
+};
 
 enum { UNKNOWN = -1, FINE, WRONG }; /* UNKNOWN: it can't be seen, or does not matter here */
 
@@ -75,19 +84,18 @@ static long long read_number(const char *path)
 
 static long long available_memory(void)
 {
+    static const char form[] = "MemTotal: %*d kB MemFree: %*d kB MemAvailable: %lld";
     FILE *file = fopen("/proc/meminfo", "re");
-    char line[128];
     long long kib = -1, left = cgroup_memory_left("");
 
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lld", &kib) == 1)
-            break;
+    if (file && fscanf(file, form, &kib) != 1)
+        kib = -1;
     if (file)
         fclose(file);
     return left > 0 && (kib < 0 || left < kib << 10) ? left : kib < 0 ? -1 : kib << 10;
 }
 
-int host_cores(void)
+static int host_cores(void)
 {
     struct cpus cpus;
 
@@ -111,28 +119,19 @@ static int gpu_count(void)
 
 static int has_library(const char *name)
 {
-    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-
-    if (library)
-        dlclose(library);
-    return library != NULL;
+    return dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL; /* it stays, and the process ends soon */
 }
 
 /* ---- ctrun --------------------------------------------------------------------------- */
-
-static void print_version(const void *path)
-{
-    unsetenv("CT_HOSTS_NODE");
-    dup2(STDOUT_FILENO, STDERR_FILENO);
-    execl(path, path, "--version", (char *)NULL);
-    printf("%s\n", strerror(errno));
-}
 
 /* As branch.c does for ctctl: the same path, or else along PATH. */
 static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
 {
     const char *slash = strrchr(input->ctctl, '/');
-    char beside[4096], path[4096], said[200];
+    char beside[4096], path[4096];
+    char *command[] = { path, "--version", NULL };
+    struct text said = { 0 };
+    int result;
 
     snprintf(beside, sizeof beside, "%.*s/ctrun", slash ? (int)(slash - input->ctctl) : 1,
              slash ? input->ctctl : ".");
@@ -141,15 +140,20 @@ static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
         snprintf(text, size, "there is no %.300s, and no ctrun along PATH", beside);
         return WRONG;
     }
-    answer_read(print_version, path, VERSION_MS, said, sizeof said);
-    said[strcspn(said, "\n")] = 0;
-    if (!strcmp(said, "ctrun " CT_VERSION)) {
-        snprintf(text, size, "%s", said);
-        return FINE;
-    }
-    snprintf(text, size, "%.200s --version says '%.100s', and ctctl is of version %s", path, said,
-             CT_VERSION);
-    return WRONG;
+    unsetenv("CT_HOSTS_NODE");
+    tool_run(command, VERSION_SECONDS, &said);
+    text_add(&said, "", 1);
+    if (!said.data)
+        return UNKNOWN;
+    said.data[strcspn(said.data, "\n")] = 0;
+    result = strcmp(said.data, "ctrun " CT_VERSION) ? WRONG : FINE;
+    if (result == FINE)
+        snprintf(text, size, "%s", said.data);
+    else
+        snprintf(text, size, "%.200s --version says '%.100s', and ctctl is of version %s", path,
+                 said.data, CT_VERSION);
+    free(said.data);
+    return result;
 }
 
 /* ctrun --hosts changes to it on each host. */
@@ -418,7 +422,7 @@ static int wrong_name(const struct check_input *input, char *text, size_t size)
     if (found.count == 0)
         snprintf(text, size, "its own name %.100s: %s", name, found.error);
     for (int i = 0; i < found.count; i++)
-        if (strncmp(found.text[i], "127.", 4) != 0 && strcmp(found.text[i], "::1") != 0) {
+        if (!is_loopback_address(found.text[i])) {
             snprintf(text, size, "%.100s is %s", name, found.text[i]);
             return FINE;
         }
@@ -580,8 +584,27 @@ static const struct check {
     { "NCCL", wrong_nccl, LEVEL_WARN, "install libnccl2, or name it: CT_LIBNCCL=/path/to/it" },
 };
 
-void checks_run(const struct check_input *input, finding_hook *hook, void *arg)
+/* What should be the same on all hosts. */
+static void facts_run(const struct check_input *input, finding_hook *hook)
 {
+    static const char alike[] = "make the hosts alike; a job goes at the pace of the slowest";
+    struct utsname kernel;
+    char text[300];
+
+    if (uname(&kernel) == 0)
+        hook(LEVEL_OK, "kernel", kernel.release, alike);
+    snprintf(text, sizeof text, "%d", input->cores);
+    hook(LEVEL_OK, "cores", text, alike);
+    snprintf(text, sizeof text, "%d", gpu_count());
+    hook(LEVEL_OK, "GPUs", text, alike);
+    if (read_line("/proc/driver/nvidia/version", text, sizeof text) == 0)
+        hook(LEVEL_OK, "GPU driver version", text, alike);
+    hook(LEVEL_OK, "OpenSSL 3 (--encrypt)", libssl_load() == CT_OK ? "yes" : "no", alike);
+}
+
+void checks_run(int hosts, const char *ctctl, const char *folder, finding_hook *hook)
+{
+    const struct check_input input = { hosts, ctctl, folder, host_cores() };
     char text[512];
 
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
@@ -589,29 +612,11 @@ void checks_run(const struct check_input *input, finding_hook *hook, void *arg)
         int what;
 
         *text = 0;
-        what = check->wrong(input, text, sizeof text);
-        if (what == UNKNOWN)
-            continue;
-        hook(arg, &(struct finding){ what == WRONG ? check->level : LEVEL_OK, check->name, text,
-                                     what == WRONG ? check->remedy : "" });
+        what = check->wrong(&input, text, sizeof text);
+        if (what != UNKNOWN)
+            hook(what == WRONG ? check->level : LEVEL_OK, check->name, text,
+                 what == WRONG ? check->remedy : "");
     }
-}
-
-/* ---- What should be the same ---------------------------------------------------------------- */
-
-void facts_say(const struct check_input *input,
-               void (*say)(void *arg, const char *name, const char *value), void *arg)
-{
-    struct utsname kernel;
-    char text[300], version[200];
-
-    if (uname(&kernel) == 0)
-        say(arg, "kernel", kernel.release);
-    snprintf(text, sizeof text, "%d", input->cores);
-    say(arg, "cores", text);
-    snprintf(text, sizeof text, "%d", gpu_count());
-    say(arg, "GPUs", text);
-    if (read_line("/proc/driver/nvidia/version", version, sizeof version) == 0)
-        say(arg, "GPU driver", version);
-    say(arg, "OpenSSL 3 (--encrypt)", libssl_load() == CT_OK ? "yes" : "no");
+    if (hosts > 1)
+        facts_run(&input, hook);
 }

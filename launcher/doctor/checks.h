@@ -3,27 +3,16 @@
 #ifndef LAUNCHER_DOCTOR_CHECKS_H
 #define LAUNCHER_DOCTOR_CHECKS_H
 
-#include <stdio.h>
+enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL, LEVELS }; /* hosts send it as a number */
 
-#include "launcher/doctor/finding.h"
+/* text: a sentence; of a check that is ok the figure, or "".  remedy: of one that is ok what to do
+ * if the text differs between hosts, or "". */
+typedef void finding_hook(enum level level, const char *check, const char *text,
+                          const char *remedy);
 
-/* What the checks depend on, beside the host. */
-struct check_input {
-    int hosts;          /* of the job; 1: what only several need is left out */
-    const char *ctctl;  /* its path where the user typed the command: ctrun lies beside it */
-    const char *folder; /* in which the user is, and so ctrun --hosts runs */
-    int cores;          /* of this host: host_cores() */
-};
-
-typedef void finding_hook(void *arg, const struct finding *finding);
-
-int host_cores(void);
-
-/* Those that mean something here, in the order of the table. */
-void checks_run(const struct check_input *input, finding_hook *hook, void *arg);
-
-/* What should be the same on all hosts: "kernel", "6.1.0". */
-void facts_say(const struct check_input *input,
-               void (*say)(void *arg, const char *name, const char *value), void *arg);
+/* Those that mean something here, in the order of the table, and what should be the same on all
+ * hosts.  hosts: of the job.  ctctl: its path where the user typed the command; ctrun lies beside
+ * it.  folder: in which the user is, and so ctrun --hosts runs. */
+void checks_run(int hosts, const char *ctctl, const char *folder, finding_hook *hook);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef LAUNCHER_DOCTOR_DOCTOR_H
 #define LAUNCHER_DOCTOR_DOCTOR_H
 
+#include "config/values/host_list.h"
 #include "launcher/doctor/matrix.h"
 
 struct doctor_options {
@@ -23,29 +24,29 @@ int doctor_node(char **words);
 
 /* ---- report.c ---- */
 
-/* A finding and the hosts that have it; it belongs to the pairs if the check is "network". */
 struct diagnosis {
     enum level level;
-    char *check, *text, *remedy; /* malloc'ed */
-    int host;                    /* -1: of no single one */
+    int host;
+    char check[32], text[640], remedy[320];
 };
 
 struct report {
     int hosts;
-    char **names;
-    int *lost; /* that host did not answer */
+    const struct host_slots *list_of_hosts; /* not the report's */
+    int *lost;                              /* that host did not answer */
     struct diagnosis *list;
     int count;
+    enum level worst; /* of them, after report_finish() */
     struct matrix matrix;
-    int64_t *skews;
+    double usual[FIGURES];
     double seconds;
 };
 
+const char *report_name(const struct report *report, int host);
 void report_add(struct report *report, int host, enum level level, const char *check,
                 const char *text, const char *remedy);
-enum level report_worst(const struct report *report);
+void report_finish(struct report *report); /* after the last report_add() */
 void report_print(const struct report *report, int verbose);
 void report_print_json(const struct report *report);
-void report_free(struct report *report);
 
 #endif

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node.c - `ctctl --doctor-node`: what runs on each host.
  *
- * It checks the host, listens, and then does what lines of its standard input say; what it finds
- * out are lines of its standard output, words between tabs:
+ * It checks the host and listens.  Then ctctl sends the list of all hosts, and commands: so many
+ * pings and bursts of data to the host whose number is greater by so much.  What it finds out are
+ * lines of its standard output, words between tabs.  A line "done" follows the checks, the list and
+ * each command:
  *
- *   out  row LEVEL CHECK TEXT REMEDY    fact NAME VALUE    listen ADDRESS PORT
- *   in   token TOKEN    host NAME ADDRESS PORT, for each one in order    ready    measure HOST
- *   out  ready    pair HOST TRIP SKEW BYTES/S LOOKUP ERROR REMEDY
+ *   out  row LEVEL CHECK REMEDY TEXT    listen "ADDRESS PORT"
+ *        pair HOST TRIP BYTES/S SKEW REMEDY ERROR
+ *   in   NAME ADDRESS PORT, for each host in order    then PINGS BURSTS DISTANCE, for each command
  *
- * A connection from another host, and each measurement, has a process of its own with an alarm, so
- * none can hold up the next.  The relay that started us (launcher/remote/relay.c) stops us when
- * ctctl is gone. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <poll.h>
+ * A process answers the others meanwhile; it ends with this one, and this one with its standard
+ * input. */
+#include <endian.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,98 +22,54 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "config/rendezvous_options.h"
-#include "launcher/doctor/answer.h"
+#include "config/values/hosts_node.h"
+#include "launcher/doctor/addresses.h"
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/doctor.h"
-#include "launcher/doctor/measure.h"
 #include "runtime/net/interface.h"
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
-#include "runtime/util/log.h"
-#include "runtime/util/text.h"
+
+#define CONNECT_MS 4000 /* three tries of the kernel: at 0, 1 and 3 s */
+#define STEP_MS 3000    /* of an answer */
+#define PINGS_MS 200    /* no further one after that; the same for bursts */
+#define BURSTS_MS 250
+#define FIRST_BURST ((uint64_t)256 << 10)
+#define LARGEST_BURST ((uint64_t)16 << 20)
+#define BURST_NS 30000000 /* the next one is larger if it took less */
+#define CHUNK ((size_t)256 << 10)
 
 struct doctor_peer {
-    char *name, *address;
-    int port;
+    char name[256], address[128];
+    int port; /* 0: it can't be measured */
+    struct host_pair pair;
 };
 
 struct doctor_node {
-    int listener;
-    char token[TOKEN + 1];
+    struct hosts_node job; /* its run id is the secret that a peer has to send */
     struct doctor_peer *peers;
-    int count;
 };
 
-/* ---- Lines ------------------------------------------------------------------------- */
-
-/* A tab or a line's end in a word would be two. */
-static void add_word(struct text *line, const char *word)
-{
-    const size_t begin = line->used;
-
-    text_add(line, word, strlen(word));
-    for (size_t i = begin; i < line->used; i++)
-        if (line->data[i] == '\t' || line->data[i] == '\n')
-            line->data[i] = ' ';
-}
-
-/* In one write: other processes write here, too. */
-static void say(const char *const *words)
-{
-    struct text line = { 0 };
-
-    for (int i = 0; words[i]; i++) {
-        if (i > 0)
-            text_add(&line, "\t", 1);
-        add_word(&line, words[i]);
-    }
-    text_add(&line, "\n", 1);
-    if (line.data && write(STDOUT_FILENO, line.data, line.used) < 0)
-        _exit(1); /* the relay is gone */
-    free(line.data);
-}
-
-static void say_finding(void *arg, const struct finding *finding)
-{
-    (void)arg;
-    say((const char *[]){ "row", level_words[finding->level], finding->check, finding->text,
-                          finding->remedy, NULL });
-}
-
-static void say_fact(void *arg, const char *name, const char *value)
-{
-    (void)arg;
-    say((const char *[]){ "fact", name, value, NULL });
-}
+static char chunk[CHUNK];
 
 /* ---- Where others reach it --------------------------------------------------------------- */
 
 /* The address from which packets to the first host go, as the store's clients have it. */
 static int address_towards(const char *address, char *text, size_t size)
 {
-    struct sockaddr_storage to = { 0 };
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&to;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&to;
-    socklen_t length = sizeof *v4;
+    const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
+    struct addrinfo *to;
     int fd, found;
 
-    if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(STATIC_PORT);
-    } else if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(STATIC_PORT);
-        length = sizeof *v6;
-    } else {
-        return -1;
-    }
-    fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    found = fd >= 0 && connect(fd, (struct sockaddr *)&to, length) == 0 /* sends nothing */
-            && socket_local_address(fd, text, size) == CT_OK;
+    if (getaddrinfo(address, "29500", &hints, &to) != 0)
+        return 0;
+    fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    found = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 /* sends nothing */
+            && socket_local_address(fd, text, size) == CT_OK && !is_loopback_address(text);
     if (fd >= 0)
         close(fd);
-    return found && strncmp(text, "127.", 4) != 0 && strcmp(text, "::1") != 0 ? 0 : -1;
+    freeaddrinfo(to);
+    return found;
 }
 
 static ct_status find_address(const char *iface, const char *head, char *text, size_t size)
@@ -125,180 +80,224 @@ static ct_status find_address(const char *iface, const char *head, char *text, s
         return interface_address("--iface", iface, text, size);
     addresses_find(&addresses, head);
     for (int i = 0; i < addresses.count; i++)
-        if (address_towards(addresses.text[i], text, size) == 0)
+        if (address_towards(addresses.text[i], text, size))
             return CT_OK;
     return interface_outward(text, size);
 }
 
-static void listen_there(struct doctor_node *node, const char *iface, const char *head)
+static void answer_pings_and_data(int fd, const char *secret)
 {
-    char address[128], port[16];
+    char theirs[sizeof((struct hosts_node *)0)->run_id] = "";
+    const size_t length = strlen(secret);
+    uint64_t bytes;
 
-    if (find_address(iface, head, address, sizeof address) != CT_OK
-        || socket_listen(NULL, 0, &node->listener) != CT_OK) {
-        say((const char *[]){ "row", level_words[LEVEL_FAIL], "address", ct_last_error(),
-                              "bring the interface up (ip link, ip addr), or name one: --iface",
-                              NULL });
-        say((const char *[]){ "listen", "-", "0", NULL });
+    if (socket_read_all(fd, theirs, length, deadline_after(STEP_MS)) != CT_OK
+        || memcmp(theirs, secret, length) != 0)
         return;
+    while (socket_read_all(fd, &bytes, sizeof bytes, deadline_after(STEP_MS)) == CT_OK) {
+        uint64_t clock;
+
+        for (uint64_t part, left = be64toh(bytes); left > 0; left -= part) {
+            part = left < CHUNK ? left : CHUNK;
+            if (socket_read_all(fd, chunk, part, deadline_after(STEP_MS)) != CT_OK)
+                return;
+        }
+        clock = htobe64((uint64_t)clock_ns(CLOCK_REALTIME));
+        if (socket_write_all(fd, &clock, sizeof clock, deadline_after(STEP_MS)) != CT_OK)
+            return;
     }
-    snprintf(port, sizeof port, "%d", socket_port(node->listener));
-    say((const char *[]){ "listen", address, port, NULL });
 }
 
-/* ---- Processes that measure --------------------------------------------------------------- */
-
-/* 0: this is the new process, which ends in time. */
-static pid_t begin(void)
+/* Each connection has a process, so that none holds up the next. */
+static void answer_others(int listener, const char *secret)
 {
-    const pid_t pid = fork();
-
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        signal(SIGCHLD, SIG_DFL); /* it waits for those that look names up */
-        alarm(MEASURE_SECONDS);
-    }
-    return pid;
-}
-
-static void serve(struct doctor_node *node)
-{
+    const pid_t parent = getpid();
     int fd;
 
-    if (socket_accept(node->listener, deadline_after(100), &fd) != CT_OK)
+    if (fork() != 0) /* no process: the others say that they get no answer */
         return;
-    if (begin() == 0) {
-        measure_serve(fd, node->token);
-        _exit(0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGCHLD, SIG_IGN);
+    while (getppid() == parent) {
+        if (socket_accept(listener, deadline_after(1000), &fd) != CT_OK)
+            continue;
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            answer_pings_and_data(fd, secret);
+            _exit(0);
+        }
+        close(fd);
     }
-    close(fd);
-}
-
-/* What is wrong with its name on this host; "": nothing. */
-static void check_lookup(const char *name, char *text, size_t size)
-{
-    struct addresses addresses;
-
-    *text = 0;
-    addresses_find(&addresses, name);
-    if (addresses.count == 0)
-        snprintf(text, size, "%s", addresses.error);
-    else if (!strncmp(addresses.text[0], "127.", 4) || !strcmp(addresses.text[0], "::1"))
-        snprintf(text, size, "it resolves to %s, which is this host itself", addresses.text[0]);
-}
-
-static void measure(struct doctor_node *node, int to)
-{
-    struct measurement m;
-    char number[16], trip[24], skew[24], bandwidth[32], lookup[256];
-    pid_t pid;
-
-    if (to < 0 || to >= node->count || (pid = begin()) > 0)
-        return;
-    snprintf(number, sizeof number, "%d", to);
-    if (pid < 0) {
-        say((const char *[]){ "pair", number, "0", "0", "0", "", "no process to measure it",
-                              "raise the limits of processes and memory there", NULL });
-        return;
-    }
-    check_lookup(node->peers[to].name, lookup, sizeof lookup);
-    measure_peer(&m, node->peers[to].address, node->peers[to].port, node->token);
-    snprintf(trip, sizeof trip, "%lld", (long long)m.trip_ns);
-    snprintf(skew, sizeof skew, "%lld", (long long)m.skew_ns);
-    snprintf(bandwidth, sizeof bandwidth, "%.0f", m.bytes_per_s);
-    say((const char *[]){ "pair", number, trip, skew, bandwidth, lookup, m.error, m.remedy, NULL });
     _exit(0);
 }
 
-/* ---- What it is to do ------------------------------------------------------------------------ */
-
-static void add_peer(struct doctor_node *node, const char *name, const char *address, int port)
+static void say_finding(enum level level, const char *check, const char *text, const char *remedy)
 {
-    struct doctor_peer *more = realloc(node->peers, ((size_t)node->count + 1) * sizeof *more);
+    printf("row\t%d\t%s\t%s\t%s\n", level, check, remedy, text);
+}
 
-    if (!more) {
-        log_line(LOG_ERROR, "out of memory for %d hosts", node->count + 1);
-        exit(1);
+static void listen_for_others(const struct hosts_node *job, const char *iface)
+{
+    char address[128];
+    int listener;
+
+    if (find_address(iface, job->head, address, sizeof address) != CT_OK
+        || socket_listen(NULL, 0, &listener) != CT_OK) {
+        say_finding(LEVEL_FAIL, "address", ct_last_error(),
+                    "bring the interface up (ip link, ip addr), or name one: --iface");
+        return;
     }
-    node->peers = more;
-    more[node->count++] = (struct doctor_peer){ strdup(name), strdup(address), port };
+    printf("listen\t%s %d\n", address, socket_port(listener));
+    answer_others(listener, job->run_id);
 }
 
-static void take_line(void *arg, char *line)
-{
-    struct doctor_node *node = arg;
-    char *words[4] = { "", "", "", "" }, *word;
+/* ---- The way to another host -------------------------------------------------------------- */
 
-    for (int i = 0; i < 4 && (word = strsep(&line, "\t")); i++)
-        words[i] = word;
-    if (!strcmp(words[0], "token"))
-        snprintf(node->token, sizeof node->token, "%s", words[1]);
-    else if (!strcmp(words[0], "host"))
-        add_peer(node, words[1], words[2], atoi(words[3]));
-    else if (!strcmp(words[0], "ready"))
-        say((const char *[]){ "ready", NULL });
-    else if (!strcmp(words[0], "measure"))
-        measure(node, atoi(words[1]));
+static void check_name(const char *name, int is_first)
+{
+    struct addresses found;
+    char text[600];
+
+    addresses_find(&found, name);
+    if (found.count > 0 && !is_loopback_address(found.text[0]))
+        return;
+    snprintf(text, sizeof text, "it does not find %s: %s%s%s%s", name,
+             found.count > 0 ? "it resolves to " : "",
+             found.count > 0 ? found.text[0] : found.error,
+             found.count > 0 ? ", which is this host itself" : "",
+             is_first ? "; of the first host all others need it (MASTER_ADDR)" : "");
+    say_finding(is_first ? LEVEL_FAIL : LEVEL_WARN, "names", text,
+                "the same name server or /etc/hosts on all hosts, or --hosts with addresses");
 }
 
-/* 0: the input has ended. */
-static int take_input(struct doctor_node *node, struct text *input)
+/* So many bytes there, and the other's clock back.  How long it took; -1: it failed. */
+static int64_t exchange(struct host_pair *pair, int fd, uint64_t bytes)
 {
-    char data[4096];
-    const ssize_t got = read(STDIN_FILENO, data, sizeof data);
+    const int64_t deadline = deadline_after(STEP_MS), time = clock_ns(CLOCK_REALTIME);
+    const int64_t began = clock_ns(CLOCK_MONOTONIC);
+    uint64_t word = htobe64(bytes);
+    ct_status status = socket_write_all(fd, &word, sizeof word, deadline);
+    int64_t ns;
 
-    if (got <= 0)
-        return got < 0 && (errno == EINTR || errno == EAGAIN);
-    text_add(input, data, (size_t)got);
-    text_take_lines(input, take_line, node);
-    return 1;
+    for (uint64_t sent = 0; status == CT_OK && sent < bytes; sent += CHUNK)
+        status = socket_write_all(fd, chunk, CHUNK, deadline);
+    if (status != CT_OK || socket_read_all(fd, &word, sizeof word, deadline) != CT_OK)
+        return -1;
+    ns = clock_ns(CLOCK_MONOTONIC) - began;
+    pair_take(pair, bytes, ns, time, (int64_t)be64toh(word));
+    return ns;
 }
 
-static void node_close(struct doctor_node *node)
+/* bytes: 0 for pings; bursts grow while they take little time.  -1: one failed. */
+static int exchange_often(struct host_pair *pair, int fd, uint64_t bytes, int times, int ms)
 {
-    for (int i = 0; i < node->count; i++) {
-        free(node->peers[i].name);
-        free(node->peers[i].address);
+    const int64_t end = deadline_after(ms);
+
+    for (int i = 0; i < times && (i == 0 || clock_ms() < end); i++) {
+        const int64_t ns = exchange(pair, fd, bytes);
+
+        if (ns < 0)
+            return -1;
+        if (ns < BURST_NS)
+            bytes = 8 * bytes < LARGEST_BURST ? 8 * bytes : LARGEST_BURST;
     }
-    free(node->peers);
-    if (node->listener >= 0)
-        close(node->listener);
+    return 0;
 }
 
-/* words: the path of ctctl where the user is, the folder there, --iface or "", the first host, how
- * many there are. */
+static const char route_remedy[] =
+    "allow TCP between the hosts on all ports, in both directions (ip route get ADDRESS; nft list "
+    "ruleset; cloud: the security group), or name another network: --iface";
+
+static const char large_remedy[] =
+    "the same MTU on all hosts and on the way (ip link; ping -M do -s 1472 HOST, 8972 where it is "
+    "9000)";
+
+/* Small packets may pass where large ones do not (a tunnel that is narrower than the interface
+ * says), so what fails at the first burst has a sentence.  NULL: nothing failed; else the beginning
+ * of a sentence that ct_last_error() ends. */
+static const char *measure(const struct doctor_node *node, struct doctor_peer *peer, int pings,
+                           int bursts, const char **remedy)
+{
+    const char *failed = NULL;
+    int fd;
+
+    *remedy = route_remedy;
+    if (socket_connect_once(peer->address, peer->port, deadline_after(CONNECT_MS), &fd) != CT_OK)
+        return "";
+    socket_give_up_after(fd, STEP_MS);
+    if (socket_write_all(fd, node->job.run_id, strlen(node->job.run_id), deadline_after(STEP_MS))
+            != CT_OK
+        || exchange_often(&peer->pair, fd, 0, pings, PINGS_MS) < 0) {
+        failed = "it connects, but gets no answer: ";
+    } else if (exchange_often(&peer->pair, fd, FIRST_BURST, bursts, BURSTS_MS) < 0) {
+        failed = "the connection broke in the middle of data: ";
+        if (peer->pair.figure[BYTES_PER_S] == 0) {
+            failed = "small packets pass, but 256 KiB do not: ";
+            *remedy = large_remedy;
+        }
+    }
+    close(fd);
+    return failed;
+}
+
+/* -1: there is no further one. */
+static int take_command(const struct doctor_node *node)
+{
+    struct doctor_peer *peer;
+    const char *failed, *remedy;
+    int pings, bursts, distance, to;
+
+    if (scanf("%d %d %d", &pings, &bursts, &distance) != 3)
+        return -1;
+    to = (node->job.node + distance) % node->job.nodes;
+    peer = &node->peers[to];
+    if (peer->port == 0)
+        return 0;
+    if (peer->pair.figure[TRIP_US] == 0)
+        check_name(peer->name, to == 0);
+    failed = measure(node, peer, pings, bursts, &remedy);
+    printf("pair\t%d\t%.3f\t%.0f\t%lld\t%s\t%s%s\n", to, peer->pair.figure[TRIP_US],
+           peer->pair.figure[BYTES_PER_S], (long long)peer->pair.skew_ns, remedy,
+           failed ? failed : "", failed ? ct_last_error() : "");
+    if (failed)
+        peer->port = 0;
+    return 0;
+}
+
+/* ---- What it does ------------------------------------------------------------------------ */
+
+static int read_peers(struct doctor_node *node)
+{
+    node->peers = calloc((size_t)node->job.nodes, sizeof *node->peers);
+    for (int i = 0; node->peers && i < node->job.nodes; i++) {
+        struct doctor_peer *peer = &node->peers[i];
+
+        if (scanf("%255s %127s %d", peer->name, peer->address, &peer->port) != 3)
+            return -1;
+    }
+    return node->peers ? 0 : -1;
+}
+
+/* words: the path of ctctl where the user is, the folder there, --iface or "", the file of the
+ * secret or "". */
 int doctor_node(char **words)
 {
-    struct doctor_node node = { .listener = -1 };
-    struct text input = { 0 };
-    struct check_input checked;
-    int count = 0, goes_on = 1;
+    const char *job = getenv(HOSTS_NODE_VARIABLE);
+    static struct doctor_node node; /* nothing of it is freed: the process ends with it */
 
-    while (words[count])
-        count++;
-    if (count != 5)
+    if (!job || hosts_node_read(&node.job, job) < 0)
         return 2;
-    checked = (struct check_input){
-        .hosts = atoi(words[4]), .ctctl = words[0], .folder = words[1], .cores = host_cores()
-    };
-    facts_say(&checked, say_fact, NULL);
-    checks_run(&checked, say_finding, NULL);
-    if (checked.hosts > 1)
-        listen_there(&node, words[2], words[3]);
-    else
-        say((const char *[]){ "listen", "-", "0", NULL });
-    signal(SIGCHLD, SIG_IGN); /* no process of ours is waited for from here on */
-    while (goes_on) {
-        struct pollfd ready[2] = { { STDIN_FILENO, POLLIN, 0 }, { node.listener, POLLIN, 0 } };
-
-        if (poll(ready, 2, -1) < 0 && errno != EINTR)
-            break;
-        if (ready[1].revents)
-            serve(&node);
-        if (ready[0].revents)
-            goes_on = take_input(&node, &input);
-    }
-    free(input.data);
-    node_close(&node);
+    dup2(STDOUT_FILENO, STDERR_FILENO); /* ctctl shows lines that it does not know */
+    setvbuf(stdout, NULL, _IOLBF, 0);   /* a process that is forked has nothing to write */
+    setenv("CT_STORE_SECRET_FILE", words[3], 1);
+    checks_run(node.job.nodes, words[0], words[1], say_finding);
+    if (node.job.nodes > 1)
+        listen_for_others(&node.job, words[2]);
+    printf("done\n");
+    if (read_peers(&node) < 0)
+        return 0; /* ctctl is gone */
+    do
+        printf("done\n");
+    while (take_command(&node) == 0);
     return 0;
 }

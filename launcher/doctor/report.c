@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - what ctctl doctor prints: what is wrong with its remedy, the worst first; then the
- * matrices of round trip and bandwidth, and the bandwidth as a picture. */
+/* report.c - what ctctl doctor prints: what is wrong with its remedy, the worst first; then tables
+ * of round trip and bandwidth. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,77 +9,75 @@
 #include "runtime/util/json_writer.h"
 #include "runtime/util/text.h"
 
-#define WIDE 12 /* hosts, beyond which only the picture fits a terminal */
+#define WIDE 12 /* hosts, beyond which a table does not fit a terminal */
+
+static const char *const level_words[LEVELS] = { "ok", "warn", "FAIL" };
+
+const char *report_name(const struct report *report, int host)
+{
+    return host_without_user(report->list_of_hosts[host].name);
+}
 
 void report_add(struct report *report, int host, enum level level, const char *check,
                 const char *text, const char *remedy)
 {
     struct diagnosis *more =
         realloc(report->list, ((size_t)report->count + 1) * sizeof *report->list);
-    struct diagnosis now = { level, strdup(check), strdup(text), strdup(remedy), host };
 
-    if (more)
-        report->list = more;
-    if (more && now.check && now.text && now.remedy) {
-        more[report->count++] = now;
+    if (!more) {
+        fprintf(stderr, "ctctl: out of memory for a finding: %s: %s\n", check, text);
         return;
     }
-    fprintf(stderr, "ctctl: out of memory for a finding: %s: %s\n", check, text);
-    free(now.check);
-    free(now.text);
-    free(now.remedy);
-}
-
-enum level report_worst(const struct report *report)
-{
-    enum level worst = LEVEL_OK;
-
-    for (int i = 0; i < report->count; i++)
-        worst = report->list[i].level > worst ? report->list[i].level : worst;
-    return worst;
-}
-
-void report_free(struct report *report)
-{
-    for (int i = 0; i < report->count; i++) {
-        free(report->list[i].check);
-        free(report->list[i].text);
-        free(report->list[i].remedy);
-    }
-    free(report->list);
-    for (int i = 0; report->names && i < report->hosts; i++)
-        free(report->names[i]);
-    free(report->names);
-    free(report->lost);
-    free(report->skews);
-    matrix_close(&report->matrix);
+    report->list = more;
+    more += report->count++;
+    more->level = level > LEVEL_FAIL ? LEVEL_FAIL : level; /* a host may send anything */
+    more->host = host;
+    snprintf(more->check, sizeof more->check, "%s", check);
+    snprintf(more->text, sizeof more->text, "%s", text);
+    snprintf(more->remedy, sizeof more->remedy, "%s", remedy);
 }
 
 /* ---- Findings ------------------------------------------------------------------------- */
 
-/* The same sentence about several hosts is printed once. */
-static int is_same(const struct diagnosis *a, const struct diagnosis *b)
+/* What is the same on several hosts is together, in the order of the hosts. */
+static int by_text(const void *a, const void *b)
 {
-    return a->level == b->level && a->host >= 0 && b->host >= 0 && !strcmp(a->check, b->check)
-           && !strcmp(a->text, b->text);
+    const struct diagnosis *x = a, *y = b;
+    const int check = strcmp(x->check, y->check), text = strcmp(x->text, y->text);
+
+    return check ? check : text ? text : x->host - y->host;
 }
 
-static void print_hosts(const struct report *report, int index)
+/* Hosts that differ where they should be alike get a warning each. */
+void report_finish(struct report *report)
 {
-    const struct diagnosis *first = &report->list[index];
-    int hosts = 1;
+    if (report->count > 0)
+        qsort(report->list, (size_t)report->count, sizeof *report->list, by_text);
+    for (int first = 0, end; first < report->count; first = end) {
+        const struct diagnosis *at = &report->list[first];
+        int differ;
 
-    for (int i = index + 1; i < report->count; i++)
-        hosts += is_same(first, &report->list[i]);
-    if (first->host < 0)
-        return;
-    if (hosts == report->hosts && hosts > 2) {
-        printf(" all %d hosts,", hosts);
-        return;
+        for (end = first + 1; end < report->count && !strcmp(at->check, report->list[end].check);)
+            end++;
+        differ = strcmp(at->text, report->list[end - 1].text) != 0;
+        for (int i = first; i < end; i++) {
+            if (report->list[i].level == LEVEL_OK && *report->list[i].remedy && differ)
+                report->list[i].level = LEVEL_WARN;
+            else if (report->list[i].level == LEVEL_OK)
+                *report->list[i].remedy = 0;
+            if (report->list[i].level > report->worst)
+                report->worst = report->list[i].level;
+        }
     }
-    for (int i = index; i < report->count; i++)
-        if (i == index || is_same(first, &report->list[i]))
-            printf(" %s,", report->names[report->list[i].host]);
+}
+
+/* list[first] to list[end - 1] say the same about several hosts. */
+static void print_hosts(const struct report *report, int first, int end)
+{
+    if (end - first == report->hosts && report->hosts > 2)
+        printf(" all %d hosts,", report->hosts);
+    for (int i = first; i < end && (end - first < report->hosts || report->hosts <= 2); i++)
+        printf(" %s,", report_name(report, report->list[i].host));
 }
 
 static void print_remedy(const char *remedy)
@@ -93,19 +91,19 @@ static void print_level(const struct report *report, enum level level)
 {
     const char *remedy = "";
 
-    for (int i = 0; i < report->count; i++) {
+    for (int i = 0, end; i < report->count; i = end) {
         const struct diagnosis *at = &report->list[i];
-        int seen = at->level != level;
 
-        for (int before = 0; before < i && !seen; before++)
-            seen = is_same(&report->list[before], at);
-        if (seen)
+        for (end = i + 1; end < report->count && !strcmp(at->check, report->list[end].check)
+                          && !strcmp(at->text, report->list[end].text);)
+            end++;
+        if (at->level != level)
             continue;
         if (strcmp(remedy, at->remedy) != 0)
             print_remedy(remedy);
         remedy = at->remedy;
         printf("%-4s", level_words[level]);
-        print_hosts(report, i);
+        print_hosts(report, i, end);
         printf(" %s%s%s\n", at->check, *at->text ? ": " : "", at->text);
     }
     print_remedy(remedy);
@@ -113,97 +111,60 @@ static void print_level(const struct report *report, enum level level)
 
 /* ---- The network ------------------------------------------------------------------------ */
 
-static int name_width(const struct report *report)
+static void print_cell(const struct report *report, int from, int to, enum figure figure, int width)
 {
-    int width = 4;
-
-    for (int i = 0; i < report->hosts; i++)
-        width = (int)strlen(report->names[i]) > width ? (int)strlen(report->names[i]) : width;
-    return width;
-}
-
-static const char *mark(const struct host_pair *pair)
-{
-    return pair->level == LEVEL_OK ? "" : "!";
-}
-
-static void trip_cell(const struct host_pair *pair, char *text, size_t size)
-{
-    snprintf(text, size, "%.0f%s", (double)pair->trip_ns / 1e3, mark(pair));
-}
-
-static void bandwidth_cell(const struct host_pair *pair, char *text, size_t size)
-{
-    snprintf(text, size, "%.3g%s", pair->bytes_per_s / 1e9, mark(pair));
-}
-
-static void print_table(const struct report *report, const char *title,
-                        void (*cell)(const struct host_pair *pair, char *text, size_t size))
-{
-    const int width = name_width(report), cells = width > 6 ? width : 6;
+    const struct host_pair *pair = matrix_pair(&report->matrix, from, to);
+    const char *mark = pair->level == LEVEL_OK ? "" : "!";
     char text[32];
 
-    printf("\n%s\n%*s", title, width + 2, "");
-    for (int to = 0; to < report->hosts; to++)
-        printf(" %*s", cells, report->names[to]);
-    printf("\n");
-    for (int from = 0; from < report->hosts; from++) {
-        printf("  %-*s", width, report->names[from]);
-        for (int to = 0; to < report->hosts; to++) {
-            const struct host_pair *pair = matrix_pair(&report->matrix, from, to);
-
-            snprintf(text, sizeof text, "%s", from == to ? "." : pair->error ? "FAIL" : "-");
-            if (pair->measured)
-                cell(pair, text, sizeof text);
-            printf(" %*s", cells, text);
-        }
-        printf("\n");
-    }
+    if (!pair_is_measured(pair))
+        snprintf(text, sizeof text, "%s", from == to ? "." : pair->error ? "FAIL" : "-");
+    else if (figure == TRIP_US)
+        snprintf(text, sizeof text, "%.0f%s", pair->figure[TRIP_US], mark);
+    else
+        snprintf(text, sizeof text, "%.3g%s", pair->figure[BYTES_PER_S] / 1e9, mark);
+    printf(" %*s", width, text);
 }
 
-/* NULL: doctor could not measure any pair. */
-static const struct host_pair *extreme(const struct report *report, int slowest)
+static void print_table(const struct report *report, const char *title, enum figure figure)
 {
-    const struct host_pair *best = NULL;
+    int width = 6;
+
+    for (int i = 0; i < report->hosts; i++)
+        width = (int)strlen(report_name(report, i)) > width ? (int)strlen(report_name(report, i))
+                                                            : width;
+    printf("\n%s\n  %*s", title, width, "");
+    for (int to = 0; to < report->hosts; to++)
+        printf(" %*s", width, report_name(report, to));
+    for (int from = 0; from < report->hosts; from++) {
+        printf("\n  %-*s", width, report_name(report, from));
+        for (int to = 0; to < report->hosts; to++)
+            print_cell(report, from, to, figure, width);
+    }
+    printf("\n");
+}
+
+static void print_network(const struct report *report)
+{
+    const struct matrix *matrix = &report->matrix;
+    const struct host_pair *pair, *slowest = NULL;
 
     for (int i = 0; i < report->hosts * report->hosts; i++) {
-        const struct host_pair *pair = &report->matrix.pairs[i];
-
-        if (pair->measured
-            && (!best
-                || (slowest ? pair->bytes_per_s < best->bytes_per_s
-                            : pair->bytes_per_s > best->bytes_per_s)))
-            best = pair;
+        pair = &matrix->pairs[i];
+        if (pair_is_measured(pair)
+            && (!slowest || pair->figure[BYTES_PER_S] < slowest->figure[BYTES_PER_S]))
+            slowest = pair;
     }
-    return best;
-}
-
-static void print_picture(const struct report *report)
-{
-    static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-    const struct host_pair *fastest = extreme(report, 0), *slowest = extreme(report, 1);
-    const int width = name_width(report);
-    const double median = median_bandwidth(&report->matrix);
-    const int at = (int)(slowest - report->matrix.pairs);
-
-    printf("\nbandwidth, a row is the sender\n"
-           "  █ is %.3g GB/s, each eighth less a lower block; x: FAIL\n",
-           fastest->bytes_per_s / 1e9);
-    for (int from = 0; from < report->hosts; from++) {
-        printf("  %-*s ", width, report->names[from]);
-        for (int to = 0; to < report->hosts; to++) {
-            const struct host_pair *pair = matrix_pair(&report->matrix, from, to);
-            const char *block = from == to ? "·" : pair->error ? "x" : "-";
-
-            if (pair->measured)
-                block = blocks[(int)(7.999 * pair->bytes_per_s / fastest->bytes_per_s)];
-            printf("%s%s", block, report->hosts <= WIDE ? block : "");
-        }
-        printf("\n");
+    if (!slowest)
+        return;
+    if (report->hosts <= WIDE) {
+        print_table(report, "round trip in us, from the left to the top", TRIP_US);
+        print_table(report, "bandwidth in GB/s, from the left to the top", BYTES_PER_S);
     }
-    printf("  slowest: %s to %s, %.3g GB/s, %.0f %% of the median\n",
-           report->names[at / report->hosts], report->names[at % report->hosts],
-           slowest->bytes_per_s / 1e9, 100 * slowest->bytes_per_s / median);
+    printf("\nslowest: %s to %s, %.3g GB/s; the usual bandwidth is %.3g GB/s\n",
+           report_name(report, (slowest - matrix->pairs) / report->hosts),
+           report_name(report, (slowest - matrix->pairs) % report->hosts),
+           slowest->figure[BYTES_PER_S] / 1e9, report->usual[BYTES_PER_S] / 1e9);
 }
 
 void report_print(const struct report *report, int verbose)
@@ -216,42 +177,13 @@ void report_print(const struct report *report, int verbose)
     print_level(report, LEVEL_WARN);
     if (verbose)
         print_level(report, LEVEL_OK);
-    if (extreme(report, 0) && report->hosts <= WIDE) {
-        print_table(report, "round trip in us, from the left to the top", trip_cell);
-        print_table(report, "bandwidth in GB/s, from the left to the top", bandwidth_cell);
-    }
-    if (extreme(report, 0))
-        print_picture(report);
+    print_network(report);
     printf("%s%d host%s: %d FAIL, %d warn, %d ok%s; %.1f s\n", report->hosts > 1 ? "\n" : "",
            report->hosts, report->hosts == 1 ? "" : "s", counts[LEVEL_FAIL], counts[LEVEL_WARN],
            counts[LEVEL_OK], verbose ? "" : " (--verbose lists them)", report->seconds);
 }
 
-/* ---- For programs -----------------------------------------------------------------------------
- */
-
-static void print_pairs(struct json_text *json, const struct report *report)
-{
-    json_open(json, "pairs", '[');
-    for (int i = 0; i < report->hosts * report->hosts; i++) {
-        const struct host_pair *pair = &report->matrix.pairs[i];
-
-        if (!pair->measured && !pair->error)
-            continue;
-        json_open(json, NULL, '{');
-        json_string(json, "from", report->names[i / report->hosts]);
-        json_string(json, "to", report->names[i % report->hosts]);
-        json_string(json, "level", level_words[pair->error ? LEVEL_FAIL : pair->level]);
-        if (pair->measured) {
-            json_thousandths(json, "round_trip_us", pair->trip_ns);
-            json_real(json, "bytes_per_s", pair->bytes_per_s);
-            json_thousandths(json, "skew_us", pair->skew_ns);
-        }
-        json_string(json, "error", pair->error);
-        json_close(json, '}');
-    }
-    json_close(json, ']');
-}
+/* ---- For programs ---------------------------------------------------------------------- */
 
 void report_print_json(const struct report *report)
 {
@@ -259,14 +191,14 @@ void report_print_json(const struct report *report)
     struct json_text json = { .to = &out, .gap = " " };
 
     json_open(&json, NULL, '{');
-    json_string(&json, "level", level_words[report_worst(report)]);
+    json_string(&json, "level", level_words[report->worst]);
     json_open(&json, "hosts", '[');
     for (int i = 0; i < report->hosts; i++) {
         json_open(&json, NULL, '{');
-        json_string(&json, "host", report->names[i]);
+        json_string(&json, "host", report_name(report, i));
         json_bool(&json, "answered", !report->lost[i]);
-        if (report->skews && report->skews[i] != NO_SKEW)
-            json_thousandths(&json, "skew_us", report->skews[i]);
+        if (matrix_skew(&report->matrix, i) != NO_SKEW)
+            json_thousandths(&json, "skew_us", matrix_skew(&report->matrix, i));
         json_close(&json, '}');
     }
     json_close(&json, ']');
@@ -276,14 +208,32 @@ void report_print_json(const struct report *report)
 
         json_open(&json, NULL, '{');
         json_string(&json, "level", level_words[at->level]);
-        json_string(&json, "host", at->host < 0 ? NULL : report->names[at->host]);
+        json_string(&json, "host", report_name(report, at->host));
         json_string(&json, "check", at->check);
         json_string(&json, "text", at->text);
         json_string(&json, "remedy", at->remedy);
         json_close(&json, '}');
     }
     json_close(&json, ']');
-    print_pairs(&json, report);
+    json_open(&json, "pairs", '[');
+    for (int i = 0; i < report->hosts * report->hosts; i++) {
+        const struct host_pair *pair = &report->matrix.pairs[i];
+
+        if (!pair_is_measured(pair) && !pair->error)
+            continue;
+        json_open(&json, NULL, '{');
+        json_string(&json, "from", report_name(report, i / report->hosts));
+        json_string(&json, "to", report_name(report, i % report->hosts));
+        json_string(&json, "level", level_words[pair->error ? LEVEL_FAIL : pair->level]);
+        if (pair_is_measured(pair)) {
+            json_real(&json, "round_trip_us", pair->figure[TRIP_US]);
+            json_real(&json, "bytes_per_s", pair->figure[BYTES_PER_S]);
+            json_thousandths(&json, "skew_us", pair->skew_ns);
+        }
+        json_string(&json, "error", pair->error);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
     json_close(&json, '}');
     text_add(&out, "\n", 1);
     fwrite(out.data, 1, out.used, stdout);

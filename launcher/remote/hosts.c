@@ -694,41 +694,50 @@ static int find_input_node(struct hosts *h)
     return 0;
 }
 
-/* 0, or an exit code and the error is logged. */
-static int plan(struct hosts *h, const struct options *options)
+int remote_start(struct start *start, const struct options *options)
 {
     static char path[4096], folder[4096], run_id[32];
-    char secret[JOB_SECRET_TEXT];
-    struct why why;
     unsigned random = (unsigned)getpid();
+    struct why why;
 
-    if ((options->hosts ? host_list_parse(&h->start.hosts, options->hosts, &why)
-                        : host_list_read(&h->start.hosts, options->hostfile, &why))
+    if ((options->hosts ? host_list_parse(&start->hosts, options->hosts, &why)
+                        : host_list_read(&start->hosts, options->hostfile, &why))
         < 0) {
         log_line(LOG_ERROR, "--%s: %s", options->hosts ? "hosts" : "hostfile", why.text);
         return 2;
     }
-    if (check_options(options, &h->start.hosts) < 0)
-        return 2;
     if (!getcwd(folder, sizeof folder)) {
         log_line(LOG_ERROR, "the working directory: %s", strerror(errno));
-        return 1;
-    }
-    if (job_secret_make(options, secret) != CT_OK) {
-        log_line(LOG_ERROR, "%s", ct_last_error());
         return 1;
     }
     if (getrandom(&random, sizeof random, 0) < 0)
         log_line(LOG_INFO, "no random number for the job's name: it is made of the pid");
     snprintf(run_id, sizeof run_id, "hosts-%08x", random);
-    h->start.nodes = h->start.hosts.count;
-    h->start.terminals = (isatty(STDOUT_FILENO) ? 1 : 0) | (isatty(STDERR_FILENO) ? 2 : 0);
-    h->start.head = (char *)host_without_user(h->start.hosts.hosts[0].name);
-    h->start.run_id = run_id;
-    h->start.folder = folder;
+    start->nodes = start->hosts.count;
+    start->head = (char *)host_without_user(start->hosts.hosts[0].name);
+    start->run_id = run_id;
+    start->folder = folder;
     program_own(path, sizeof path);
-    h->start.path = path;
-    h->start.shell = (char *)options->ssh;
+    start->path = path;
+    start->shell = (char *)options->ssh;
+    return 0;
+}
+
+/* 0, or an exit code and the error is logged. */
+static int plan(struct hosts *h, const struct options *options)
+{
+    const int code = remote_start(&h->start, options);
+    char secret[JOB_SECRET_TEXT];
+
+    if (code != 0)
+        return code;
+    if (check_options(options, &h->start.hosts) < 0)
+        return 2;
+    if (job_secret_make(options, secret) != CT_OK) {
+        log_line(LOG_ERROR, "%s", ct_last_error());
+        return 1;
+    }
+    h->start.terminals = (isatty(STDOUT_FILENO) ? 1 : 0) | (isatty(STDERR_FILENO) ? 2 : 0);
     h->start.words = words_for_hosts(options);
     h->start.variables = variables_for_hosts(options, &h->start.hosts, secret);
     h->nodes = calloc((size_t)h->start.nodes, sizeof *h->nodes);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "config/options.h"
+#include "launcher/remote/start.h"
 
 /* In a Slurm allocation: runs `srun ctrun ...`, one task a node, and stays in front of it.  argv is
  * ctrun's own.  Returns ctrun's exit code. */
@@ -20,6 +21,11 @@ void remote_srun_print(FILE *out, const struct options *options, char **argv);
  * exit code. */
 int remote_hosts(const struct options *options);
 int remote_hosts_print(FILE *out, const struct options *options);
+
+/* Fills in what a start of ctrun and one of ctctl have in common: the hosts of --hosts or
+ * --hostfile, this program, this folder and a random run id.  The caller sets the rest and frees
+ * the hosts.  0, or the exit code and the error is logged. */
+int remote_start(struct start *start, const struct options *options);
 
 /* This environment without what belongs to this host or login, NULL-ended, with room for so many
  * more; strings and list are for free().  NULL: out of memory. */

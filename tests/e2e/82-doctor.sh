@@ -25,7 +25,6 @@ expect "three hosts that are well" is "$code $(found)$err" "0 "
 figures() { sed -n "/^$1/,/^\$/p" .out | awk '/^  h[0-2] / { for (i = 2; i <= NF; i++) n += $i + 0 > 0 } END { print n }'; }
 expect "each pair has its round trip" is "$(figures 'round trip in')" 6
 expect "and its bandwidth" is "$(figures 'bandwidth in')" 6
-expect "a picture" [ "$(sed -n '/^bandwidth, a row/,$p' .out | grep -cE '^  h[0-2] .*·.*$')" = 3 ]
 expect "and the slowest pair" matches "$out" 'slowest: h[0-2] to h[0-2], '
 
 # ---- One of them is broken in five ways
@@ -74,13 +73,13 @@ warn h2, bandwidth
 warn h2, own name"
 expect "the latter in a sentence of its own" has "$out" "FAIL h1, network: it does not reach h2: small packets pass, but 256 KiB do not: "
 expect "with the remedy" has "$out" "the same MTU on all hosts"
-expect "the former in one line" has "$out" "warn h2, bandwidth: all that it sends and gets is slow; usual here are 0.02"
+expect "the former in one line" matches "$out" "warn h2, bandwidth: all that it sends and gets is slow; usual here are 0.0[12]"
 expect "marked in the matrix" matches "$out" "  h2 +0.000[0-9]*! +0.000[0-9]*! +[.]"
 
 # ---- One that is not there
 doctor --hosts=h0,h9,h1
-expect "a host that does not answer is named, and the others are measured" is "$code $(found) $(grep -c '^  h1 .*·' .out)" \
-    "1 FAIL h9, host 1"
+expect "a host that does not answer is named, and the others are measured" is "$code $(found) $(figures 'round trip in')" \
+    "1 FAIL h9, host 2"
 expect "with the remedy" has "$out" "make this work there without a question: ssh"
 doctor --hosts=h0,h9
 expect "where no pair is left, there is no matrix without a figure" is "$code $(found) $(grep -cE 'round trip|bandwidth|^  h[0-9]' .out)" "1 FAIL h9, host 0"
