@@ -258,7 +258,7 @@ static void a_pytorchjob_without_pet_variables_is_one_job(void **state)
     refuses(V1 "MASTER_ADDR=a RANK=2", "", "RANK=2: with --nnodes=2 it is 0 to 1");
 }
 
-/* The host's name is this machine's: tests/e2e/79 has pods. */
+/* The host's name is this machine's: tests/e2e/clusters/slurm.sh has pods. */
 static void a_kubernetes_job_counts_only_with_nnodes(void **state)
 {
     (void)state;

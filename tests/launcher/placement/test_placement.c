@@ -113,7 +113,7 @@ static const char *places(void)
 
 static const char *refusal(int code)
 {
-    assert_in_range(code, 1, 2); /* which of them: e2e/69-exit-status.sh */
+    assert_in_range(code, 1, 2); /* which of them: e2e/start/exit-status.sh */
     end();
     return said;
 }

@@ -184,7 +184,7 @@ static void what_is_no_put_is_not_merged(void **state)
 
 /* ---- Which MPI ----------------------------------------------------------------- */
 
-/* The linked programs themselves: tests/e2e/88-pmi.sh. */
+/* The linked programs themselves: tests/e2e/clusters/pmi.sh. */
 static void a_file_that_is_no_program_names_no_mpi(void **state)
 {
     char path[] = "/tmp/ct-test-XXXXXX", bytes[4096];
