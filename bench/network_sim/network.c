@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "bench/network_sim/scheduler.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 #define HEADER sizeof(struct frame)
 /* A send is done when a socket has taken the last of it; it takes so much ahead of the wire. */
@@ -397,7 +397,7 @@ static void leave_rts(void *arg)
     leave_behind_data(m, m->from, m->to, reach_rts);
 }
 
-/* ---- The verbs of protocol.h ------------------------------------------------------ */
+/* ---- The verbs of messages.h ------------------------------------------------------ */
 
 void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
                      void *data, size_t bytes, const struct signature *signature)

@@ -5,7 +5,7 @@
 #define COLLECTIVES_CORE_MESSAGE_CARRIER_H
 
 #include "runtime/group/group.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 /* Of a request that request_prepare() has filled in.  A carrier may use its id, done and status. */
 struct message_carrier {

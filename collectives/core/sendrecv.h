@@ -4,7 +4,7 @@
 #define COLLECTIVES_CORE_SENDRECV_H
 
 #include "collectives/core/call.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 ct_status send_to(struct call *c, int to, struct span out);
 ct_status recv_from(struct call *c, int from, struct span in);

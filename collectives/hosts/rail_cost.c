@@ -7,7 +7,7 @@
 #include "collectives/core/algorithm_overrides.h"
 #include "collectives/hosts/rail.h"
 #include "collectives/hosts/pipeline_segment.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 static double wire(const struct call *c, double bytes)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "collectives/core/sendrecv.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 #define NAMED 8       /* of the missing ranks, at most */
 #define GRACE_MS 1000 /* longer than rank 0, for its sentence to arrive; less for a short limit */

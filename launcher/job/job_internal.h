@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_internal.h - the job as its four files see it: job.c takes in events and decides,
- * job_round.c starts the workers of a round and clears what is left of them, job_stop.c has them
- * stop at the same step, job_run.c sets up and tears down. */
+ * job_round.c starts the workers of a round and clears what is left of them, stop_request.c has
+ * them stop at the same step, job_run.c sets up and tears down. */
 #ifndef LAUNCHER_JOB_JOB_INTERNAL_H
 #define LAUNCHER_JOB_JOB_INTERNAL_H
 
@@ -118,7 +118,7 @@ void job_end_round(struct job *job);
 void job_finish(struct job *job);
 struct failed_round job_failed_round(struct job *job, struct worker *first_failed);
 
-/* job_stop.c */
+/* stop_request.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);
 void job_stop_begin(struct job *job);         /* of a round, after its control page is there */
 void job_stop_end(struct job *job);           /* before that is gone */

@@ -21,7 +21,7 @@
 #include "runtime/bootstrap/peer_info.h"
 #include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/bootstrap/network_figures.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/tcp_store.h"
 #include "runtime/trace/trace.h"

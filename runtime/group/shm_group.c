@@ -49,7 +49,7 @@
 #include <string.h>
 
 #include "runtime/messaging/death_notice.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 #include "runtime/shm/copy_to_shared.h"
 #include "runtime/shm/shared_region.h"
 #include "runtime/trace/trace.h"

@@ -5,7 +5,7 @@
 #define RUNTIME_MESSAGING_DEVICE_RENDEZVOUS_H
 
 #include "runtime/device/memory_kind.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 /* The payload of a DEVICE_RTS: plain data. */
 struct device_rts {
@@ -69,7 +69,7 @@ void device_copies_nap(int naps); /* between two looks, of which there were so m
 /* Of a request that was given up: returns when no device copies for it and it is done. */
 void device_copy_finish(struct mesh *mesh, struct request *request);
 
-/* Under the transport's lock; called by protocol.c and request.c. */
+/* Under the transport's lock; called by arrivals.c and request.c. */
 struct unexpected;
 void device_rts_met(struct mesh *mesh, struct request *receive, const struct unexpected *message);
 void device_cts_arrived(struct mesh *mesh, struct request *send, const struct frame *cts);

@@ -12,7 +12,7 @@
 #define RUNTIME_MESSAGING_GROUP_CHANNEL_H
 
 #include "runtime/messaging/call_probe.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 /* The channel of the root group, with which the mesh ends; all other groups are made from it. */
 #define FIRST_CHANNEL 2
@@ -74,7 +74,7 @@ void channel_goodbye(struct mesh *mesh, const struct channel *channel);
 /* It failed on this rank: the members are told.  ct_last_error() stays as it was. */
 void channel_fail(struct mesh *mesh, struct channel *channel, const struct group_failure *failure);
 
-/* Under the lock: for protocol.c and call_probe.c. */
+/* Under the lock: for arrivals.c and call_probe.c. */
 struct unexpected;
 struct messages;
 struct channel *channel_find(const struct messages *m, uint64_t id);

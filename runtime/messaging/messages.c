@@ -4,7 +4,7 @@
  *
  * When nothing can arrive from a peer any more its receives fail (on_peer_gone), when nothing can
  * be sent to it its sends fail (on_send_failed).  The wire keeps the reason for requests that start
- * later.  protocol.c handles the frames that arrive.
+ * later.  arrivals.c handles the frames that arrive.
  *
  * Before the messages are torn down, frames that wait to be written are written; those that can't
  * be end as if the peer could not be reached.  All else here runs under transport->lock. */

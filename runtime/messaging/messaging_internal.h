@@ -4,7 +4,7 @@
 #ifndef RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 #define RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 #include "runtime/transport/transport.h"
 
 #define CLOSED 64             /* destroyed groups of which frames may still come */
@@ -155,7 +155,7 @@ static inline void take_goodbyes(struct mesh *mesh)
 /* 1: the frame is of a group that this rank has destroyed, and its sender was sent a goodbye. */
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 
-/* protocol.c: as of struct transport_handlers */
+/* arrivals.c: as of struct transport_handlers */
 int message_arrived(struct mesh *mesh, struct stream *stream);
 void message_landed(struct mesh *mesh, struct stream *stream);
 

@@ -2,7 +2,7 @@
 /* request.c - starts, ends and gives up sends and receives.
  *
  * A send that is small for its link and has eager credit is sent at once.  Of any other send an RTS
- * goes out, and protocol.c sends the bytes when the peer's CTS has come.  A receive takes the first
+ * goes out, and arrivals.c sends the bytes when the peer's CTS has come.  A receive takes the first
  * unexpected message that matches, or is posted.  A send to the rank itself is copied by whichever
  * of send and receive starts second.  request_wait.c waits for them.
  *

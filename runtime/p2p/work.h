@@ -4,7 +4,7 @@
 #define RUNTIME_P2P_WORK_H
 
 #include "runtime/group/group.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 #include "runtime/util/task_queue.h"
 
 /* A message that ends on a thread of the group (stream_wait.c). */

@@ -12,7 +12,7 @@
 
 struct frame {
     uint32_t magic;
-    uint16_t kind;              /* enum frame_kind of protocol.h */
+    uint16_t kind;              /* enum frame_kind of messages.h */
     uint16_t device_rts_limits; /* CTS: bits of device_rendezvous.h */
     uint64_t channel;           /* one per group and purpose */
     int32_t tag;
@@ -25,7 +25,7 @@ struct frame {
     struct signature signature; /* FAILURE: seq, from which call on; root and op, the blame */
 };
 
-struct request; /* protocol.h */
+struct request; /* messages.h */
 
 /* A frame that waits to be written. */
 struct outgoing {

@@ -2,7 +2,7 @@
 /* mesh.h - one rank's connections to all its peers, and what it knows of them.
  *
  * init or ct_create_group() makes a mesh from a store; the groups made from that one share it:
- * same memory, same sockets.  It knows the host of each peer.  protocol.h has what is sent over
+ * same memory, same sockets.  It knows the host of each peer.  messages.h has what is sent over
  * it. */
 #ifndef RUNTIME_TRANSPORT_MESH_H
 #define RUNTIME_TRANSPORT_MESH_H

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 enum { CALLS = 4, MOST = 1 << 16, PHASES = 5, MOST_RANKS = 5 };
 enum { MANY = 2 * EAGER_OVER_SOCKETS / sizeof(int32_t) }; /* elements of two_shot's piece */

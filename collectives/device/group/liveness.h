@@ -8,7 +8,7 @@
 #define COLLECTIVES_DEVICE_GROUP_LIVENESS_H
 
 #include "collectives/core/call.h"
-#include "runtime/messaging/protocol.h"
+#include "runtime/messaging/messages.h"
 
 /* The caller sets .call alone. */
 struct watch {

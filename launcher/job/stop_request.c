@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_stop.c - the workers are asked to stop, all at the same step.
+/* stop_request.c - the workers are asked to stop, all at the same step.
  *
  * The causes: a signal to ctrun, before ctrun forwards it; SIGTERM to one worker, which notes it in
  * its page and writes the eventfd; another node; --deadline, or Slurm's end of the job.  ctrun only

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protocol.h - messages between two ranks of a mesh, matched as MPI matches them.
+/* messages.h - messages between two ranks of a mesh, matched as MPI matches them.
  *
  * A message is matched to the first posted receive with its channel, sender and tag.  A small one
  * is sent at once (eager); the receiver keeps it until a receive asks for it.  A larger one waits
@@ -7,8 +7,8 @@
  * receive is posted, and the bytes go straight into the receive's buffer.  A small one also takes
  * that way while the sender has no eager credit left; the receiver returns credit (FRAME_CREDIT) as
  * receives take what it keeps.  Any thread that waits for a request moves all of them. */
-#ifndef RUNTIME_MESSAGING_PROTOCOL_H
-#define RUNTIME_MESSAGING_PROTOCOL_H
+#ifndef RUNTIME_MESSAGING_MESSAGES_H
+#define RUNTIME_MESSAGING_MESSAGES_H
 
 #include <stdatomic.h>
 #include <stdint.h>

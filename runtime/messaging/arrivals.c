@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protocol.c - what arrives: frames are answered, and messages come to their receives.
+/* arrivals.c - what arrives: frames are answered, and messages come to their receives.
  *
  *   small message:   sender EAGER + payload  ->  posted receive, or kept as unexpected
  *   large message:   sender RTS              ->  posted receive, or kept
