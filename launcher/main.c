@@ -35,7 +35,7 @@ static void fill_standard_descriptors(void)
         close(fd);
 }
 
-static int refuse(const char *error)
+static int main_refuse(const char *error)
 {
     if (*error) /* else another ctrun of the step says it */
         log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
@@ -82,14 +82,14 @@ static int run(const struct options *options)
     int size;
 
     if (options_meeting(options, &meeting, error, sizeof error) != OPTIONS_RUN)
-        return refuse(error);
+        return main_refuse(error);
     if (conflict) {
         log_line(LOG_ERROR, "%s:%d: %s is ctrun's to set, for each worker", options->file.path,
                  conflict->line, conflict->key);
         return 2;
     }
     if (variables_check(&options->file, error, sizeof error) < 0)
-        return refuse(error);
+        return main_refuse(error);
     if (!options->explain && !options->dry_run)
         signals_block(options);
     size = nproc_count(options, why, sizeof why);
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], NODE_WORD))
         return remote_node();
     if (!(words = calloc((size_t)argc + 1, sizeof *words)))
-        return refuse("out of memory");
+        return main_refuse("out of memory");
     if (asks_for_help(argc, argv))
         argv[1] = "--help";
     memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves those of argv */
@@ -155,7 +155,7 @@ int main(int argc, char **argv)
         code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_WRONG:
-        code = refuse(error);
+        code = main_refuse(error);
         break;
     }
     options_free(&options);

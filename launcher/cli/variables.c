@@ -75,7 +75,7 @@ int variables_check(const struct jobfile *file, char *error, size_t size)
     return 0;
 }
 
-static void warn(const char *where, const char *text, size_t length)
+static void variable_warn(const char *where, const char *text, size_t length)
 {
     char name[64];
     const char *meant;
@@ -95,10 +95,10 @@ void variables_warn(const struct jobfile *file)
     char where[300];
 
     for (char **entry = environ; *entry; entry++)
-        warn("", *entry, strcspn(*entry, "="));
+        variable_warn("", *entry, strcspn(*entry, "="));
     for (int i = 0; i < file->count; i++)
         if (!strcmp(file->entries[i].section, "env")) {
             snprintf(where, sizeof where, "%s:%d: ", file->path, file->entries[i].line);
-            warn(where, file->entries[i].key, strlen(file->entries[i].key));
+            variable_warn(where, file->entries[i].key, strlen(file->entries[i].key));
         }
 }

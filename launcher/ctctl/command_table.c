@@ -228,7 +228,7 @@ int ctctl_unknown(const char *what, const char *typed)
 }
 
 /* 0, or the exit code after a message. */
-static int take(struct ctctl_options *options, int option, const char *value)
+static int command_take(struct ctctl_options *options, int option, const char *value)
 {
     char *end;
 
@@ -257,7 +257,7 @@ static int take(struct ctctl_options *options, int option, const char *value)
 }
 
 /* What getopt_long() did not take.  optopt: the option, or its letter; 0: the word is none. */
-static void refuse(int letter, const char *word)
+static void command_refuse(int letter, const char *word)
 {
     char what[64];
 
@@ -296,10 +296,10 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
             if (letter == 256 + index || (rows[index].letter && letter == rows[index].letter))
                 break;
         if (index == CTCTL_OPTIONS) {
-            refuse(letter, argv[optind - 1]);
+            command_refuse(letter, argv[optind - 1]);
             return -1;
         }
-        if (take(options, index, optarg) != 0)
+        if (command_take(options, index, optarg) != 0)
             return -1;
         if (index == CTCTL_HELP || index == CTCTL_VERSION || index == CTCTL_PRINT_COMPLETION)
             at_once = index;
@@ -309,7 +309,7 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
 }
 
 /* 0, or the exit code after a message: an option was given that the command does not take. */
-static int check_options(const struct command_row *command, unsigned taken)
+static int command_check_options(const struct command_row *command, unsigned taken)
 {
     char what[64], which[128] = "";
 
@@ -411,7 +411,7 @@ int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int c
     if (count == 0)
         return name_a_command();
     if (command) {
-        if (check_options(&command->row, taken) != 0)
+        if (command_check_options(&command->row, taken) != 0)
             return WRONG_USAGE;
         if (count - used > command->most)
             return ctctl_wrong("too many arguments: ", words[used + command->most]);

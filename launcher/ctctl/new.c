@@ -22,7 +22,7 @@ static int cannot(const char *path)
     return CANNOT_MAKE;
 }
 
-static int write_file(const char *name, const char *file, const char *text)
+static int new_write_file(const char *name, const char *file, const char *text)
 {
     char path[600];
     const char *mark;
@@ -40,7 +40,7 @@ static int write_file(const char *name, const char *file, const char *text)
 }
 
 /* It becomes a target of CMake and a file. */
-static int is_name(const char *name)
+static int new_is_name(const char *name)
 {
     static const char *const of_cmake[] = { "all", "clean", "help", "install", "test" };
     const size_t length = strlen(name);
@@ -93,7 +93,7 @@ int command_new(struct ctctl_options *options, char **words, int count)
 
     (void)options;
     (void)count;
-    if (!is_name(name)) {
+    if (!new_is_name(name)) {
         fprintf(stderr,
                 "ctctl: new: '%s' can't be the name of a program: letters, digits, _ and -, a "
                 "letter first, and no word of CMake's own (all, clean, help, install, test)\n",
@@ -102,9 +102,9 @@ int command_new(struct ctctl_options *options, char **words, int count)
     }
     if (mkdir(name, 0777) < 0)
         return cannot(name);
-    if (write_file(name, "main.c", template_main) != 0
-        || write_file(name, "CMakeLists.txt", template_cmake) != 0
-        || write_file(name, "README.md", template_readme) != 0)
+    if (new_write_file(name, "main.c", template_main) != 0
+        || new_write_file(name, "CMakeLists.txt", template_cmake) != 0
+        || new_write_file(name, "README.md", template_readme) != 0)
         return CANNOT_MAKE;
     printf("created %s/ with main.c, CMakeLists.txt and README.md; next:\n", name);
     print_next(name);

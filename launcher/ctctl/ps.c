@@ -38,7 +38,7 @@ void job_user(const struct job_snapshot *job, char *text, size_t size)
         snprintf(text, size, "%u", (unsigned)job->uid);
 }
 
-static const char *state_of(const struct job_snapshot *job, const struct ctctl_options *options)
+static const char *ps_state_of(const struct job_snapshot *job, const struct ctctl_options *options)
 {
     struct verdict_list list;
     const char *state;
@@ -85,7 +85,7 @@ static void as_line(const struct job_snapshot *job, const char *state, int width
            ranks, job->restarts, since, job->program);
 }
 
-static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
+static int ps_show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };
@@ -101,7 +101,7 @@ static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
         printf("%-*s %8s %-8s %-8s %-16s %8s %-9s %s\n", width, "JOB", "CTRUN", "USER", "STATE",
                "RANKS", "RESTARTS", "SINCE", "PROGRAM");
     for (int i = 0; i < jobs->count; i++) {
-        const char *state = state_of(&jobs->job[i], options);
+        const char *state = ps_state_of(&jobs->job[i], options);
 
         if (options->json)
             as_json(&json, &jobs->job[i], state);
@@ -119,5 +119,5 @@ static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 
 int command_ps(struct ctctl_options *options, char **words, int count)
 {
-    return jobs_run(options, words, count, show_jobs);
+    return jobs_run(options, words, count, ps_show_jobs);
 }

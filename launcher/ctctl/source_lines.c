@@ -67,7 +67,7 @@ static void parse_output(struct source_places *places, const int *which, int cou
 }
 
 /* Looks up all places in the file of the first one. */
-static void look_up(struct source_places *places, int first)
+static void lines_look_up(struct source_places *places, int first)
 {
     const char *name = places->place[first].module.name;
     char *argv[MOST_PLACES + 5], digits[MOST_PLACES][24];
@@ -144,7 +144,7 @@ void source_lines(struct job_snapshot *job)
     each_call(job, places, NULL);
     for (int i = 0; i < places->count; i++)
         if (!places->place[i].looked_up)
-            look_up(places, i);
+            lines_look_up(places, i);
     each_call(job, places, write_where);
     free(places);
 }

@@ -14,7 +14,7 @@
 
 #define TIMEOUT_S 60 /* a debugger reads the symbols of every library */
 
-static int show(char **argv)
+static int stack_show(char **argv)
 {
     struct text out = { 0 };
     const int code = tool_run(argv, TIMEOUT_S, &out);
@@ -34,7 +34,7 @@ static int by_py_spy(char *pid)
 
     printf("Python:\n");
     fflush(stdout);
-    return show(argv);
+    return stack_show(argv);
 }
 
 static int by_c_tool(char *pid)
@@ -45,9 +45,9 @@ static int by_c_tool(char *pid)
         "-p",  pid,       NULL
     };
 
-    if (tool_is_there("eu-stack") && show(eu_stack))
+    if (tool_is_there("eu-stack") && stack_show(eu_stack))
         return 1;
-    return tool_is_there("gdb") && show(gdb);
+    return tool_is_there("gdb") && stack_show(gdb);
 }
 
 /* Without any tool. */
@@ -99,7 +99,7 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     return NO_RANK_WAITS;
 }
 
-static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
+static int stack_show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     const struct job_snapshot *found = NULL;
     const struct rank_snapshot *rank = NULL;
@@ -136,5 +136,5 @@ int command_stack(struct ctctl_options *options, char **words, int count)
     options->rank = (int)strtol(words[count - 1], &end, 10);
     if (*end || end == words[count - 1] || options->rank < 0)
         return ctctl_wrong("stack: it must be the number of a rank, not ", words[count - 1]);
-    return jobs_run(options, words, count - 1, show_jobs);
+    return jobs_run(options, words, count - 1, stack_show_jobs);
 }

@@ -201,7 +201,7 @@ static void json_job(struct json_text *json, const struct job_snapshot *job,
 
 /* ------------------------------------------------------------------------------- */
 
-static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
+static int status_show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };
@@ -238,5 +238,5 @@ static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 
 int command_status(struct ctctl_options *options, char **words, int count)
 {
-    return jobs_run(options, words, count, show_jobs);
+    return jobs_run(options, words, count, status_show_jobs);
 }

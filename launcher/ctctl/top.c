@@ -43,7 +43,7 @@ struct top {
 
 static volatile sig_atomic_t is_over;
 
-static void end(int signal)
+static void top_end(int signal)
 {
     (void)signal;
     is_over = 1;
@@ -66,7 +66,7 @@ static int rows_for(struct top *top, const struct job_snapshot *job)
     return top->row ? 0 : -1;
 }
 
-static void look(struct top *top, const struct job_snapshot *job)
+static void top_look(struct top *top, const struct job_snapshot *job)
 {
     for (int i = 0; i < top->ranks; i++) {
         struct top_row *row = &top->row[i];
@@ -187,8 +187,8 @@ static void terminal_begin(struct top *top)
     struct termios raw;
 
     top->is_terminal = isatty(STDOUT_FILENO);
-    signal(SIGINT, end);
-    signal(SIGTERM, end);
+    signal(SIGINT, top_end);
+    signal(SIGTERM, top_end);
     if (!top->is_terminal)
         return;
     printf("\033[?1049h\033[?25l"); /* a screen of its own, no cursor */
@@ -210,14 +210,14 @@ static void terminal_end(const struct top *top)
 }
 
 /* Without a picture before it the first one has no rates, so a look comes before. */
-static int show(struct top *top, struct job_list *jobs)
+static int top_show(struct top *top, struct job_list *jobs)
 {
     const int64_t now = clock_ms();
     struct job_snapshot *job = find_job(top, jobs);
 
     if (!job || rows_for(top, job) < 0)
         return -1;
-    look(top, job);
+    top_look(top, job);
     if (top->last_ms == 0) {
         top->last_ms = now;
         next_picture(top);
@@ -231,7 +231,7 @@ static int show(struct top *top, struct job_list *jobs)
     return !top->is_terminal;
 }
 
-static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
+static int top_show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct top top = { .options = options };
     struct job_list more = { 0, NULL };
@@ -240,9 +240,9 @@ static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
     if (!find_job(&top, jobs))
         return WRONG_USAGE;
     terminal_begin(&top);
-    result = show(&top, jobs);
+    result = top_show(&top, jobs);
     while (result == 0 && !is_over && !is_ended_by_key(&top, LOOK_MS)) {
-        result = job_list_find(&more) < 0 ? -1 : show(&top, &more);
+        result = job_list_find(&more) < 0 ? -1 : top_show(&top, &more);
         job_list_free(&more);
     }
     terminal_end(&top);
@@ -254,5 +254,5 @@ static int show_jobs(struct job_list *jobs, const struct ctctl_options *options)
 
 int command_top(struct ctctl_options *options, char **words, int count)
 {
-    return jobs_run(options, words, count, show_jobs);
+    return jobs_run(options, words, count, top_show_jobs);
 }

@@ -8,7 +8,7 @@
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/trace/trace_merge.h"
 
-static void warn(const struct trace_merge *merge)
+static void trace_warn(const struct trace_merge *merge)
 {
     int count = 0;
 
@@ -37,27 +37,27 @@ static int is_input(const struct trace_merge *merge, const char *output)
     return 0;
 }
 
-static int fail(const char *what, const char *why)
+static int trace_fail(const char *what, const char *why)
 {
     fprintf(stderr, "ctctl: %s%s%s\n", what, *what ? ": " : "", why);
     return CANNOT_MERGE;
 }
 
-static int write_file(struct trace_merge *merge, const char *output)
+static int trace_write_file(struct trace_merge *merge, const char *output)
 {
     int code = 0;
     FILE *out;
 
     if (is_input(merge, output))
-        return fail(output, "it is one of the files to merge");
+        return trace_fail(output, "it is one of the files to merge");
     if (!(out = fopen(output, "we")))
-        return fail(output, strerror(errno));
+        return trace_fail(output, strerror(errno));
     if (trace_merge_write(merge, out) != CT_OK)
-        code = fail("", ct_last_error());
+        code = trace_fail("", ct_last_error());
     else if (ferror(out) || fflush(out) != 0)
-        code = fail(output, strerror(errno));
+        code = trace_fail(output, strerror(errno));
     if (fclose(out) != 0 && code == 0)
-        code = fail(output, strerror(errno));
+        code = trace_fail(output, strerror(errno));
     return code;
 }
 
@@ -68,14 +68,14 @@ int command_trace_merge(struct ctctl_options *options, char **words, int count)
     int code = 0;
 
     if (status == CT_OK) {
-        warn(&merge);
+        trace_warn(&merge);
         if (options->output)
-            code = write_file(&merge, options->output);
+            code = trace_write_file(&merge, options->output);
         else
             status = trace_merge_write(&merge, stdout);
     }
     if (status != CT_OK)
-        code = fail("", ct_last_error());
+        code = trace_fail("", ct_last_error());
     trace_merge_free(&merge);
     return code;
 }

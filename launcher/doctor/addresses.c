@@ -13,7 +13,7 @@
 #define LOOKUP_SECONDS 3
 
 /* Writes an address into each line. */
-static _Noreturn void look_up(const char *name, FILE *out)
+static _Noreturn void addresses_look_up(const char *name, FILE *out)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct addrinfo *found = NULL;
@@ -40,7 +40,7 @@ void addresses_find(struct addresses *addresses, const char *name)
     if (pipe(ends) < 0)
         return;
     if ((pid = fork()) == 0)
-        look_up(name, fdopen(ends[1], "w"));
+        addresses_look_up(name, fdopen(ends[1], "w"));
     close(ends[1]);
     from = fdopen(ends[0], "r");
     while (addresses->count < ADDRESSES

@@ -60,7 +60,7 @@ enum { UNKNOWN = -1, FINE, WRONG }; /* UNKNOWN: it can't be seen, or does not ma
 /* ---- Small readers ------------------------------------------------------------------ */
 
 /* -1: there is no such file. */
-static int read_line(const char *path, char *text, size_t size)
+static int check_read_line(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");
 
@@ -78,8 +78,9 @@ static long long read_number(const char *path)
 {
     char text[64];
 
-    return read_line(path, text, sizeof text) == 0 && *text >= '0' && *text <= '9' ? atoll(text)
-                                                                                   : -1;
+    return check_read_line(path, text, sizeof text) == 0 && *text >= '0' && *text <= '9'
+               ? atoll(text)
+               : -1;
 }
 
 static long long available_memory(void)
@@ -443,7 +444,7 @@ static int wrong_port_range(const struct check_input *input, char *text, size_t 
     int first, last;
 
     (void)input;
-    if (read_line("/proc/sys/net/ipv4/ip_local_port_range", line, sizeof line) < 0
+    if (check_read_line("/proc/sys/net/ipv4/ip_local_port_range", line, sizeof line) < 0
         || sscanf(line, "%d %d", &first, &last) != 2)
         return UNKNOWN;
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
@@ -597,7 +598,7 @@ static void facts_run(const struct check_input *input, finding_hook *hook)
     hook(LEVEL_OK, "cores", text, alike);
     snprintf(text, sizeof text, "%d", gpu_count());
     hook(LEVEL_OK, "GPUs", text, alike);
-    if (read_line("/proc/driver/nvidia/version", text, sizeof text) == 0)
+    if (check_read_line("/proc/driver/nvidia/version", text, sizeof text) == 0)
         hook(LEVEL_OK, "GPU driver version", text, alike);
     hook(LEVEL_OK, "OpenSSL 3 (--encrypt)", libssl_load() == CT_OK ? "yes" : "no", alike);
 }

@@ -167,7 +167,7 @@ static void take_pair(struct doctor *d, int from, char **words)
     report_add(&d->report, from, LEVEL_FAIL, "network", text, words[5]);
 }
 
-static void take_line(void *arg, char *line)
+static void doctor_take_line(void *arg, char *line)
 {
     struct examined *p = arg;
     struct report *report = &p->doctor->report;
@@ -194,7 +194,7 @@ static const char reach_remedy[] =
     "path; --ssh=COMMAND for another shell), or in a job of Slurm: srun --overlap --nodes=1 "
     "--ntasks=1 --nodelist=HOST ctctl --version";
 
-static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
+static void doctor_from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct doctor *d = arg;
     const int host = frame->node;
@@ -208,7 +208,7 @@ static void from_branch(void *arg, struct branch *branch, const struct relay_fra
         lose(d, host, text, "install the same build on all hosts");
     } else if (frame->type == FRAME_OUTPUT && d->hosts[host].state != EXAMINED_GONE) {
         text_add(&d->hosts[host].output, frame->data, frame->size);
-        text_take_lines(&d->hosts[host].output, take_line, &d->hosts[host]);
+        text_take_lines(&d->hosts[host].output, doctor_take_line, &d->hosts[host]);
     } else if (frame->type == FRAME_LOST) {
         snprintf(text, sizeof text, "%.*s", (int)frame->size, frame->data);
         lose(d, host, text, reach_remedy);
@@ -219,7 +219,7 @@ static void from_branch(void *arg, struct branch *branch, const struct relay_fra
     go_on(d);
 }
 
-static void branch_gone(void *arg, struct branch *branch, const char *why)
+static void doctor_branch_gone(void *arg, struct branch *branch, const char *why)
 {
     struct doctor *d = arg;
 
@@ -228,7 +228,7 @@ static void branch_gone(void *arg, struct branch *branch, const char *why)
     go_on(d);
 }
 
-static const struct branch_hooks hooks = { from_branch, branch_gone };
+static const struct branch_hooks hooks = { doctor_from_branch, doctor_branch_gone };
 
 static void time_is_over(evutil_socket_t fd, short what, void *arg)
 {
@@ -348,7 +348,7 @@ static void choose_hosts(struct options *options)
 }
 
 /* 0, or the exit code and the error is logged. */
-static int plan(struct doctor *d)
+static int doctor_plan(struct doctor *d)
 {
     static char *words[6] = { DOCTOR_WORD };
     const char *secret = getenv("CT_STORE_SECRET_FILE");
@@ -421,7 +421,7 @@ int doctor_run(const struct doctor_options *given)
     if (!given->hosts && !given->hostfile && task && atoi(task) > 0)
         return 0; /* srun started one on each node: the first examines them all */
     log_setup("ctctl", LOG_WARN);
-    if ((code = read_options(&d, given)) != 0 || (code = plan(&d)) != 0
+    if ((code = read_options(&d, given)) != 0 || (code = doctor_plan(&d)) != 0
         || (code = examine(&d)) != 0)
         return code;
     diagnose(&d);

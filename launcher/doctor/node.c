@@ -215,8 +215,8 @@ static const char large_remedy[] =
 /* Small packets may pass where large ones do not (a tunnel that is narrower than the interface
  * says), so what fails at the first burst has a sentence.  NULL: nothing failed; else the beginning
  * of a sentence that ct_last_error() ends. */
-static const char *measure(const struct doctor_node *node, struct doctor_peer *peer, int pings,
-                           int bursts, const char **remedy)
+static const char *node_measure(const struct doctor_node *node, struct doctor_peer *peer, int pings,
+                                int bursts, const char **remedy)
 {
     const char *failed = NULL;
     int fd;
@@ -241,7 +241,7 @@ static const char *measure(const struct doctor_node *node, struct doctor_peer *p
 }
 
 /* -1: there is no further one. */
-static int take_command(const struct doctor_node *node)
+static int node_take_command(const struct doctor_node *node)
 {
     struct doctor_peer *peer;
     const char *failed, *remedy;
@@ -255,7 +255,7 @@ static int take_command(const struct doctor_node *node)
         return 0;
     if (peer->pair.figure[TRIP_US] == 0)
         check_name(peer->name, to == 0);
-    failed = measure(node, peer, pings, bursts, &remedy);
+    failed = node_measure(node, peer, pings, bursts, &remedy);
     printf("pair\t%d\t%.3f\t%.0f\t%lld\t%s\t%s%s\n", to, peer->pair.figure[TRIP_US],
            peer->pair.figure[BYTES_PER_S], (long long)peer->pair.skew_ns, remedy,
            failed ? failed : "", failed ? ct_last_error() : "");
@@ -298,6 +298,6 @@ int doctor_node(char **words)
         return 0; /* ctctl is gone */
     do
         printf("done\n");
-    while (take_command(&node) == 0);
+    while (node_take_command(&node) == 0);
     return 0;
 }

@@ -81,7 +81,7 @@ static void end_window(struct share_watch *watch)
     watch->counted(watch->arg, &shares);
 }
 
-static void set_timer(struct share_watch *watch)
+static void shares_set_timer(struct share_watch *watch)
 {
     int64_t us = (int64_t)watch->seconds * 1000000 / (2 * LOOKS);
 
@@ -96,7 +96,7 @@ static int looks_of_window(const struct share_watch *watch)
     return looks > LOOKS ? (int)looks : LOOKS;
 }
 
-static void look(evutil_socket_t fd, short what, void *arg)
+static void shares_look(evutil_socket_t fd, short what, void *arg)
 {
     struct share_watch *watch = arg;
 
@@ -111,7 +111,7 @@ static void look(evutil_socket_t fd, short what, void *arg)
                 break;
             }
     }
-    set_timer(watch);
+    shares_set_timer(watch);
     if (++watch->looks >= looks_of_window(watch))
         end_window(watch); /* last: it may end the watch */
 }
@@ -124,7 +124,7 @@ void share_watch_setup(struct share_watch *watch, struct event_base *base, int s
     *watch = (struct share_watch){
         .control = control, .seconds = seconds, .counted = counted, .arg = arg
     };
-    evtimer_assign(&watch->timer, base, look, watch);
+    evtimer_assign(&watch->timer, base, shares_look, watch);
 }
 
 void share_watch_begin(struct share_watch *watch, int first_rank, int size)
@@ -140,7 +140,7 @@ void share_watch_begin(struct share_watch *watch, int first_rank, int size)
     watch->first_rank = first_rank;
     watch->size = size;
     begin_window(watch);
-    set_timer(watch);
+    shares_set_timer(watch);
 }
 
 void share_watch_end(struct share_watch *watch)

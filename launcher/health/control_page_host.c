@@ -48,7 +48,7 @@ static void fill_head(struct control_host *control, const struct plan *plan, int
     head->magic = CONTROL_MAGIC;
 }
 
-static ct_status make_memory(struct control_host *control, int world)
+static ct_status page_make_memory(struct control_host *control, int world)
 {
     void *base = NULL;
     const ct_status status =
@@ -69,7 +69,7 @@ int control_host_open(struct control_host *control, const struct plan *plan, int
 {
     control_host_close(control);
     control->bytes = control_bytes(size, plan->world);
-    if (make_memory(control, plan->world) != CT_OK) {
+    if (page_make_memory(control, plan->world) != CT_OK) {
         log_line(LOG_WARN, "no control page for the workers: %s; a death will be noticed later",
                  ct_last_error());
         control_host_close(control);

@@ -12,7 +12,7 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-static void answer(struct evhttp_request *request, void *arg)
+static void health_endpoint_answer(struct evhttp_request *request, void *arg)
 {
     char body[32];
 
@@ -21,7 +21,7 @@ static void answer(struct evhttp_request *request, void *arg)
     http_answer(request, HTTP_OK, "text/plain", body, strlen(body));
 }
 
-static const struct http_hooks hooks = { .answer = answer };
+static const struct http_hooks hooks = { .answer = health_endpoint_answer };
 
 void health_open(struct http_server *health, struct event_base *base)
 {

@@ -18,7 +18,7 @@
 
 #define QUIET_CHECKS 10 /* no arrival and no connection: a program that does not use libct */
 
-static void check_again(struct init_watch *watch)
+static void init_watch_check_again(struct init_watch *watch)
 {
     const struct timeval second = { 1, 0 };
 
@@ -26,7 +26,7 @@ static void check_again(struct init_watch *watch)
 }
 
 /* "2 (pid 4310 alive, not in init)" */
-static void describe(const struct worker *worker, char *text, size_t size)
+static void init_watch_describe(const struct worker *worker, char *text, size_t size)
 {
     char cause[64];
 
@@ -38,7 +38,7 @@ static void describe(const struct worker *worker, char *text, size_t size)
     snprintf(text, size, "%d (pid %d %s)", worker->rank, (int)worker->pid, cause);
 }
 
-static void say(const struct init_watch *watch, int arrived, int64_t waited_ms)
+static void init_watch_say(const struct init_watch *watch, int arrived, int64_t waited_ms)
 {
     char missing[700] = "";
     size_t used = 0;
@@ -51,7 +51,7 @@ static void say(const struct init_watch *watch, int arrived, int64_t waited_ms)
             continue;
         if (++listed > 8)
             continue; /* one screen */
-        describe(&watch->workers[i], one, sizeof one);
+        init_watch_describe(&watch->workers[i], one, sizeof one);
         used +=
             (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", used ? ", " : "", one);
     }
@@ -61,7 +61,7 @@ static void say(const struct init_watch *watch, int arrived, int64_t waited_ms)
              (int)(waited_ms / 1000), arrived, watch->size, missing);
 }
 
-static void tick(evutil_socket_t fd, short what, void *arg)
+static void init_watch_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct init_watch *watch = arg;
     const int64_t now = clock_ms();
@@ -73,13 +73,13 @@ static void tick(evutil_socket_t fd, short what, void *arg)
         arrived += job_rendezvous_arrived(watch->meet, watch->workers[i].rank);
     if (arrived == watch->size || (arrived == 0 && ++watch->quiet > QUIET_CHECKS))
         return;
-    check_again(watch);
+    init_watch_check_again(watch);
     if (arrived > 0 && !watch->first) {
         watch->first = now;
         watch->say = now + 4500; /* it came up to a second ago */
     }
     if (arrived > 0 && now >= watch->say) {
-        say(watch, arrived, now - watch->first + 500);
+        init_watch_say(watch, arrived, now - watch->first + 500);
         watch->say = now + 30000;
     }
 }
@@ -88,7 +88,7 @@ void init_watch_setup(struct init_watch *watch, struct event_base *base,
                       const struct job_rendezvous *meet, const struct worker *workers, int size)
 {
     *watch = (struct init_watch){ .meet = meet, .workers = workers, .size = size };
-    evtimer_assign(&watch->tick, base, tick, watch);
+    evtimer_assign(&watch->tick, base, init_watch_tick, watch);
 }
 
 static void on_connection(void *arg)
@@ -97,7 +97,7 @@ static void on_connection(void *arg)
 
     watch->quiet = 0;
     if (!event_pending(&watch->tick, EV_TIMEOUT, NULL))
-        check_again(watch);
+        init_watch_check_again(watch);
 }
 
 void init_watch_start(struct init_watch *watch)

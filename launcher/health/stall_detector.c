@@ -19,7 +19,7 @@
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
 
-static void set_timer(struct stall *stall)
+static void stall_set_timer(struct stall *stall)
 {
     const struct timeval half = { stall->seconds / 2, stall->seconds % 2 * 500000 };
 
@@ -98,7 +98,7 @@ static int is_news(struct stall *stall, const struct verdict_list *list)
     return 1;
 }
 
-static void check(evutil_socket_t fd, short what, void *arg)
+static void stall_check(evutil_socket_t fd, short what, void *arg)
 {
     struct stall *stall = arg;
     const uint64_t limit_ns = (uint64_t)stall->seconds * 1000000000;
@@ -108,7 +108,7 @@ static void check(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    set_timer(stall);
+    stall_set_timer(stall);
     if (!stall->control->head || page_read(stall->control->memory, &job) < 0)
         return;
     stopped_ns = stopped_for(stall, &job);
@@ -133,14 +133,14 @@ void stall_setup(struct stall *stall, struct event_base *base, int seconds,
                  void (*found)(void *arg, const struct verdict_list *list), void *arg)
 {
     *stall = (struct stall){ .control = control, .seconds = seconds, .found = found, .arg = arg };
-    evtimer_assign(&stall->timer, base, check, stall);
+    evtimer_assign(&stall->timer, base, stall_check, stall);
 }
 
 void stall_begin(struct stall *stall)
 {
     stall->reported = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
     if (stall->seconds > 0)
-        set_timer(stall);
+        stall_set_timer(stall);
 }
 
 void stall_end(struct stall *stall)

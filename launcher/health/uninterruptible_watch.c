@@ -10,7 +10,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/process_state.h"
 
-static void check_again(struct uninterruptible_watch *watch)
+static void stuck_check_again(struct uninterruptible_watch *watch)
 {
     const double pause = fmin(fmax(watch->limit / 10, 0.01), 5);
     const struct timeval time = { (time_t)pause, (suseconds_t)(fmod(pause, 1) * 1e6) };
@@ -18,7 +18,7 @@ static void check_again(struct uninterruptible_watch *watch)
     event_add(&watch->timer, &time);
 }
 
-static void check(evutil_socket_t fd, short what, void *arg)
+static void stuck_check(evutil_socket_t fd, short what, void *arg)
 {
     struct uninterruptible_watch *watch = arg;
     const int64_t now = clock_ms();
@@ -35,7 +35,7 @@ static void check(evutil_socket_t fd, short what, void *arg)
             return;
         }
     }
-    check_again(watch);
+    stuck_check_again(watch);
 }
 
 /* torchrun reads a float; what is none, or not above 0, means off. */
@@ -55,7 +55,7 @@ int uninterruptible_watch_open(struct uninterruptible_watch *watch, struct event
     if (!(watch->since = calloc((size_t)size, sizeof *watch->since)))
         return -1;
     watch->limit = limit;
-    evtimer_assign(&watch->timer, base, check, watch);
+    evtimer_assign(&watch->timer, base, stuck_check, watch);
     return 0;
 }
 
@@ -63,7 +63,7 @@ void uninterruptible_watch_begin(struct uninterruptible_watch *watch)
 {
     if (watch->limit > 0) {
         memset(watch->since, 0, (size_t)watch->size * sizeof *watch->since);
-        check_again(watch);
+        stuck_check_again(watch);
     }
 }
 

@@ -46,8 +46,9 @@ static const struct group_snapshot *other_call(const struct rank_snapshot *rank,
 }
 
 /* Of a rank that runs and is in no call. */
-static enum activity_kind state_of(const struct job_snapshot *job, const struct rank_snapshot *rank,
-                                   const struct group_snapshot *line, int left)
+static enum activity_kind blocker_state_of(const struct job_snapshot *job,
+                                           const struct rank_snapshot *rank,
+                                           const struct group_snapshot *line, int left)
 {
     if (*rank->waiting_for && rank->state != CONTROL_INIT)
         return RANK_AT_STORE;
@@ -88,7 +89,7 @@ struct activity activity_of(const struct job_snapshot *job, int at,
     else if (line && !left && seq > 0 && line->now.seq == seq && line->now.phase == CONTROL_IN)
         does.kind = RANK_IN_CALL;
     else
-        does.kind = other ? RANK_IN_OTHER_CALL : state_of(job, rank, line, left);
+        does.kind = other ? RANK_IN_OTHER_CALL : blocker_state_of(job, rank, line, left);
     does.line = does.kind == RANK_IN_OTHER_CALL ? other : does.kind == RANK_FAILED ? line : NULL;
     does.call = does.line ? &does.line->now : NULL;
     if (does.kind == RANK_AT_STORE || does.kind == RANK_IN_INIT)

@@ -35,7 +35,7 @@ struct search {
 /* ---- The key of a rank without ctrun ---------------------------------------- */
 
 /* The value of NAME in an environment block; NULL: it is not set, or empty. */
-static const char *variable(const char *environment, size_t size, const char *name)
+static const char *jobs_variable(const char *environment, size_t size, const char *name)
 {
     const size_t length = strlen(name);
 
@@ -47,11 +47,11 @@ static const char *variable(const char *environment, size_t size, const char *na
 
 void job_key(const char *environment, size_t size, pid_t parent, char *key, size_t room)
 {
-    const char *port = variable(environment, size, "MASTER_PORT");
-    const char *host = variable(environment, size, "MASTER_ADDR");
-    const char *space = variable(environment, size, "PMIX_NAMESPACE");
-    const char *job = variable(environment, size, "SLURM_JOB_ID");
-    const char *step = variable(environment, size, "SLURM_STEP_ID");
+    const char *port = jobs_variable(environment, size, "MASTER_PORT");
+    const char *host = jobs_variable(environment, size, "MASTER_ADDR");
+    const char *space = jobs_variable(environment, size, "PMIX_NAMESPACE");
+    const char *job = jobs_variable(environment, size, "SLURM_JOB_ID");
+    const char *step = jobs_variable(environment, size, "SLURM_STEP_ID");
     char words[300];
 
     if (port)
@@ -71,12 +71,12 @@ static void name_own(struct job_snapshot *job, pid_t pid)
     const struct process_snapshot process = process_read(pid);
     char *environment = malloc(room);
     const size_t size = environment ? process_file(pid, "environ", environment, room) : 0;
-    const char *id = environment ? variable(environment, size, "TORCHELASTIC_RUN_ID") : NULL;
+    const char *id = environment ? jobs_variable(environment, size, "TORCHELASTIC_RUN_ID") : NULL;
 
     job_key(environment ? environment : "", size, process.parent, job->key, sizeof job->key);
     page_text(job->run_id, sizeof job->run_id, id ? id : job->key, sizeof job->key);
     job->launcher = process.parent;
-    id = environment ? variable(environment, size, "CT_GENERATION") : NULL;
+    id = environment ? jobs_variable(environment, size, "CT_GENERATION") : NULL;
     page_text(job->generation, sizeof job->generation, id ? id : "", sizeof job->generation);
     free(environment);
 }
@@ -190,7 +190,7 @@ static int world_of(const struct job_snapshot *job)
 }
 
 /* Moves the ranks of `more` to job; -1: out of memory, both stay as they were. */
-static int add_ranks(struct job_snapshot *job, struct job_snapshot *more)
+static int jobs_add_ranks(struct job_snapshot *job, struct job_snapshot *more)
 {
     const size_t count = (size_t)(job->ranks + more->ranks);
     struct rank_snapshot *all = realloc(job->rank, count * sizeof *all);
@@ -263,7 +263,7 @@ void job_list_merge(struct job_list *jobs)
             struct job_snapshot *other = &jobs->job[j];
 
             if (other->own_memory && other->uid == job->uid && !strcmp(other->key, job->key)
-                && add_ranks(job, other) == 0)
+                && jobs_add_ranks(job, other) == 0)
                 remove_job(jobs, j);
         }
         qsort(job->rank, (size_t)job->ranks, sizeof *job->rank, by_rank);

@@ -72,7 +72,7 @@ static int gather(struct groups *groups, struct group_view *view, int used)
     return view->count;
 }
 
-static void describe(const struct groups *groups, struct group_view *view)
+static void groups_describe(const struct groups *groups, struct group_view *view)
 {
     const struct job_snapshot *job = groups->job;
 
@@ -210,7 +210,7 @@ int groups_open(struct groups *groups, const struct job_snapshot *job, uint64_t 
         }
     for (int i = 0; i < groups->count; i++) {
         groups->members_used += gather(groups, &groups->view[i], groups->members_used);
-        describe(groups, &groups->view[i]);
+        groups_describe(groups, &groups->view[i]);
     }
     find_waits(groups, least_ns);
     find_deadlocks(groups);

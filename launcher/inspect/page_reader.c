@@ -296,7 +296,7 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
 
 /* ---- The whole ------------------------------------------------------------- */
 
-static int take_deaths(int fd, struct job_snapshot *job, const struct control_head *head)
+static int reader_take_deaths(int fd, struct job_snapshot *job, const struct control_head *head)
 {
     const uint32_t deaths = job->own_memory ? 0 : atomic_load(&head->deaths);
     const int count = deaths < (uint32_t)job->world ? (int)deaths : job->world;
@@ -344,7 +344,7 @@ int page_read(int fd, struct job_snapshot *job)
     for (int i = 0; job->rank && i < job->local; i++, job->ranks++)
         if (take_rank(fd, job, i, &job->rank[i]) < 0)
             break;
-    if (!job->rank || job->ranks < job->local || take_deaths(fd, job, &head) < 0) {
+    if (!job->rank || job->ranks < job->local || reader_take_deaths(fd, job, &head) < 0) {
         snapshot_free(job);
         return -1;
     }

@@ -202,7 +202,7 @@ static pid_t writer_of(const struct rank_snapshot *rank)
     return nested.found;
 }
 
-static void take_command(struct rank_snapshot *rank)
+static void proc_info_take_command(struct rank_snapshot *rank)
 {
     char words[sizeof rank->command];
     const size_t used = process_file(rank->process.pid, "cmdline", words, sizeof words);
@@ -229,6 +229,6 @@ void process_read_all(struct job_snapshot *job)
         else
             rank->process = (struct process_snapshot){ .pid = rank->pid };
         if (rank->process.state)
-            take_command(rank);
+            proc_info_take_command(rank);
     }
 }

@@ -25,7 +25,7 @@ struct work {
 
 /* ---- Making one ------------------------------------------------------------- */
 
-static struct verdict *begin(struct work *w, enum verdict_kind kind)
+static struct verdict *verdict_begin(struct work *w, enum verdict_kind kind)
 {
     struct verdict *v = &w->list->verdict[w->list->count++];
 
@@ -63,7 +63,7 @@ static int is_unsaid_message(const struct activity *does)
 }
 
 /* One clause of the sentence holds for both.  Where it names the process, each rank has its own. */
-static int is_same(const struct activity *a, const struct activity *b)
+static int verdict_is_same(const struct activity *a, const struct activity *b)
 {
     if (a->kind != b->kind || a->kind == RANK_ENDED || a->kind == RANK_DIED
         || a->kind == RANK_TRACED || a->after != b->after || a->in_call != b->in_call
@@ -83,7 +83,7 @@ static struct rank_set *find_set(struct verdict *v, const struct activity *does)
     struct rank_set *more;
 
     for (int i = 0; i < v->sets; i++)
-        if (is_same(&v->set[i].does, does))
+        if (verdict_is_same(&v->set[i].does, does))
             return &v->set[i];
     if (!(more = realloc(v->set, (size_t)(v->sets + 1) * sizeof *more)))
         return NULL;
@@ -92,7 +92,7 @@ static struct rank_set *find_set(struct verdict *v, const struct activity *does)
     return &more[v->sets++];
 }
 
-static void add(struct work *w, struct verdict *v, int rank, int at, struct activity does)
+static void verdict_add(struct work *w, struct verdict *v, int rank, int at, struct activity does)
 {
     struct rank_set *set = find_set(v, &does);
     struct set_member *more = set ? set->member : NULL;
@@ -230,7 +230,7 @@ static int add_members(struct work *w, struct verdict *v, struct standing *g)
             young |= does.waits && !member->waits;
             if (does.call)
                 does.peer = groups_name(&w->groups, does.line, does.call->root);
-            add(w, v, member_name(&w->groups, member), member->at, does);
+            verdict_add(w, v, member_name(&w->groups, member), member->at, does);
         }
     return young;
 }
@@ -250,7 +250,7 @@ static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
             returned = g->call && death->tomb[i].done >= g->call->seq;
         }
     if (known && !returned)
-        add(w, v, death->rank, -1, ended);
+        verdict_add(w, v, death->rank, -1, ended);
     return known;
 }
 
@@ -272,9 +272,9 @@ static void add_without_line(struct work *w, struct verdict *v, const struct sta
         if (!g->view->is_world)
             unnamed++;
         else if (!job->own_memory && is_here)
-            add(w, v, number, at, activity_of(job, at, NULL, 0, 0));
+            verdict_add(w, v, number, at, activity_of(job, at, NULL, 0, 0));
         else if (job->own_memory || !death)
-            add(w, v, number, -1, not_here);
+            verdict_add(w, v, number, -1, not_here);
         else
             add_dead(w, v, g, death);
     }
@@ -282,7 +282,7 @@ static void add_without_line(struct work *w, struct verdict *v, const struct sta
         if (job->death[i].rank < job->base || job->death[i].rank >= job->base + job->local)
             unnamed -= add_dead(w, v, g, &job->death[i]);
     while (unnamed-- > 0)
-        add(w, v, -1, -1, not_here);
+        verdict_add(w, v, -1, -1, not_here);
 }
 
 static void judge_group(struct work *w, const struct group_view *view)
@@ -302,7 +302,7 @@ static void judge_group(struct work *w, const struct group_view *view)
     }
     if (!waits)
         return;
-    v = begin(w, VERDICT_TOGETHER);
+    v = verdict_begin(w, VERDICT_TOGETHER);
     snprintf(v->group, sizeof v->group, "%s", view->name);
     v->differ = differs(w, &g);
     young = add_members(w, v, &g);
@@ -334,7 +334,7 @@ static void add_deadlocked(struct work *w, struct verdict *v, const struct group
 
     snprintf(does.waits_for, sizeof does.waits_for, member->needed == member ? "itself" : "rank %d",
              member_name(&w->groups, member->needed));
-    add(w, v, member_name(&w->groups, member), member->at, does);
+    verdict_add(w, v, member_name(&w->groups, member), member->at, does);
 }
 
 /* Lists the circle, from its lowest rank on. */
@@ -360,7 +360,7 @@ static void take_circle(struct work *w, struct verdict *v, const struct group_me
  * no group. */
 static void judge_deadlock(struct work *w, int number)
 {
-    struct verdict *v = begin(w, VERDICT_DEADLOCK);
+    struct verdict *v = verdict_begin(w, VERDICT_DEADLOCK);
     const struct group_view *view = NULL;
 
     for (int circle = 1; circle >= 0; circle--)
@@ -433,13 +433,13 @@ static struct verdict *judge_ranks(struct work *w, enum verdict_kind kind,
                                                   struct activity *does))
 {
     const struct job_snapshot *job = w->job;
-    struct verdict *v = begin(w, kind);
+    struct verdict *v = verdict_begin(w, kind);
     struct activity does;
 
     for (int waits = kind != VERDICT_PROCESS; waits >= 0; waits--)
         for (int i = 0; i < job->ranks && (waits || v->sets > 0 || kind == VERDICT_PROCESS); i++)
             if (does_it(w, i, &does) && does.waits == waits)
-                add(w, v, job->rank[i].rank, i, does);
+                verdict_add(w, v, job->rank[i].rank, i, does);
     if (v->sets > 0)
         return v;
     drop_last(w->list);
@@ -453,10 +453,11 @@ static void judge_all_ranks(struct work *w)
 
     for (int rank = 0; rank < job->world && init && !job->own_memory; rank++)
         if ((rank < job->base || rank >= job->base + job->local) && !snapshot_death_of(job, rank))
-            add(w, init, rank, -1, (struct activity){ .kind = RANK_NOT_HERE });
+            verdict_add(w, init, rank, -1, (struct activity){ .kind = RANK_NOT_HERE });
     judge_ranks(w, VERDICT_STORE, does_at_store);
     if (job->launcher_state == 'T' && !job->own_memory)
-        add(w, begin(w, VERDICT_PROCESS), -1, -1, (struct activity){ .kind = CTRUN_STOPPED });
+        verdict_add(w, verdict_begin(w, VERDICT_PROCESS), -1, -1,
+                    (struct activity){ .kind = CTRUN_STOPPED });
     judge_ranks(w, VERDICT_PROCESS, does_as_process);
 }
 

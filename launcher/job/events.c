@@ -47,7 +47,7 @@ void events_close(struct events *events)
 
 /* ---- A line ----------------------------------------------------------------- */
 
-static void begin(struct events *events, struct json_text *json, const char *event)
+static void events_begin(struct events *events, struct json_text *json, const char *event)
 {
     char host[256] = "", time[64], stamp[96];
     struct timeval now;
@@ -68,7 +68,7 @@ static void begin(struct events *events, struct json_text *json, const char *eve
 }
 
 /* Only half of the last line was written: this one begins with a newline. */
-static void end(struct events *events, struct json_text *json)
+static void events_end(struct events *events, struct json_text *json)
 {
     const char *data;
     ssize_t wrote;
@@ -111,7 +111,7 @@ void events_job_started(struct events *events, const char *run_id, int size)
     events->run_id = run_id;
     if (events->fd < 0)
         return;
-    begin(events, &json, "job_start");
+    events_begin(events, &json, "job_start");
     json_string(&json, "version", CT_VERSION);
     json_number(&json, "pid", getpid());
     json_number(&json, "workers", size);
@@ -119,7 +119,7 @@ void events_job_started(struct events *events, const char *run_id, int size)
     for (int i = 0; word[i] && i < MOST_WORDS; i++)
         add_cut(&json, NULL, word[i]);
     json_close(&json, ']');
-    end(events, &json);
+    events_end(events, &json);
 }
 
 void events_job_ended(struct events *events, int code, const struct failed_round *round,
@@ -129,7 +129,7 @@ void events_job_ended(struct events *events, int code, const struct failed_round
 
     if (events->fd < 0)
         return;
-    begin(events, &json, "job_end");
+    events_begin(events, &json, "job_end");
     json_number(&json, "code", code);
     if (round->first_failed) {
         json_open(&json, "culprit", '{');
@@ -143,7 +143,7 @@ void events_job_ended(struct events *events, int code, const struct failed_round
         add_cut(&json, "fault", fault);
     else
         json_null(&json, "fault");
-    end(events, &json);
+    events_end(events, &json);
 }
 
 void events_round_began(struct events *events, const struct plan *plan)
@@ -153,13 +153,13 @@ void events_round_began(struct events *events, const struct plan *plan)
     events->plan = *plan;
     if (events->fd < 0)
         return;
-    begin(events, &json, "round_begin");
+    events_begin(events, &json, "round_begin");
     json_string(&json, "generation", plan->generation);
     json_number(&json, "restarts", plan->restarts);
     json_number(&json, "nodes", plan->nodes);
     json_number(&json, "world", plan->world);
     json_number(&json, "first_rank", plan->base);
-    end(events, &json);
+    events_end(events, &json);
 }
 
 void events_restarted(struct events *events, const struct plan *plan, int most)
@@ -168,10 +168,10 @@ void events_restarted(struct events *events, const struct plan *plan, int most)
 
     if (events->fd < 0)
         return;
-    begin(events, &json, "restart");
+    events_begin(events, &json, "restart");
     json_number(&json, "restarts", plan->restarts);
     json_number(&json, "max_restarts", most);
-    end(events, &json);
+    events_end(events, &json);
 }
 
 static void add_worker(struct json_text *json, const struct worker *worker)
@@ -187,9 +187,9 @@ void events_worker_started(struct events *events, const struct worker *worker)
 
     if (events->fd < 0)
         return;
-    begin(events, &json, "worker_start");
+    events_begin(events, &json, "worker_start");
     add_worker(&json, worker);
-    end(events, &json);
+    events_end(events, &json);
 }
 
 static void add_error(struct json_text *json, const struct failed_round *round,
@@ -216,7 +216,7 @@ void events_worker_ended(struct events *events, const struct failed_round *round
 
     if (events->fd < 0)
         return;
-    begin(events, &json, "worker_end");
+    events_begin(events, &json, "worker_end");
     add_worker(&json, worker);
     if (exited)
         json_number(&json, "code", worker->code);
@@ -238,7 +238,7 @@ void events_worker_ended(struct events *events, const struct failed_round *round
                  *worker->fault.detail ? ": " : "", worker->fault.detail);
     json_string(&json, "detail", *detail ? detail : NULL);
     add_error(&json, round, worker);
-    end(events, &json);
+    events_end(events, &json);
 }
 
 void events_stopping(struct events *events, int signal, const char *why)
@@ -248,10 +248,10 @@ void events_stopping(struct events *events, int signal, const char *why)
 
     if (events->fd < 0)
         return;
-    begin(events, &json, "stop");
+    events_begin(events, &json, "stop");
     json_string(&json, "signal", signal_name(signal, name, sizeof name));
     add_cut(&json, "why", why);
-    end(events, &json);
+    events_end(events, &json);
 }
 
 void events_stalled(struct events *events, const struct verdict_list *list)
@@ -260,12 +260,12 @@ void events_stalled(struct events *events, const struct verdict_list *list)
 
     if (events->fd < 0)
         return;
-    begin(events, &json, "stall");
+    events_begin(events, &json, "stall");
     json_open(&json, "sentences", '[');
     for (int i = 0; i < list->count; i++)
         verdict_json(&json, &list->verdict[i], list->job, "seconds");
     json_close(&json, ']');
-    end(events, &json);
+    events_end(events, &json);
 }
 
 static void number_or_null(struct json_text *json, const char *name, int value)
@@ -282,14 +282,14 @@ void events_slow(struct events *events, const struct slow_rank *slow, int second
 
     if (events->fd < 0)
         return;
-    begin(events, &json, "slow_rank");
+    events_begin(events, &json, "slow_rank");
     number_or_null(&json, "rank", slow->rank);
     number_or_null(&json, "of_node", slow->node);
     json_number(&json, "seconds", seconds);
     json_number(&json, "in_collectives", slow->share);
     json_number(&json, "others_least", slow->others_least);
     json_number(&json, "others_most", slow->others_most);
-    end(events, &json);
+    events_end(events, &json);
 }
 
 void events_node(struct events *events, int node, int there)
@@ -298,7 +298,7 @@ void events_node(struct events *events, int node, int there)
 
     if (events->fd < 0)
         return;
-    begin(events, &json, there ? "node_joined" : "node_lost");
+    events_begin(events, &json, there ? "node_joined" : "node_lost");
     json_number(&json, "who", node);
-    end(events, &json);
+    events_end(events, &json);
 }

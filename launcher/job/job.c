@@ -468,7 +468,7 @@ static int first_has_edge(const struct job *job, int count)
     return 0;
 }
 
-static void take_deaths(struct job *job, int count)
+static void job_take_deaths(struct job *job, int count)
 {
     struct first_failure *failures = &job->failures;
 
@@ -489,15 +489,15 @@ static void take_deaths(struct job *job, int count)
 static void take_pending_deaths(struct job *job)
 {
     if (job->state == RUNNING && !job->takes_deaths)
-        take_deaths(
+        job_take_deaths(
             job, first_failure_await_killed(&job->failures, first_failure_collect(&job->failures)));
 }
 
 /* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
  * was kept. */
-static void reap(struct job *job, pid_t first)
+static void job_reap(struct job *job, pid_t first)
 {
-    take_deaths(job, first_failure_collect(&job->failures));
+    job_take_deaths(job, first_failure_collect(&job->failures));
     look_after_guard(job);
     if (!is_known(job, first))
         subreaper_reap(is_known, job);
@@ -578,7 +578,7 @@ static void on_died(void *arg, const struct control_death *death, int count)
         pmi_server_ended_elsewhere(&job->pmi, death->rank);
 }
 
-static void on_puts(void *arg, const char *puts, size_t bytes)
+static void job_on_puts(void *arg, const char *puts, size_t bytes)
 {
     if (pmi_server_merge(&((struct job *)arg)->pmi, puts, bytes) < 0)
         log_line(LOG_ERROR, "what ranks of other nodes put by PMI can't be read, or there is no "
@@ -590,7 +590,7 @@ static void on_fenced(void *arg)
     pmi_server_fenced(&((struct job *)arg)->pmi);
 }
 
-static void on_waits(void *arg, const char *text)
+static void job_on_waits(void *arg, const char *text)
 {
     output_progress(&((struct job *)arg)->output, text);
 }
@@ -654,12 +654,12 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .root_cause = on_root_cause,
                                              .died = on_died,
                                              .stop_asked = job_stop_asked,
-                                             .puts = on_puts,
+                                             .puts = job_on_puts,
                                              .fenced = on_fenced,
                                              .slow = on_slow,
                                              .look = on_look,
                                              .rows = on_rows,
-                                             .waits = on_waits,
+                                             .waits = job_on_waits,
                                              .clock = on_clock };
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
@@ -696,7 +696,7 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
                                : (int)info.ssi_signo;
 
         if (number == SIGCHLD)
-            reap(job, (pid_t)info.ssi_pid);
+            job_reap(job, (pid_t)info.ssi_pid);
         else if (sigismember(&job->options->signals.set, number) == 1)
             take_stop_signal(job, number, says_connection_lost(job, &info));
         else
@@ -713,7 +713,7 @@ static void found_stuck(void *arg, int local_rank)
 }
 
 /* A place in a program has only its address here: the tool that knows its line may hang, too. */
-static void say_stall(const char *text)
+static void job_say_stall(const char *text)
 {
     if (strstr(text, "+0x"))
         log_line(LOG_WARN, "%s; ctctl status %d names the line", text, (int)getpid());
@@ -730,7 +730,7 @@ static void found_stall(void *arg, const struct verdict_list *list)
 
     for (int i = 0; i < list->count && i < most; i++) {
         verdict_text(&list->verdict[i], list->job, text, sizeof text);
-        say_stall(text);
+        job_say_stall(text);
     }
     if (list->count > most)
         log_line(LOG_WARN, "%d more like these: ctctl status %d", list->count - most,

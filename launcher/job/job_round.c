@@ -115,7 +115,7 @@ static void clear_workers(struct job *job)
 }
 
 /* Has each worker finished its program?  One that failed and was forgiven does not count. */
-static int all_are_done(const struct job *job)
+static int round_all_are_done(const struct job *job)
 {
     for (int i = 0; i < job->size; i++) {
         const struct worker *worker = &job->workers[i];
@@ -131,7 +131,7 @@ static int all_are_done(const struct job *job)
 static void tell_end(void *arg)
 {
     struct job *job = arg;
-    const struct round_end end = { job_code_of_stopped(job), all_are_done(job) };
+    const struct round_end end = { job_code_of_stopped(job), round_all_are_done(job) };
 
     job->nodes->ops->ended(job->nodes, &end);
 }

@@ -16,10 +16,11 @@
 #include "runtime/util/log.h"
 
 /* Of what stands in the words or in job.ini. */
-static void say(const struct options *options, enum option option, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static void no_effect_say(const struct options *options, enum option option, const char *format,
+                          ...) __attribute__((format(printf, 3, 4)));
 
-static void say(const struct options *options, enum option option, const char *format, ...)
+static void no_effect_say(const struct options *options, enum option option, const char *format,
+                          ...)
 {
     char words[600], text[256];
     va_list args;
@@ -36,7 +37,7 @@ static void say(const struct options *options, enum option option, const char *f
 static void say_if(int idle, const struct options *options, enum option option, const char *why)
 {
     if (idle && options->settings[option].from != FROM_DEFAULT)
-        say(options, option, " has no effect: %s", why);
+        no_effect_say(options, option, " has no effect: %s", why);
 }
 
 static void check_standalone(const struct options *o)
@@ -77,8 +78,8 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
     say_if(alone && *o->settings[OPTION_RDZV_CONF].text, o, OPTION_RDZV_CONF,
            "one node meets no other");
     if (idle)
-        say(o, OPTION_RDZV_CONF, ": the key '%s' has no effect with --rdzv-backend=%s", idle,
-            o->rdzv_backend);
+        no_effect_say(o, OPTION_RDZV_CONF, ": the key '%s' has no effect with --rdzv-backend=%s",
+                      idle, o->rdzv_backend);
     check_keys(o);
     if (o->standalone) {
         check_standalone(o);
@@ -86,7 +87,8 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
     }
     say_if(alone && o->node_rank > 0, o, OPTION_NODE_RANK, "the job has one node");
     if (fixed && o->nnodes.min < o->nnodes.max)
-        say(o, OPTION_NNODES,
+        no_effect_say(
+            o, OPTION_NNODES,
             " has no effect as a range: the job waits for all %d nodes; --rdzv-backend=c10d begins "
             "with %d",
             o->nnodes.max, o->nnodes.min);
@@ -159,12 +161,12 @@ static int shows_some(const char *filter, int size)
 static void check_ranks(const struct options *o, int size)
 {
     if (names_more(&o->redirects, size))
-        say(o, OPTION_REDIRECTS, ": the local ranks are 0 to %d", size - 1);
+        no_effect_say(o, OPTION_REDIRECTS, ": the local ranks are 0 to %d", size - 1);
     if (names_more(&o->tee, size))
-        say(o, OPTION_TEE, ": the local ranks are 0 to %d", size - 1);
+        no_effect_say(o, OPTION_TEE, ": the local ranks are 0 to %d", size - 1);
     if (!shows_some(o->local_ranks_filter, size))
-        say(o, OPTION_LOCAL_RANKS_FILTER,
-            ": the local ranks are 0 to %d; the output of none is shown", size - 1);
+        no_effect_say(o, OPTION_LOCAL_RANKS_FILTER,
+                      ": the local ranks are 0 to %d; the output of none is shown", size - 1);
 }
 
 static void check_output(const struct options *o)
@@ -195,9 +197,9 @@ void no_effect_ranks(const struct options *options, int world)
     for (int rank = 0; rank < world && !shown; rank++)
         shown = ranks_have(options->show, rank, world);
     if (!shown)
-        say(options, OPTION_SHOW, ": the ranks are 0 to %d; the output of none is shown",
-            world - 1);
+        no_effect_say(options, OPTION_SHOW, ": the ranks are 0 to %d; the output of none is shown",
+                      world - 1);
     if (options->on_failure.go_on && options->on_failure.least >= world)
-        say(options, OPTION_ON_FAILURE, " has no effect: of %d %s none may fail", world,
-            world == 1 ? "rank" : "ranks");
+        no_effect_say(options, OPTION_ON_FAILURE, " has no effect: of %d %s none may fail", world,
+                      world == 1 ? "rank" : "ranks");
 }

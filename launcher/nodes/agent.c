@@ -163,7 +163,7 @@ static void send_beat(struct agent *a)
 }
 
 /* Only what it was asked for the last time is an answer. */
-static void take_beat(struct agent *a, const char *text)
+static void agent_take_beat(struct agent *a, const char *text)
 {
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     struct clock_reading reading;
@@ -193,7 +193,7 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_ROUND && !a->running) {
         begin_round(a, text);
     } else if (type == NODE_BEAT) {
-        take_beat(a, text);
+        agent_take_beat(a, text);
     } else if (type == NODE_WAITING) {
         log_line(LOG_WARN, "%s", text);
     } else if (type == NODE_PROGRESS && !a->running) {
@@ -220,7 +220,7 @@ static void on_message(void *arg, int type, const char *text)
     }
 }
 
-static void on_puts(void *arg, const char *data, size_t bytes)
+static void agent_on_puts(void *arg, const char *data, size_t bytes)
 {
     struct agent *a = arg;
     const char *puts = fence_puts_read(data, bytes, a->generation);
@@ -244,10 +244,10 @@ static void on_broke(void *arg, int error, const char *cause)
 }
 
 static const struct node_link_hooks link_hooks = { .message = on_message,
-                                                   .puts = on_puts,
+                                                   .puts = agent_on_puts,
                                                    .broke = on_broke };
 
-static void on_beat(void *arg)
+static void agent_on_beat(void *arg)
 {
     struct agent *a = arg;
     char cause[64];
@@ -300,7 +300,7 @@ static void on_gave_up(void *arg)
     over(a, 1, a->lost);
 }
 
-static void on_waits(void *arg, int seconds)
+static void agent_on_waits(void *arg, int seconds)
 {
     const struct agent *a = arg;
     char text[NODE_TEXT];
@@ -316,7 +316,7 @@ static void on_waits(void *arg, int seconds)
 
 static const struct connect_retry_hooks retry_hooks = { .connected = join,
                                                         .gave_up = on_gave_up,
-                                                        .waits = on_waits };
+                                                        .waits = agent_on_waits };
 
 static void agent_start(struct nodes *nodes)
 {
@@ -496,6 +496,6 @@ struct nodes *nodes_agent(struct event_base *base, struct job_rendezvous *meet,
     a->size = size;
     node_link_setup(&a->link, &link_hooks, a);
     connect_retry_setup(&a->retry, base, meet, &retry_hooks, a);
-    heartbeat_setup(&a->heartbeat, base, &options->rdzv_conf, !meet->is_elastic, on_beat, a);
+    heartbeat_setup(&a->heartbeat, base, &options->rdzv_conf, !meet->is_elastic, agent_on_beat, a);
     return &a->nodes;
 }

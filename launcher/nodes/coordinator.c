@@ -27,7 +27,7 @@ static void member_setup(struct member *member, const struct node_join *join, in
     node_join_name(join, is_elastic, member->name, sizeof member->name);
 }
 
-static int append(struct coordinator *c, struct member *member)
+static int coordinator_append(struct coordinator *c, struct member *member)
 {
     if (c->count == c->room) {
         const int room = c->room ? 2 * c->room : 8;
@@ -47,7 +47,7 @@ struct member *members_add(struct coordinator *c, const struct node_join *join,
 {
     struct member *member = calloc(1, sizeof *member);
 
-    if (!member || append(c, member) < 0) {
+    if (!member || coordinator_append(c, member) < 0) {
         free(member);
         return NULL;
     }
@@ -89,7 +89,7 @@ int members_workers(const struct coordinator *c)
 
 /* Nodes with a number keep their order: --node-rank, or that of their last round.  Newcomers
  * follow in the natural order of their hosts' names: node2 before node10. */
-static int by_number(const void *left, const void *right)
+static int coordinator_by_number(const void *left, const void *right)
 {
     const struct member *a = *(struct member *const *)left, *b = *(struct member *const *)right;
     const int order = strverscmp(a->host, b->host);
@@ -114,7 +114,7 @@ int members_rank(struct coordinator *c)
     for (int i = 0; i < c->count; i++)
         c->members[i]->in_round = i < count;
     memcpy(ranked, c->members, (size_t)count * sizeof *ranked);
-    qsort(ranked, (size_t)count, sizeof *ranked, by_number);
+    qsort(ranked, (size_t)count, sizeof *ranked, coordinator_by_number);
     for (int i = 0; i < count; i++) {
         ranked[i]->number = i;
         ranked[i]->base = base;
@@ -221,7 +221,7 @@ static void own_ended(struct nodes *nodes, const struct round_end *end)
 /* ---- The agents --------------------------------------------------------------- */
 
 /* 0: it is no such message. */
-static int take_beat(struct coordinator *c, struct member *from, const char *text)
+static int coordinator_take_beat(struct coordinator *c, struct member *from, const char *text)
 {
     const unsigned long long now = (unsigned long long)clock_ns(CLOCK_MONOTONIC);
     struct clock_reading reading;
@@ -238,7 +238,8 @@ static int take_beat(struct coordinator *c, struct member *from, const char *tex
 }
 
 /* 0: it is no such message.  Types that this version does not know are of a newer one. */
-static int take_message(struct coordinator *c, struct member *from, int type, const char *text)
+static int coordinator_take_message(struct coordinator *c, struct member *from, int type,
+                                    const char *text)
 {
     struct failure failure;
     struct node_death dead;
@@ -280,7 +281,7 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
         rounds_shares(c, from, &shares);
         return 1;
     case NODE_BEAT:
-        return take_beat(c, from, text);
+        return coordinator_take_beat(c, from, text);
     case NODE_FENCE:
         fence_in(c, from, text);
         return 1;
@@ -326,7 +327,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     from->last_message = clock_ms();
     if (type == NODE_PUTS   ? fence_puts(c, from, data, bytes)
         : type == NODE_ROWS ? take_rows(c, from, data, bytes)
-                            : take_message(c, from, type, text))
+                            : coordinator_take_message(c, from, type, text))
         return;
     log_line(LOG_ERROR, "%s: its words are not understood (\"%.60s\"); is it another version?",
              from->name, text);
@@ -409,7 +410,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-static void on_beat(void *arg)
+static void coordinator_on_beat(void *arg)
 {
     struct coordinator *c = arg;
 
@@ -487,7 +488,7 @@ static int add_own(struct coordinator *c, int size)
     node_host_name(c->options, join.host, sizeof join.host);
     member_setup(&c->own, &join, c->is_elastic);
     c->own.in_round = c->own.ended = size == 0;
-    return size > 0 ? append(c, &c->own) : 0;
+    return size > 0 ? coordinator_append(c, &c->own) : 0;
 }
 
 struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *meet,
@@ -509,7 +510,8 @@ struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *
     c->max = options->nnodes.max;
     c->min = c->is_elastic ? options->nnodes.min : c->max;
     evtimer_assign(&c->tick, base, on_tick, c);
-    heartbeat_setup(&c->heartbeat, base, &options->rdzv_conf, !c->is_elastic, on_beat, c);
+    heartbeat_setup(&c->heartbeat, base, &options->rdzv_conf, !c->is_elastic, coordinator_on_beat,
+                    c);
     store_server_on_agents(meet->server, &agent_hooks, c);
     if (add_own(c, size) == 0)
         return &c->nodes;

@@ -48,7 +48,7 @@ int fence_puts(struct coordinator *c, struct member *from, const char *data, siz
     return take_puts(c, from, puts, bytes - (size_t)(puts - data));
 }
 
-static void send_all(struct coordinator *c, int type, const void *data, size_t bytes)
+static void fence_send_all(struct coordinator *c, int type, const void *data, size_t bytes)
 {
     for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i]->agent)
@@ -71,7 +71,7 @@ static void finish(struct coordinator *c)
     const char *generation = c->meet->generation;
 
     node_pieces(generation, c->fence.data, c->fence.used, send_piece, c);
-    send_all(c, NODE_FENCE, generation, strlen(generation));
+    fence_send_all(c, NODE_FENCE, generation, strlen(generation));
     c->nodes.hooks->puts(c->nodes.job, c->fence.data, c->fence.used);
     fence_begin(c);
     c->nodes.hooks->fenced(c->nodes.job);

@@ -9,7 +9,7 @@
 #define INTERVAL_MS 1000
 #define LEAST_PATIENCE_MS (2 * INTERVAL_MS) /* a beat may come late */
 
-static void tick(evutil_socket_t fd, short what, void *arg)
+static void heartbeat_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct heartbeat *heartbeat = arg;
     const int64_t now = clock_ms();
@@ -37,7 +37,7 @@ void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
                                 wanted_ms > LEAST_PATIENCE_MS ? wanted_ms : LEAST_PATIENCE_MS,
                             .beat = beat,
                             .arg = arg };
-    event_assign(&heartbeat->tick, base, -1, EV_PERSIST, tick, heartbeat);
+    event_assign(&heartbeat->tick, base, -1, EV_PERSIST, heartbeat_tick, heartbeat);
 }
 
 void heartbeat_start(struct heartbeat *heartbeat)

@@ -57,11 +57,11 @@ void join_wait(struct coordinator *c)
 
 /* ---- A node comes ------------------------------------------------------------- */
 
-static void refuse(struct store_agent *agent, const char *name, const char *format, ...)
+static void join_refuse(struct store_agent *agent, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Named here and told there. */
-static void refuse(struct store_agent *agent, const char *name, const char *format, ...)
+static void join_refuse(struct store_agent *agent, const char *name, const char *format, ...)
 {
     char text[NODE_TEXT];
     va_list args;
@@ -102,15 +102,15 @@ static int belongs(const struct coordinator *c, struct store_agent *agent,
     print_range(join->min, join->max, theirs);
     print_range(c->min, c->max, ours);
     if (strcmp(join->version, CT_VERSION) != 0)
-        refuse(agent, name, "it has ctrun %s, %s has %s", join->version, title, CT_VERSION);
+        join_refuse(agent, name, "it has ctrun %s, %s has %s", join->version, title, CT_VERSION);
     else if (strcmp(join->job, c->meet->run_id) != 0)
-        refuse(agent, name, "it has --rdzv-id=%.200s, %s has --rdzv-id=%.200s", join->job, title,
-               c->meet->run_id);
+        join_refuse(agent, name, "it has --rdzv-id=%.200s, %s has --rdzv-id=%.200s", join->job,
+                    title, c->meet->run_id);
     else if ((join->node < 0) != c->is_elastic)
-        refuse(agent, name, "it has --rdzv-backend=%s, %s has --rdzv-backend=%s",
-               join->node < 0 ? "c10d" : "static", title, c->is_elastic ? "c10d" : "static");
+        join_refuse(agent, name, "it has --rdzv-backend=%s, %s has --rdzv-backend=%s",
+                    join->node < 0 ? "c10d" : "static", title, c->is_elastic ? "c10d" : "static");
     else if (join->min != c->min || join->max != c->max)
-        refuse(agent, name, "it has --nnodes=%s, %s has --nnodes=%s", theirs, title, ours);
+        join_refuse(agent, name, "it has --nnodes=%s, %s has --nnodes=%s", theirs, title, ours);
     else
         return 1;
     return 0;
@@ -133,16 +133,16 @@ static int has_place(const struct coordinator *c, struct store_agent *agent,
     const struct member *other = c->is_elastic ? NULL : numbered(c, join->node);
 
     if (!c->is_elastic && (join->node < 1 || join->node >= c->max))
-        refuse(agent, name, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d",
-               join->node, c->max, c->max - 1);
+        join_refuse(agent, name, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d",
+                    join->node, c->max, c->max - 1);
     else if (other)
-        refuse(agent, name, "%s (pid %d) has --node-rank=%d already", other->host, other->pid,
-               join->node);
+        join_refuse(agent, name, "%s (pid %d) has --node-rank=%d already", other->host, other->pid,
+                    join->node);
     else if (members_workers(c) > WORLD_MOST - join->workers)
-        refuse(agent, name, "with its %d workers the job would have more than %d", join->workers,
-               WORLD_MOST);
+        join_refuse(agent, name, "with its %d workers the job would have more than %d",
+                    join->workers, WORLD_MOST);
     else if (!c->is_elastic && c->phase != WAITING)
-        refuse(agent, name, "the job runs without it");
+        join_refuse(agent, name, "the job runs without it");
     else if (c->phase == FINISHED)
         tell_the_end(c, agent);
     else
@@ -169,15 +169,15 @@ void join_agent(struct coordinator *c, struct store_agent *agent, const char *te
     char name[96], why[160];
 
     if (node_join_read(text, &join) < 0) {
-        refuse(agent, "a node", "its words are not understood (\"%.60s\"); is it another version?",
-               text);
+        join_refuse(agent, "a node",
+                    "its words are not understood (\"%.60s\"); is it another version?", text);
         return;
     }
     node_join_name(&join, join.node < 0, name, sizeof name);
     if (!belongs(c, agent, &join, name) || !has_place(c, agent, &join, name))
         return;
     if (!(member = members_add(c, &join, agent))) {
-        refuse(agent, name, "%s is out of memory", c->meet->title);
+        join_refuse(agent, name, "%s is out of memory", c->meet->title);
         return;
     }
     if (!c->is_elastic)
@@ -290,7 +290,7 @@ static void show_how_far(const struct coordinator *c, int64_t waited)
 }
 
 /* PyTorch's names of these errors are in the sentences: its users search for them. */
-static void give_up(struct coordinator *c)
+static void join_give_up(struct coordinator *c)
 {
     const struct rdzv_conf *conf = &c->options->rdzv_conf;
 
@@ -321,7 +321,7 @@ void join_tick(struct coordinator *c)
         c->speak += NEXT_WORD_MS;
     }
     if (!c->last_call && waited >= limit_of(c) * INT64_C(1000)) {
-        give_up(c);
+        join_give_up(c);
         return;
     }
     if (waited >= 1000)

@@ -15,7 +15,7 @@
 /* ---- Words ------------------------------------------------------------------ */
 
 /* The next word, and the space before another one; 0: there is none, or it is too long. */
-static int word(const char **at, char *to, size_t size)
+static int message_word(const char **at, char *to, size_t size)
 {
     const size_t length = strcspn(*at, " ");
 
@@ -28,12 +28,12 @@ static int word(const char **at, char *to, size_t size)
     return 1;
 }
 
-static int number(const char **at, int least, int most, int *value)
+static int message_number(const char **at, int least, int most, int *value)
 {
     char text[16], *end;
     long long read;
 
-    if (!word(at, text, sizeof text))
+    if (!message_word(at, text, sizeof text))
         return 0;
     errno = 0;
     read = strtoll(text, &end, 10);
@@ -47,7 +47,7 @@ static int large(const char **at, uint64_t *value)
 {
     char text[24], *end;
 
-    if (!word(at, text, sizeof text) || text[0] == '-')
+    if (!message_word(at, text, sizeof text) || text[0] == '-')
         return 0;
     errno = 0;
     *value = strtoull(text, &end, 16);
@@ -65,7 +65,7 @@ static void print_host(const char *host, char word_of_it[64])
 
 static int read_host(const char **at, char host[64])
 {
-    if (!word(at, host, 64))
+    if (!message_word(at, host, 64))
         return 0;
     if (!strcmp(host, "-"))
         host[0] = 0;
@@ -97,12 +97,14 @@ int node_join_read(const char *text, struct node_join *join)
     int role;
 
     *join = (struct node_join){ .node = 0 };
-    if (!number(&at, -1, INT32_MAX, &join->node) || !number(&at, 1, INT32_MAX, &join->min)
-        || !number(&at, join->min, INT32_MAX, &join->max)
-        || !number(&at, 1, NODE_WORKERS_MOST, &join->workers)
-        || !word(&at, join->version, sizeof join->version) || !read_host(&at, join->host)
-        || !number(&at, 0, INT32_MAX, &join->pid) || !number(&at, 0, sizeof join->role - 1, &role)
-        || strlen(at) < (size_t)role + 1 || at[role] != ' ')
+    if (!message_number(&at, -1, INT32_MAX, &join->node)
+        || !message_number(&at, 1, INT32_MAX, &join->min)
+        || !message_number(&at, join->min, INT32_MAX, &join->max)
+        || !message_number(&at, 1, NODE_WORKERS_MOST, &join->workers)
+        || !message_word(&at, join->version, sizeof join->version) || !read_host(&at, join->host)
+        || !message_number(&at, 0, INT32_MAX, &join->pid)
+        || !message_number(&at, 0, sizeof join->role - 1, &role) || strlen(at) < (size_t)role + 1
+        || at[role] != ' ')
         return -1;
     memcpy(join->role, at, (size_t)role);
     join->role[role] = 0;
@@ -127,16 +129,17 @@ int node_round_read(const char *text, int size, struct plan *plan, char generati
                     char mapping[NODE_MAPPING])
 {
     const char *at = text;
-    const int is_one =
-        number(&at, 0, WORLD_MOST - size, &plan->base)
-        && number(&at, plan->base + size, WORLD_MOST, &plan->world)
-        && number(&at, 0, WORLD_MOST - size, &plan->role_base)
-        && number(&at, plan->role_base + size, WORLD_MOST, &plan->role_world)
-        && number(&at, 0, INT32_MAX, &plan->node)
-        && number(&at, plan->node + 1, INT32_MAX, &plan->nodes)
-        && number(&at, 0, INT32_MAX, &plan->round) && number(&at, 0, INT32_MAX, &plan->restarts)
-        && number(&at, 1, 65535, &plan->port) && word(&at, generation, NODE_GENERATION)
-        && word(&at, mapping, NODE_MAPPING) && !*at;
+    const int is_one = message_number(&at, 0, WORLD_MOST - size, &plan->base)
+                       && message_number(&at, plan->base + size, WORLD_MOST, &plan->world)
+                       && message_number(&at, 0, WORLD_MOST - size, &plan->role_base)
+                       && message_number(&at, plan->role_base + size, WORLD_MOST, &plan->role_world)
+                       && message_number(&at, 0, INT32_MAX, &plan->node)
+                       && message_number(&at, plan->node + 1, INT32_MAX, &plan->nodes)
+                       && message_number(&at, 0, INT32_MAX, &plan->round)
+                       && message_number(&at, 0, INT32_MAX, &plan->restarts)
+                       && message_number(&at, 1, 65535, &plan->port)
+                       && message_word(&at, generation, NODE_GENERATION)
+                       && message_word(&at, mapping, NODE_MAPPING) && !*at;
 
     if (is_one && !strcmp(mapping, "-"))
         mapping[0] = 0;
@@ -154,7 +157,10 @@ int round_end_read(const char *text, struct round_end *end)
 {
     const char *at = text;
 
-    return number(&at, -1, 255, &end->stop_code) && number(&at, 0, 1, &end->done) && !*at ? 0 : -1;
+    return message_number(&at, -1, 255, &end->stop_code) && message_number(&at, 0, 1, &end->done)
+                   && !*at
+               ? 0
+               : -1;
 }
 
 void round_end_print(const struct round_end *end, char text[NODE_TEXT])
@@ -226,9 +232,10 @@ int node_failure(const char *text, struct failure *failure)
     const char *at = text;
     int flags;
 
-    if (!number(&at, -1, INT32_MAX, &failure->rank)
-        || !number(&at, -1, WORLD_MOST, &failure->culprit) || !number(&at, 1, 255, &failure->code)
-        || !number(&at, 0, MAY_RESTART | IS_CAUSE, &flags))
+    if (!message_number(&at, -1, INT32_MAX, &failure->rank)
+        || !message_number(&at, -1, WORLD_MOST, &failure->culprit)
+        || !message_number(&at, 1, 255, &failure->code)
+        || !message_number(&at, 0, MAY_RESTART | IS_CAUSE, &flags))
         return -1;
     failure->may_restart = (flags & MAY_RESTART) != 0;
     failure->is_cause = (flags & IS_CAUSE) != 0;
@@ -273,11 +280,11 @@ static int read_blame(const char **at, struct control_death *death)
     uint64_t noted, hash;
     int operation;
 
-    if (!number(at, 0, 1, &death->stopped) || !large(at, &noted) || noted > INT64_MAX
-        || !number(at, 0, BLAME_REASONS - 1, &blame->on.reason)
-        || !number(at, 0, WORLD_MOST, &blame->on.rank) || !large(at, &blame->group)
+    if (!message_number(at, 0, 1, &death->stopped) || !large(at, &noted) || noted > INT64_MAX
+        || !message_number(at, 0, BLAME_REASONS - 1, &blame->on.reason)
+        || !message_number(at, 0, WORLD_MOST, &blame->on.rank) || !large(at, &blame->group)
         || !large(at, &blame->call.seq) || !large(at, &blame->call.begun_ns)
-        || !number(at, 0, 255, &operation) || !large(at, &hash) || hash > UINT32_MAX)
+        || !message_number(at, 0, 255, &operation) || !large(at, &hash) || hash > UINT32_MAX)
         return 0;
     blame->call_hash = (uint32_t)hash;
     death->noted_ns = (int64_t)noted;
@@ -291,14 +298,16 @@ int node_death_read(const char *text, struct node_death *dead)
     const char *at = text;
 
     *dead = (struct node_death){ .count = 0 };
-    return word(&at, dead->generation, sizeof dead->generation)
-                   && number(&at, 0, NODE_WORKERS_MOST, &death->rank)
-                   && number(&at, 1, NODE_WORKERS_MOST, &dead->count)
-                   && number(&at, 0, CONTROL_HOST_LOST, &death->how) && is_a_way_to_die(death->how)
+    return message_word(&at, dead->generation, sizeof dead->generation)
+                   && message_number(&at, 0, NODE_WORKERS_MOST, &death->rank)
+                   && message_number(&at, 1, NODE_WORKERS_MOST, &dead->count)
+                   && message_number(&at, 0, CONTROL_HOST_LOST, &death->how)
+                   && is_a_way_to_die(death->how)
                    && (dead->count == 1 || death->how == CONTROL_HOST_LOST)
-                   && number(&at, 0, 255, &death->code) && number(&at, 0, INT32_MAX, &death->pid)
-                   && number(&at, 0, SIGRTMAX, &death->asked) && read_host(&at, death->host)
-                   && read_blame(&at, death) && number(&at, 0, CONTROL_TOMBS, &death->tombs)
+                   && message_number(&at, 0, 255, &death->code)
+                   && message_number(&at, 0, INT32_MAX, &death->pid)
+                   && message_number(&at, 0, SIGRTMAX, &death->asked) && read_host(&at, death->host)
+                   && read_blame(&at, death) && message_number(&at, 0, CONTROL_TOMBS, &death->tombs)
                    && read_tombs(&at, death) && !*at
                ? 0
                : -1;
@@ -342,13 +351,13 @@ struct node_death node_host_lost(const char *generation, int base, int count, co
 
 int node_number_read(const char *text, int least, int most, int *value)
 {
-    return number(&text, least, most, value) && !*text ? 0 : -1;
+    return message_number(&text, least, most, value) && !*text ? 0 : -1;
 }
 
 /* A space may follow the last number even without words. */
 int node_code_read(const char *text, int *code, int *rank, const char **why)
 {
-    if (!number(&text, 0, 255, code) || !number(&text, -1, WORLD_MOST, rank))
+    if (!message_number(&text, 0, 255, code) || !message_number(&text, -1, WORLD_MOST, rank))
         return -1;
     *why = text + (*text == ' ');
     return 0;
@@ -376,10 +385,11 @@ int node_shares_read(const char *text, struct node_shares *shares)
     const char *at = text;
 
     *shares = (struct node_shares){ .generation = "" };
-    return word(&at, shares->generation, sizeof shares->generation)
-                   && number(&at, 0, WORLD_MOST, &s->rank) && number(&at, 0, 100, &s->least)
-                   && number(&at, 0, 100, &s->next) && number(&at, 0, 100, &s->most)
-                   && number(&at, 0, INT_MAX, &s->calls) && !*at
+    return message_word(&at, shares->generation, sizeof shares->generation)
+                   && message_number(&at, 0, WORLD_MOST, &s->rank)
+                   && message_number(&at, 0, 100, &s->least)
+                   && message_number(&at, 0, 100, &s->next) && message_number(&at, 0, 100, &s->most)
+                   && message_number(&at, 0, INT_MAX, &s->calls) && !*at
                ? 0
                : -1;
 }
@@ -399,8 +409,8 @@ int stop_request_read(const char *text, struct stop_request *request)
     const char *at = text;
 
     *request = (struct stop_request){ .for_good = 0 };
-    return word(&at, request->generation, sizeof request->generation)
-                   && number(&at, 0, 1, &request->for_good) && !*at
+    return message_word(&at, request->generation, sizeof request->generation)
+                   && message_number(&at, 0, 1, &request->for_good) && !*at
                ? 0
                : -1;
 }

@@ -16,7 +16,7 @@
 
 /* ---- How many restarts are left ---------------------------------------------- */
 
-static void forget(struct restarts *b, int64_t before)
+static void rounds_forget(struct restarts *b, int64_t before)
 {
     int old = 0;
 
@@ -30,7 +30,7 @@ static void forget(struct restarts *b, int64_t before)
 static int restarts_take(struct restarts *b, int64_t now_ms)
 {
     if (b->limit.window_seconds > 0 && b->used > 0)
-        forget(b, now_ms - (int64_t)b->limit.window_seconds * 1000);
+        rounds_forget(b, now_ms - (int64_t)b->limit.window_seconds * 1000);
     if (b->used >= b->limit.most)
         return 0;
     if (b->used == b->room) {
@@ -115,7 +115,7 @@ void rounds_ask_stop(struct coordinator *c, const struct member *from,
 
 /* ---- A slow rank --------------------------------------------------------------- */
 
-static int is_same(const struct slow_rank *a, const struct slow_rank *b)
+static int rounds_is_same(const struct slow_rank *a, const struct slow_rank *b)
 {
     return a->rank == b->rank && a->node == b->node;
 }
@@ -135,8 +135,8 @@ static void compare_shares(struct coordinator *c, const struct collective_shares
 {
     const struct slow_rank slow = slow_rank_among(shares, c->ranked_count);
 
-    if ((slow.rank >= 0 || slow.node >= 0) && is_same(&slow, &c->slow)
-        && !is_same(&slow, &c->slow_said)) {
+    if ((slow.rank >= 0 || slow.node >= 0) && rounds_is_same(&slow, &c->slow)
+        && !rounds_is_same(&slow, &c->slow_said)) {
         const struct slow_rank mean = mean_of(&c->slow, &slow);
 
         c->slow_said = slow;
@@ -575,7 +575,7 @@ static void settle_root_cause(struct coordinator *c)
     }
 }
 
-static int all_are_done(const struct coordinator *c)
+static int rounds_all_are_done(const struct coordinator *c)
 {
     for (int i = 0; i < c->ranked_count; i++)
         if (!c->ranked[i]->end.done)
@@ -595,7 +595,8 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
     settle_root_cause(c);
     if ((c->signalled || too_few_stay(c)) && take_code_of_workers(c))
         c->phase = STOPPING;
-    if (c->phase == REGROUPING && all_are_done(c)) { /* a node came or left too late to matter */
+    if (c->phase == REGROUPING
+        && rounds_all_are_done(c)) { /* a node came or left too late to matter */
         c->phase = RUNNING;
         c->why[0] = 0;
     }

@@ -14,7 +14,7 @@
 /* ---- sysfs ----------------------------------------------------------------------------- */
 
 /* The socket of the node's first processor. */
-static int socket_of(const char *sys, int node)
+static int gpu_topology_socket_of(const char *sys, int node)
 {
     char cpus[64], socket[16];
 
@@ -67,7 +67,7 @@ static void read_sysfs(struct linked_gpu *gpu, const char *sys)
         snprintf(gpu->path, sizeof gpu->path, "%s", tree);
     if (sysfs_line(node, sizeof node, "%s/numa_node", folder) == 0)
         gpu->node = atoi(node);
-    gpu->socket = socket_of(sys, gpu->node);
+    gpu->socket = gpu_topology_socket_of(sys, gpu->node);
     read_speed(gpu, folder);
 }
 

@@ -169,7 +169,7 @@ void gpus_read(struct gpus *gpus, const char *root)
 
 /* ---- Items --------------------------------------------------------------------- */
 
-static int is_name(const char *item)
+static int gpus_is_name(const char *item)
 {
     return !strncmp(item, "GPU-", 4) || !strncmp(item, "MIG-", 4);
 }
@@ -212,7 +212,7 @@ static void take_item(const char **text, char *name, size_t size)
 static int find_device(const struct gpus *gpus, struct visible_gpu *device)
 {
     device->gpu = -1;
-    if (is_name(device->name)) {
+    if (gpus_is_name(device->name)) {
         device->gpu = by_uuid(gpus, device->name);
         return device->gpu >= 0 || *device->name == 'M' || !uuids_are_known(gpus) ? 0 : -1;
     }
@@ -263,7 +263,7 @@ void gpus_visible(const struct gpus *gpus, const char *value, struct devices *vi
 /* The position in `visible` that an item of --gpus means; -1: none. */
 static int position_of(const struct gpus *gpus, const struct devices *visible, const char *item)
 {
-    const int gpu = is_name(item) ? by_uuid(gpus, item) : -1;
+    const int gpu = gpus_is_name(item) ? by_uuid(gpus, item) : -1;
 
     if (all_digits(item)) {
         const long number = strtol(item, NULL, 10);
@@ -272,7 +272,7 @@ static int position_of(const struct gpus *gpus, const struct devices *visible, c
     }
     for (int i = 0; i < visible->count; i++)
         if (!strcmp(visible->device[i].name, item)
-            || (gpu >= 0 && visible->device[i].gpu == gpu && is_name(item)))
+            || (gpu >= 0 && visible->device[i].gpu == gpu && gpus_is_name(item)))
             return i;
     return -1;
 }

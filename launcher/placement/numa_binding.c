@@ -39,7 +39,7 @@ static int node_of(const struct placement *placement, int device)
     return node < 0 ? 0 : node;
 }
 
-static int socket_of(const struct topology *topology, int node)
+static int numa_socket_of(const struct topology *topology, int node)
 {
     const struct cpus cpus = topology_node(topology, node);
     const int lowest = cpus_next(&cpus, 0);
@@ -50,13 +50,13 @@ static int socket_of(const struct topology *topology, int node)
 /* All nodes whose lowest CPU is in the same socket as the lowest of this one. */
 static struct cpus socket_cpus(const struct topology *topology, int node)
 {
-    const int socket = socket_of(topology, node);
+    const int socket = numa_socket_of(topology, node);
     struct cpus all = { { 0 } };
 
     for (int other = 0; other <= topology_last_node(topology); other++) {
         const struct cpus cpus = topology_node(topology, other);
 
-        if (socket_of(topology, other) == socket)
+        if (numa_socket_of(topology, other) == socket)
             cpus_add_all(&all, &cpus);
     }
     return all;

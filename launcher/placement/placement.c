@@ -21,7 +21,7 @@
 /* ---- GPUs ---------------------------------------------------------------------- */
 
 /* As the worker would find it: an empty variable yields to job.ini. */
-static const char *variable(const struct options *options, const char *name)
+static const char *placement_variable(const struct options *options, const char *name)
 {
     const char *there = getenv(name);
 
@@ -35,10 +35,10 @@ static const char *variable(const struct options *options, const char *name)
 /* Which list is in force, by torchrun's rule.  NULL: none. */
 static const char *visible_list(const struct options *options, int *hip)
 {
-    const char *list = variable(options, "HIP_VISIBLE_DEVICES");
+    const char *list = placement_variable(options, "HIP_VISIBLE_DEVICES");
 
     *hip = list && *list;
-    return *hip ? list : variable(options, "CUDA_VISIBLE_DEVICES");
+    return *hip ? list : placement_variable(options, "CUDA_VISIBLE_DEVICES");
 }
 
 /* The GPUs that the options and the environment leave to the workers.  -1: --gpus names what is not
@@ -175,7 +175,8 @@ static int is_bound(const struct options *options)
            || (options->bind && strcmp(options->bind, "none") != 0);
 }
 
-static int fill(struct placement *placement, const struct options *options, const char *root)
+static int placement_fill(struct placement *placement, const struct options *options,
+                          const char *root)
 {
     int code = take_gpus(placement, options, root);
 
@@ -205,7 +206,7 @@ int placement_create(struct placement **made, const struct options *options, int
     placement->size = size;
     for (int i = 0; i < size; i++)
         placement->place[i].memory = -1;
-    if ((code = fill(placement, options, root)) != 0) {
+    if ((code = placement_fill(placement, options, root)) != 0) {
         placement_destroy(placement);
         return code;
     }

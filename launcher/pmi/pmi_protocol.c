@@ -57,13 +57,13 @@ static struct bytes first_of(const struct pmi_request_line *r, const char *name)
     return word.data == r->line + strlen(name) + 1 ? word : (struct bytes){ NULL, 0 };
 }
 
-static int is_word(struct bytes word, const char *text)
+static int pmi_is_word(struct bytes word, const char *text)
 {
     return word.data && word.size == strlen(text) && !memcmp(word.data, text, word.size);
 }
 
 /* fallback: also what is no number. */
-static int number_of(const struct pmi_request_line *r, const char *name, int fallback)
+static int pmi_number_of(const struct pmi_request_line *r, const char *name, int fallback)
 {
     const struct bytes word = word_of(r, name);
     char text[16], *end;
@@ -91,7 +91,7 @@ static enum pmi_outcome answer_with(struct pmi_request_line *r, const char *head
 
 static enum pmi_outcome init(struct pmi_request_line *r)
 {
-    if (number_of(r, "pmi_version", 0) != 1) {
+    if (pmi_number_of(r, "pmi_version", 0) != 1) {
         text_print(r->reply, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
         return PMI_ANSWERED;
     }
@@ -131,7 +131,7 @@ static const char *why_not_put(const struct pmi_request_line *r, struct bytes ke
 {
     const struct bytes name = word_of(r, "kvsname");
 
-    if (name.data && !is_word(name, r->job->name))
+    if (name.data && !pmi_is_word(name, r->job->name))
         return "no_such_kvsname";
     if (key.size == 0 || key.size >= PMI_KEY_MOST)
         return "key_too_long";
@@ -141,7 +141,7 @@ static const char *why_not_put(const struct pmi_request_line *r, struct bytes ke
     return r->client->put > PMI_RANK_MOST ? "too_many_puts" : NULL;
 }
 
-static enum pmi_outcome put(struct pmi_request_line *r)
+static enum pmi_outcome pmi_put(struct pmi_request_line *r)
 {
     const struct bytes key = word_of(r, "key"), value = rest_of(r, "value");
     const char *why;
@@ -156,17 +156,17 @@ static enum pmi_outcome put(struct pmi_request_line *r)
     return PMI_ANSWERED;
 }
 
-static enum pmi_outcome get(struct pmi_request_line *r)
+static enum pmi_outcome pmi_get(struct pmi_request_line *r)
 {
     const struct bytes key = word_of(r, "key"), name = word_of(r, "kvsname");
-    const int is_ours = !name.data || is_word(name, r->job->name);
+    const int is_ours = !name.data || pmi_is_word(name, r->job->name);
     struct bytes value = { NULL, 0 };
 
     if (!key.data)
         return PMI_WRONG;
     if (is_ours)
         value = pmi_space_get(&r->job->space, key);
-    if (is_ours && !value.data && is_word(key, "PMI_process_mapping") && *r->job->mapping)
+    if (is_ours && !value.data && pmi_is_word(key, "PMI_process_mapping") && *r->job->mapping)
         value = (struct bytes){ r->job->mapping, strlen(r->job->mapping) };
     if (!value.data) {
         text_print(r->reply, "cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
@@ -195,7 +195,7 @@ static enum pmi_outcome abort_job(struct pmi_request_line *r)
     const unsigned char *from = message.data;
     size_t i;
 
-    r->abort->code = number_of(r, "exitcode", 1);
+    r->abort->code = pmi_number_of(r, "exitcode", 1);
     for (i = 0; i < message.size && i < sizeof r->abort->message - 1; i++)
         r->abort->message[i] = from[i] < ' ' || from[i] > '~' ? '?' : (char)from[i];
     r->abort->message[i] = '\0';
@@ -263,12 +263,12 @@ static enum pmi_outcome within_spawn(struct pmi_request_line *r)
 {
     struct pmi_client *client = r->client;
 
-    if (is_word(first_of(r, "mcmd"), "spawn"))
+    if (pmi_is_word(first_of(r, "mcmd"), "spawn"))
         *client = (struct pmi_client){ client->state, client->put, client->is_full, 1, 1, 1 };
     else if (first_of(r, "totspawns").data)
-        client->spawns = number_of(r, "totspawns", 1);
+        client->spawns = pmi_number_of(r, "totspawns", 1);
     else if (first_of(r, "spawnssofar").data)
-        client->spawn = number_of(r, "spawnssofar", 1);
+        client->spawn = pmi_number_of(r, "spawnssofar", 1);
     else if (r->size == 6 && !memcmp(r->line, "endcmd", 6)) {
         client->in_spawn = 0;
         if (client->spawn >= client->spawns)
@@ -289,8 +289,8 @@ static const struct {
     { "get_appnum", get_appnum },
     { "get_my_kvsname", get_my_kvsname },
     { "get_universe_size", get_universe_size },
-    { "put", put },
-    { "get", get },
+    { "put", pmi_put },
+    { "get", pmi_get },
     { "barrier_in", barrier_in },
     { "finalize", finalize },
     { "abort", abort_job },
@@ -305,10 +305,10 @@ enum pmi_outcome pmi_request(struct pmi_job *job, struct pmi_client *client, con
     struct pmi_request_line r = { line, size, job, client, reply, abort };
     const struct bytes name = word_of(&r, "cmd");
 
-    if (client->in_spawn || is_word(first_of(&r, "mcmd"), "spawn"))
+    if (client->in_spawn || pmi_is_word(first_of(&r, "mcmd"), "spawn"))
         return within_spawn(&r);
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
-        if (is_word(name, requests[i].name))
+        if (pmi_is_word(name, requests[i].name))
             return requests[i].act(&r);
     return PMI_WRONG;
 }

@@ -172,7 +172,7 @@ static int is_missing(const void *server, int i)
     return !waits_in_barrier(server, i);
 }
 
-static void say_stall(evutil_socket_t fd, short what, void *arg)
+static void pmi_server_say_stall(evutil_socket_t fd, short what, void *arg)
 {
     struct pmi_server *server = arg;
     const int missing = server->round.size - server->waiting;
@@ -219,7 +219,7 @@ static void enter_barrier(struct pmi_conn *conn)
 
 /* ---- Bytes ------------------------------------------------------------------- */
 
-static void write_out(struct pmi_conn *conn)
+static void pmi_server_write_out(struct pmi_conn *conn)
 {
     while (conn->fd >= 0 && conn->sent < conn->out.used) {
         const ssize_t n = send(conn->fd, conn->out.data + conn->sent, conn->out.used - conn->sent,
@@ -263,7 +263,7 @@ static void take_requests(struct pmi_conn *conn)
             log_line(LOG_WARN, "rank %d has put more than %d KiB by PMI: the rest is refused",
                      rank_of(conn), PMI_RANK_MOST >> 10);
         conn->is_full = conn->client.is_full;
-        write_out(conn);
+        pmi_server_write_out(conn);
         if (conn->client.state == PMI_INITIALIZED && !conn->began) {
             conn->began = 1;
             look_for_absent(conn->server);
@@ -296,21 +296,21 @@ static int read_some(struct pmi_conn *conn)
     return 1;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void pmi_server_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
     read_some(arg);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void pmi_server_on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct pmi_conn *conn = arg;
 
     (void)fd;
     (void)what;
     event_del(&conn->writable);
-    write_out(conn);
+    pmi_server_write_out(conn);
     if (conn->fd < 0 || conn->out.used > 0)
         return;
     event_add(&conn->readable, NULL);
@@ -344,7 +344,7 @@ int pmi_server_begin(struct pmi_server *server, const struct pmi_round *round)
     snprintf(job->name, sizeof job->name, "ct_%s", round->generation);
     snprintf(job->mapping, sizeof job->mapping, "%s", round->mapping);
     evtimer_assign(&server->gone_timer, server->base, report_gone, server);
-    evtimer_assign(&server->stall_timer, server->base, say_stall, server);
+    evtimer_assign(&server->stall_timer, server->base, pmi_server_say_stall, server);
     server->is_open = 1;
     for (int i = 0; server->conns && i < round->size; i++)
         open_conn(server, &server->conns[i]);
@@ -364,8 +364,10 @@ int pmi_server_give(struct pmi_server *server, int local_rank)
         return -1;
     conn->fd = ends[0];
     conn->given = ends[1];
-    event_assign(&conn->readable, server->base, conn->fd, EV_READ | EV_PERSIST, on_readable, conn);
-    event_assign(&conn->writable, server->base, conn->fd, EV_WRITE | EV_PERSIST, on_writable, conn);
+    event_assign(&conn->readable, server->base, conn->fd, EV_READ | EV_PERSIST,
+                 pmi_server_on_readable, conn);
+    event_assign(&conn->writable, server->base, conn->fd, EV_WRITE | EV_PERSIST,
+                 pmi_server_on_writable, conn);
     event_add(&conn->readable, NULL);
     return conn->given;
 }
@@ -443,7 +445,7 @@ void pmi_server_fenced(struct pmi_server *server)
 
         conn->waits = 0;
         text_add(&conn->out, PMI_BARRIER_OVER, sizeof PMI_BARRIER_OVER - 1);
-        write_out(conn);
+        pmi_server_write_out(conn);
     }
 }
 

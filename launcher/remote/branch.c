@@ -181,7 +181,7 @@ static int is_this_host(const char *host)
 /* ---- One branch -------------------------------------------------------------------- */
 
 /* Within a moment: its end of the socket is closed.  1: it is reaped. */
-static int reap(struct branch *branch, int flags, char *how, size_t size)
+static int branch_reap(struct branch *branch, int flags, char *how, size_t size)
 {
     int status = 0;
     const pid_t got = waitpid(branch->pid, &status, flags);
@@ -209,7 +209,7 @@ static void reap_all(struct branch *branches, int count, char *how, size_t size)
             if (branches[i].pid > 0 && turn == REAP_TURNS)
                 kill(branches[i].pid, SIGKILL);
             left += branches[i].pid > 0
-                    && !reap(&branches[i], turn < REAP_TURNS ? WNOHANG : 0, how, size);
+                    && !branch_reap(&branches[i], turn < REAP_TURNS ? WNOHANG : 0, how, size);
         }
         if (left > 0)
             nanosleep(&pause, NULL);

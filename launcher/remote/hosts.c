@@ -75,7 +75,7 @@ static const char *host_of(const struct hosts *h, int node)
     return h->start.hosts.hosts[node].name;
 }
 
-static void send_all(struct hosts *h, enum frame_type type, int node, int number)
+static void hosts_send_all(struct hosts *h, enum frame_type type, int node, int number)
 {
     branches_send(&h->branches, &(struct relay_frame){ type, node, number, NULL, 0 });
 }
@@ -124,7 +124,7 @@ static void stop_job(struct hosts *h, int code)
         return;
     h->stopped = 1;
     h->code = code;
-    send_all(h, FRAME_SIGNAL, FRAME_ALL, SIGTERM);
+    hosts_send_all(h, FRAME_SIGNAL, FRAME_ALL, SIGTERM);
     give_up_unreached(h);
     begin_patience(h);
 }
@@ -139,7 +139,7 @@ static void output_relieved(void *arg)
         branches_read(&h->branches, 1);
 }
 
-static void show(struct hosts *h, int to, const char *data, size_t size)
+static void hosts_show(struct hosts *h, int to, const char *data, size_t size)
 {
     console_wipe(h->to[to]);
     console_add(h->to[to], data, size);
@@ -149,9 +149,9 @@ static void show(struct hosts *h, int to, const char *data, size_t size)
 }
 
 /* A line of our own log takes the place of the progress line. */
-static void say(void *arg, const char *line, size_t size)
+static void hosts_say(void *arg, const char *line, size_t size)
 {
-    show(arg, STDERR_FILENO, line, size);
+    hosts_show(arg, STDERR_FILENO, line, size);
 }
 
 static void show_progress(evutil_socket_t fd, short what, void *arg)
@@ -180,7 +180,7 @@ static void take_output(struct hosts *h, int node, int to, const char *data, siz
 
     if (whole) {
         text_add(line, data, whole);
-        show(h, to, line->data, line->used);
+        hosts_show(h, to, line->data, line->used);
         line->used = 0;
     }
     text_add(line, data + whole, size - whole);
@@ -195,7 +195,7 @@ static void show_rests(struct hosts *h)
             struct text *line = &h->nodes[node].line[to];
 
             if (line->used)
-                show(h, to, line->data, line->used);
+                hosts_show(h, to, line->data, line->used);
             line->used = 0;
         }
 }
@@ -321,12 +321,12 @@ static void node_0_listens(struct hosts *h, int port)
     if (h->port || port < 1 || port > 65535)
         return;
     h->port = port;
-    send_all(h, FRAME_PORT, FRAME_ALL, port);
+    hosts_send_all(h, FRAME_PORT, FRAME_ALL, port);
     for (int node = 0; node < h->start.nodes; node++) {
         if (h->nodes[node].state == NODE_STARTED)
             h->nodes[node].state = NODE_LISTENED;
         if (!gets_input(h, node))
-            send_all(h, FRAME_INPUT, node, 0);
+            hosts_send_all(h, FRAME_INPUT, node, 0);
     }
     h->input_over = h->input_node == NO_NODE;
     check_started(h);
@@ -376,7 +376,7 @@ static const char *how_far(const struct hosts *h, int node)
     return h->nodes[node].state == NODE_CALLED ? " before ctrun was started there" : "";
 }
 
-static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
+static void hosts_from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct hosts *h = arg;
     const int node = frame->node;
@@ -413,7 +413,7 @@ static void from_branch(void *arg, struct branch *branch, const struct relay_fra
     }
 }
 
-static void branch_gone(void *arg, struct branch *branch, const char *why)
+static void hosts_branch_gone(void *arg, struct branch *branch, const char *why)
 {
     struct hosts *h = arg;
     char words[400];
@@ -424,7 +424,7 @@ static void branch_gone(void *arg, struct branch *branch, const char *why)
     }
 }
 
-static const struct branch_hooks hooks = { from_branch, branch_gone };
+static const struct branch_hooks hooks = { hosts_from_branch, hosts_branch_gone };
 
 /* ---- Time and signals --------------------------------------------------------------- */
 
@@ -437,7 +437,7 @@ static void signals_readable(evutil_socket_t fd, short what, void *arg)
     while (read(fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             continue;
-        send_all(h, FRAME_SIGNAL, FRAME_ALL, (int)info.ssi_signo);
+        hosts_send_all(h, FRAME_SIGNAL, FRAME_ALL, (int)info.ssi_signo);
         if (!sigismember(&h->options->signals.set, (int)info.ssi_signo))
             continue;
         if (!h->stopped && h->answered < h->start.nodes)
@@ -451,7 +451,7 @@ static void beat(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    send_all(arg, FRAME_BEAT, FRAME_ALL, 0);
+    hosts_send_all(arg, FRAME_BEAT, FRAME_ALL, 0);
 }
 
 /* First for hosts that did not answer, then for those that do not end. */
@@ -615,13 +615,13 @@ static char **variables_for_hosts(const struct options *options, const struct ho
     return all;
 }
 
-static int is_loopback(const char *host)
+static int hosts_is_loopback(const char *host)
 {
     return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
 }
 
 /* What contradicts --hosts, which says all that about the nodes. */
-static int check_options(const struct options *options, const struct host_list *hosts)
+static int hosts_check_options(const struct options *options, const struct host_list *hosts)
 {
     static const enum option said[] = { OPTION_NODE_RANK, OPTION_STANDALONE, OPTION_RDZV_BACKEND,
                                         OPTION_RDZV_ENDPOINT, OPTION_LOCAL_ADDR };
@@ -645,7 +645,7 @@ static int check_options(const struct options *options, const struct host_list *
         return -1;
     }
     if (hosts->count > 1 && !options->master_addr
-        && is_loopback(host_without_user(hosts->hosts[0].name))) {
+        && hosts_is_loopback(host_without_user(hosts->hosts[0].name))) {
         log_line(LOG_ERROR,
                  "--hosts: the first host is %s, where the others do not find it: give its name, "
                  "or --master-addr",
@@ -653,7 +653,7 @@ static int check_options(const struct options *options, const struct host_list *
         return -1;
     }
     for (int i = 1; i < hosts->count && hosts->count > FAN_OUT; i++)
-        if (is_loopback(host_without_user(hosts->hosts[i].name))) {
+        if (hosts_is_loopback(host_without_user(hosts->hosts[i].name))) {
             log_line(LOG_ERROR,
                      "--hosts: %s: of more than %d hosts some are started by others, where this is "
                      "another host: give its name",
@@ -724,14 +724,14 @@ int remote_start(struct start *start, const struct options *options)
 }
 
 /* 0, or an exit code and the error is logged. */
-static int plan(struct hosts *h, const struct options *options)
+static int hosts_plan(struct hosts *h, const struct options *options)
 {
     const int code = remote_start(&h->start, options);
     char secret[JOB_SECRET_TEXT];
 
     if (code != 0)
         return code;
-    if (check_options(options, &h->start.hosts) < 0)
+    if (hosts_check_options(options, &h->start.hosts) < 0)
         return 2;
     if (job_secret_make(options, secret) != CT_OK) {
         log_line(LOG_ERROR, "%s", ct_last_error());
@@ -804,7 +804,7 @@ static int open_loop(struct hosts *h)
     event_assign(&h->progress, h->base, -1, EV_PERSIST, show_progress, h);
     if (log_wants(LOG_WARN))
         event_add(&h->progress, &second);
-    log_divert(say, h);
+    log_divert(hosts_say, h);
     return 0;
 }
 
@@ -813,7 +813,7 @@ int remote_hosts(const struct options *options)
     struct hosts h = { .options = options };
     const int seconds = options->shutdown_timeout, most = INT_MAX / 1000;
     const int patience = 1000 * (seconds < most ? seconds : most);
-    int code = plan(&h, options);
+    int code = hosts_plan(&h, options);
 
     if (code == 0 && open_loop(&h) < 0)
         code = 1;
@@ -840,7 +840,7 @@ int remote_hosts(const struct options *options)
 int remote_hosts_print(FILE *out, const struct options *options)
 {
     struct hosts h = { .options = options };
-    int code = plan(&h, options);
+    int code = hosts_plan(&h, options);
     struct why why;
 
     for (int i = 0; code == 0 && i < h.start.nodes; i++) {

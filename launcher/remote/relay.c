@@ -225,7 +225,8 @@ static char **environment(const struct start *start, char *own)
 }
 
 /* It stays in the relay; the other end is the child's.  -1: errno. */
-static int open_pipe(struct relay *relay, int for_writing, struct bufferevent **stream, int *theirs)
+static int relay_open_pipe(struct relay *relay, int for_writing, struct bufferevent **stream,
+                           int *theirs)
 {
     int ends[2];
 
@@ -284,10 +285,10 @@ static void start_ctrun(struct relay *relay)
         cannot_start(relay, start->folder);
         return;
     }
-    if (open_pipe(relay, 1, &relay->input, &theirs[0]) < 0
-        || open_pipe(relay, 0, &relay->output[1], &theirs[1]) < 0
-        || open_pipe(relay, 0, &relay->output[2], &theirs[2]) < 0
-        || (is_node_0 && open_pipe(relay, 0, &relay->listens, &theirs[3]) < 0)) {
+    if (relay_open_pipe(relay, 1, &relay->input, &theirs[0]) < 0
+        || relay_open_pipe(relay, 0, &relay->output[1], &theirs[1]) < 0
+        || relay_open_pipe(relay, 0, &relay->output[2], &theirs[2]) < 0
+        || (is_node_0 && relay_open_pipe(relay, 0, &relay->listens, &theirs[3]) < 0)) {
         cannot_start(relay, "pipes for ctrun");
         return;
     }
@@ -334,7 +335,7 @@ static void start_ctrun(struct relay *relay)
 
 /* ---- Frames from the nodes behind this one ------------------------------------------ */
 
-static void from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
+static void relay_from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {
     struct relay *relay = arg;
 
@@ -347,7 +348,7 @@ static void from_branch(void *arg, struct branch *branch, const struct relay_fra
     check_queue(relay);
 }
 
-static void branch_gone(void *arg, struct branch *branch, const char *why)
+static void relay_branch_gone(void *arg, struct branch *branch, const char *why)
 {
     struct relay *relay = arg;
 
@@ -357,7 +358,7 @@ static void branch_gone(void *arg, struct branch *branch, const char *why)
     relay_end_if_done(relay);
 }
 
-static const struct branch_hooks branch_hooks = { from_branch, branch_gone };
+static const struct branch_hooks branch_hooks = { relay_from_branch, relay_branch_gone };
 
 /* ---- Frames from the user's ctrun ---------------------------------------------------- */
 
@@ -427,7 +428,7 @@ static void take_start(struct relay *relay, const struct relay_frame *frame)
         start_ctrun(relay);
 }
 
-static void take(struct relay *relay, const struct relay_frame *frame)
+static void relay_take(struct relay *relay, const struct relay_frame *frame)
 {
     const int is_own =
         relay->has_start && (frame->node == relay->start.first || frame->node == FRAME_ALL);
@@ -489,7 +490,7 @@ static void down_readable(struct bufferevent *down, void *arg)
 
     event_add(&relay->silence, &patience);
     while (relay->down && (got = frame_peek(in, &frame)) > 0) {
-        take(relay, &frame);
+        relay_take(relay, &frame);
         if (relay->down)
             frame_drop(in, &frame);
     }

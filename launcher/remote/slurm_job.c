@@ -16,7 +16,7 @@
 
 #define SECONDS 5 /* Slurm's controller may be busy; then the job begins without a deadline */
 
-static const char *variable(const char *name)
+static const char *slurm_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -26,10 +26,10 @@ static const char *variable(const char *name)
 /* Others do not ask: workers' own ctruns, nodes but the first, and those that need no answer. */
 static int should_ask(const struct options *options)
 {
-    const char *node = variable("SLURM_NODEID"), *job = variable("SLURM_JOB_ID");
+    const char *node = slurm_variable("SLURM_NODEID"), *job = slurm_variable("SLURM_JOB_ID");
 
     return !options->surroundings.is_host_of_job && job && strspn(job, "0123456789") == strlen(job)
-           && !variable("SLURM_JOB_END_TIME") && !variable("TORCHELASTIC_RUN_ID")
+           && !slurm_variable("SLURM_JOB_END_TIME") && !slurm_variable("TORCHELASTIC_RUN_ID")
            && !options->standalone && !options->explain && !options->dry_run
            && (!node || !strcmp(node, "0")) && tool_is_there("squeue");
 }

@@ -137,7 +137,8 @@ static int prepare_environment(const struct options *options)
     return 0;
 }
 
-static _Noreturn void child(const struct options *options, char **words, const sigset_t *before)
+static _Noreturn void srun_child(const struct options *options, char **words,
+                                 const sigset_t *before)
 {
     const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
 
@@ -217,7 +218,7 @@ int remote_srun(const struct options *options, char **argv)
     if (words && prepare_environment(options) == 0) {
         sigprocmask(SIG_BLOCK, &watched, &before);
         if ((srun = fork()) == 0)
-            child(options, words, &before);
+            srun_child(options, words, &before);
         if (srun > 0)
             code = wait_for(srun, &watched);
         else

@@ -8,7 +8,7 @@
 
 #include "runtime/util/text.h"
 
-static void put(struct text *text, const char *string)
+static void start_put(struct text *text, const char *string)
 {
     text_add(text, string, strlen(string) + 1);
 }
@@ -18,7 +18,7 @@ static void put_number(struct text *text, int number)
     char digits[16];
 
     snprintf(digits, sizeof digits, "%d", number);
-    put(text, digits);
+    start_put(text, digits);
 }
 
 static void put_list(struct text *text, char *const *list)
@@ -29,7 +29,7 @@ static void put_list(struct text *text, char *const *list)
         count++;
     put_number(text, count);
     for (int i = 0; i < count; i++)
-        put(text, list[i]);
+        start_put(text, list[i]);
 }
 
 char *start_write(const struct start *start, int first, int count, size_t *size)
@@ -40,16 +40,16 @@ char *start_write(const struct start *start, int first, int count, size_t *size)
     put_number(&text, first);
     put_number(&text, start->terminals);
     put_number(&text, start->at_once);
-    put(&text, start->head);
-    put(&text, start->run_id);
-    put(&text, start->folder);
-    put(&text, start->path);
-    put(&text, start->shell);
+    start_put(&text, start->head);
+    start_put(&text, start->run_id);
+    start_put(&text, start->folder);
+    start_put(&text, start->path);
+    start_put(&text, start->shell);
     put_number(&text, count);
     for (int i = 0; i < count; i++) {
         const struct host_slots *host = &start->hosts.hosts[first - start->first + i];
 
-        put(&text, host->name);
+        start_put(&text, host->name);
         put_number(&text, host->slots);
     }
     put_list(&text, start->words);
@@ -65,7 +65,7 @@ struct start_reading {
     int broken;
 };
 
-static char *get(struct start_reading *in)
+static char *start_get(struct start_reading *in)
 {
     char *string = in->at;
 
@@ -79,7 +79,7 @@ static char *get(struct start_reading *in)
 
 static int get_number(struct start_reading *in, int most)
 {
-    char *end, *text = get(in);
+    char *end, *text = start_get(in);
     const long number = strtol(text, &end, 10);
 
     if (!*text || *end || number < 0 || number > most)
@@ -93,7 +93,7 @@ static char **get_list(struct start_reading *in)
     char **list = calloc((size_t)count + 1, sizeof *list);
 
     for (int i = 0; list && i < count; i++)
-        list[i] = get(in);
+        list[i] = start_get(in);
     in->broken |= !list;
     return list;
 }
@@ -105,7 +105,7 @@ static void get_hosts(struct start_reading *in, struct host_list *hosts)
     hosts->hosts = calloc((size_t)count + 1, sizeof *hosts->hosts);
     in->broken |= !hosts->hosts || count == 0;
     for (int i = 0; !in->broken && i < count; i++) {
-        snprintf(hosts->hosts[i].name, sizeof hosts->hosts[i].name, "%s", get(in));
+        snprintf(hosts->hosts[i].name, sizeof hosts->hosts[i].name, "%s", start_get(in));
         hosts->hosts[i].slots = get_number(in, 1 << 22);
     }
     hosts->count = count;
@@ -126,11 +126,11 @@ int start_read(struct start *start, const char *data, size_t size)
     start->first = get_number(&in, 1 << 22);
     start->terminals = get_number(&in, 3);
     start->at_once = get_number(&in, 1);
-    start->head = get(&in);
-    start->run_id = get(&in);
-    start->folder = get(&in);
-    start->path = get(&in);
-    start->shell = get(&in);
+    start->head = start_get(&in);
+    start->run_id = start_get(&in);
+    start->folder = start_get(&in);
+    start->path = start_get(&in);
+    start->shell = start_get(&in);
     get_hosts(&in, &start->hosts);
     start->words = get_list(&in);
     start->variables = get_list(&in);

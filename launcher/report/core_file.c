@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_line(const char *path, char *line, size_t size)
+static int core_read_line(const char *path, char *line, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t got = fd < 0 ? -1 : read(fd, line, size - 1);
@@ -21,8 +21,8 @@ static int read_line(const char *path, char *line, size_t size)
 }
 
 /* One % of the pattern; -1: unknown. */
-static int expand(char what, const struct worker *worker, const char *program, char *to,
-                  size_t size)
+static int core_expand(char what, const struct worker *worker, const char *program, char *to,
+                       size_t size)
 {
     const char *const slash = strrchr(program, '/');
 
@@ -79,7 +79,7 @@ int core_file_name(const char *pattern, int uses_pid, const struct worker *worke
             if (!*++pattern)
                 break;
             has_pid |= *pattern == 'p';
-            if (expand(*pattern, worker, program, piece, sizeof piece) < 0)
+            if (core_expand(*pattern, worker, program, piece, sizeof piece) < 0)
                 return -1;
         }
         used += (size_t)snprintf(name + used, size - used, "%s", piece);
@@ -93,13 +93,13 @@ void core_file_find(const struct worker *worker, const char *program, char *text
 {
     char pattern[256], uses_pid[16], name[512], here[PATH_MAX] = "";
 
-    if (read_line("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) < 0)
+    if (core_read_line("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) < 0)
         snprintf(text, size, "where, /proc does not say");
     else if (*pattern == '|' && strstr(pattern, "systemd-coredump"))
         snprintf(text, size, "see coredumpctl info %d", (int)worker->pid);
     else if (*pattern == '|')
         snprintf(text, size, "given to %s (kernel.core_pattern)", pattern + 1);
-    else if (read_line("/proc/sys/kernel/core_uses_pid", uses_pid, sizeof uses_pid) < 0
+    else if (core_read_line("/proc/sys/kernel/core_uses_pid", uses_pid, sizeof uses_pid) < 0
              || core_file_name(pattern, *uses_pid == '1', worker, program, name, sizeof name) < 0
              || access(name, F_OK) < 0) /* the worker may have gone to another folder */
         snprintf(text, size, "as kernel.core_pattern says, %s", pattern);

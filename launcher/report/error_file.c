@@ -63,7 +63,7 @@ static int open_jansson(struct jansson *j)
 /* ---- Reading ---------------------------------------------------------------- */
 
 /* One of a FIFO's or a device's could make us wait: only a regular file is read. */
-static int slurp(struct error_json *error, const char *path)
+static int error_slurp(struct error_json *error, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat file;
@@ -101,7 +101,7 @@ static double seconds(const struct jansson *j, const struct json *value)
     return isfinite(number) && number > 0 ? number : 0;
 }
 
-static void take(struct error_json *error, const struct jansson *j, const struct json *top)
+static void error_take(struct error_json *error, const struct jansson *j, const struct json *top)
 {
     const struct json *const message = j->get(top, "message"), *extra;
     const char *text = j->string(message);
@@ -131,7 +131,7 @@ void error_json_read(struct error_json *error, const char *path)
     struct json *top;
 
     *error = (struct error_json){ .state = ERROR_ABSENT };
-    if (!*path || slurp(error, path) < 0)
+    if (!*path || error_slurp(error, path) < 0)
         return;
     if (error->size > LARGEST) {
         error->size = LARGEST;
@@ -142,7 +142,7 @@ void error_json_read(struct error_json *error, const char *path)
     } else if (!(top = jansson.loadb(error->bytes, error->size, 0, &trouble))) {
         cannot_read(error, ERROR_BROKEN, trouble.text);
     } else {
-        take(error, &jansson, top);
+        error_take(error, &jansson, top);
         jansson.free(top);
     }
 }

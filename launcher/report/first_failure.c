@@ -45,7 +45,7 @@ int first_failure_open(struct first_failure *failures, struct worker *workers, i
     return failures->epoll >= 0 && failures->pidfds && failures->ended ? 0 : -1;
 }
 
-static void forget(struct first_failure *failures, int i)
+static void first_forget(struct first_failure *failures, int i)
 {
     if (failures->pidfds[i] >= 0)
         close(failures->pidfds[i]);
@@ -55,7 +55,7 @@ static void forget(struct first_failure *failures, int i)
 void first_failure_close(struct first_failure *failures)
 {
     for (int i = 0; failures->pidfds && i < failures->size; i++)
-        forget(failures, i);
+        first_forget(failures, i);
     if (failures->epoll >= 0)
         close(failures->epoll);
     free(failures->pidfds);
@@ -69,17 +69,17 @@ void first_failure_watch(struct first_failure *failures, const struct worker *wo
     const int i = (int)(worker - failures->workers);
     struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u32 = (uint32_t)i };
 
-    forget(failures, i);
+    first_forget(failures, i);
     failures->pidfds[i] = (int)syscall(SYS_pidfd_open, worker->pid, 0);
     if (failures->pidfds[i] >= 0)
         epoll_ctl(failures->epoll, EPOLL_CTL_ADD, failures->pidfds[i], &event);
 }
 
-static int note(struct first_failure *failures, int count, int i)
+static int first_note(struct first_failure *failures, int count, int i)
 {
     if (!worker_check(&failures->workers[i]))
         return count;
-    forget(failures, i);
+    first_forget(failures, i);
     failures->died(failures->arg, &failures->workers[i]);
     failures->ended[count] = i;
     return count + 1;
@@ -94,11 +94,11 @@ static int collect(struct first_failure *failures, int count, int wait_ms)
     do {
         got = epoll_wait(failures->epoll, events, sizeof events / sizeof *events, wait_ms);
         for (int i = 0; i < got; i++)
-            count = note(failures, count, (int)events[i].data.u32);
+            count = first_note(failures, count, (int)events[i].data.u32);
         wait_ms = 0;
     } while (got > 0);
     for (int i = 0; i < failures->size; i++) /* those without a pidfd */
-        count = note(failures, count, i);
+        count = first_note(failures, count, i);
     return count;
 }
 

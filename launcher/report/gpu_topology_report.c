@@ -53,7 +53,7 @@ void links_report_read(struct placement *placement, const char *root)
 }
 
 /* Of links.gpu[i]: its index in struct gpus. */
-static int number_of(const struct placement *placement, int i)
+static int links_number_of(const struct placement *placement, int i)
 {
     int number = 0;
 
@@ -80,13 +80,13 @@ static void add_label(struct text *out, const struct placement *placement, int i
 {
     char label[24];
 
-    snprintf(label, sizeof label, "GPU%d", number_of(placement, i));
+    snprintf(label, sizeof label, "GPU%d", links_number_of(placement, i));
     add_cell(out, label);
 }
 
-static void add_ranks(struct text *out, const struct placement *placement, int i, int base)
+static void links_add_ranks(struct text *out, const struct placement *placement, int i, int base)
 {
-    const int number = number_of(placement, i);
+    const int number = links_number_of(placement, i);
     int said = 0;
 
     for (int local_rank = 0; local_rank < placement->size; local_rank++)
@@ -122,7 +122,7 @@ void links_report_text(struct text *out, const struct placement *placement, int 
             way_word(&links->between[from][to], word);
             add_cell(out, word);
         }
-        add_ranks(out, placement, from, base);
+        links_add_ranks(out, placement, from, base);
         text_print(out, "\n");
     }
     gpu_links_legend(links, add_word, out);
@@ -161,7 +161,7 @@ static void json_gpus(struct json_text *json, const struct placement *placement,
 {
     json_open(json, "gpus", '[');
     for (int i = 0; i < placement->links.count; i++) {
-        const int number = number_of(placement, i);
+        const int number = links_number_of(placement, i);
 
         json_open(json, NULL, '{');
         json_number(json, "number", number);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* "" if there is no such file. */
-static void slurp(const char *path, char *text, size_t size)
+static void oom_slurp(const char *path, char *text, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
@@ -29,7 +29,7 @@ static void slurp_of(const struct oom_watch *oom, const char *group, const char 
     char path[800];
 
     snprintf(path, sizeof path, "%s%s/%s", oom->root, group, file);
-    slurp(path, text, size);
+    oom_slurp(path, text, size);
 }
 
 /* The number after "key " at the start of a line; -1: none. */
@@ -73,7 +73,7 @@ void oom_watch_open(struct oom_watch *oom, const char *mounts, const char *self)
 
     *oom = (struct oom_watch){ .kills = -1 };
     snprintf(v1_root, sizeof v1_root, "%s/memory", mounts);
-    slurp(self, text, sizeof text);
+    oom_slurp(self, text, sizeof text);
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const char *const controller = strchr(line, ':');
         const char *const group = controller ? strchr(controller + 1, ':') : NULL;
@@ -97,8 +97,8 @@ void oom_watch_reset(struct oom_watch *oom)
 /* ---- Why -------------------------------------------------------------------- */
 
 /* v1 writes no limit as a number near 2^63. */
-static double bytes_of(const struct oom_watch *oom, const char *group, const char *v1,
-                       const char *v2)
+static double oom_bytes(const struct oom_watch *oom, const char *group, const char *v1,
+                        const char *v2)
 {
     char text[64];
     double bytes;
@@ -127,12 +127,12 @@ int oom_killed(const struct oom_watch *oom, char *why, size_t size)
         return 0;
     snprintf(group, sizeof group, "%s", oom->group);
     for (;;) {
-        const double bytes = bytes_of(oom, group, "memory.limit_in_bytes", "memory.max");
+        const double bytes = oom_bytes(oom, group, "memory.limit_in_bytes", "memory.max");
         char *const slash = strrchr(group, '/');
 
         if (bytes >= 0 && (smallest < 0 || bytes < smallest)) {
             smallest = bytes;
-            peak = bytes_of(oom, group, "memory.max_usage_in_bytes", "memory.peak");
+            peak = oom_bytes(oom, group, "memory.max_usage_in_bytes", "memory.peak");
         }
         if (!slash)
             break;

@@ -71,7 +71,7 @@ void report_add_plain(struct text *out, const char *bytes, size_t size)
 /* ---- The text of an error ---------------------------------------------------- */
 
 /* The end says most: of too many lines the first ones are left out. */
-static const char *last_lines(const char *text, int most, int *left_out)
+static const char *report_last_lines(const char *text, int most, int *left_out)
 {
     int lines = 1;
 
@@ -92,7 +92,7 @@ static void add_text(struct text *out, char *text, int most, int structured)
 
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
         text[--length] = '\0';
-    at = last_lines(text, most, &left_out);
+    at = report_last_lines(text, most, &left_out);
     if (left_out > 0)
         text_print(out, "(%d lines left out)\n%s", left_out, structured ? "  " : "");
     for (;;) {

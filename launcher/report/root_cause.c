@@ -431,7 +431,7 @@ struct candidate {
     enum root_kind kind;
 };
 
-static int is_earlier(const struct root_graph *graph, int a, int b)
+static int root_is_earlier(const struct root_graph *graph, int a, int b)
 {
     const struct root_rank *const x = &graph->ranks[a], *const y = &graph->ranks[b];
 
@@ -463,9 +463,9 @@ static int is_better(const struct root_graph *graph, const struct candidate *a,
 {
     if (b->kind == ROOT_NONE || a->kind != b->kind)
         return b->kind == ROOT_NONE || a->kind < b->kind;
-    if (a->end != b->end && is_earlier(graph, a->end, b->end))
+    if (a->end != b->end && root_is_earlier(graph, a->end, b->end))
         return 1;
-    return a->end == b->end && is_earlier(graph, a->start, b->start);
+    return a->end == b->end && root_is_earlier(graph, a->start, b->start);
 }
 
 /* Of the ranks that the sentence names the first that failed by itself, else the first. */
@@ -568,7 +568,7 @@ static int name_ranks(const struct root_graph *graph, int (*is)(const void *grap
     return count;
 }
 
-static int is_named(const void *graph, int rank)
+static int root_is_named(const void *graph, int rank)
 {
     return root_graph_is_marked(graph, rank);
 }
@@ -637,7 +637,7 @@ void root_graph_words(struct root_graph *graph, const struct root_cause *root, c
     };
     const struct control_blame *const blame = victim_blame(graph, root);
     char roots[200], waiting[200], call[64], end[64];
-    const int many = name_ranks(graph, is_named, roots, sizeof roots) > 1;
+    const int many = name_ranks(graph, root_is_named, roots, sizeof roots) > 1;
     const int waits = name_ranks(graph, waits_for_named, waiting, sizeof waiting);
     int used;
 

@@ -116,7 +116,7 @@ void console_progress(struct console *console, const char *text)
     console_flush(console);
 }
 
-static ssize_t write_some(const struct console *console, const char *data, size_t size)
+static ssize_t console_write_some(const struct console *console, const char *data, size_t size)
 {
     switch (console->way) {
     case WAY_SOCKET:
@@ -133,7 +133,7 @@ static ssize_t write_some(const struct console *console, const char *data, size_
 }
 
 /* A full disk may have room again later; a reader that left doesn't come back. */
-static void give_up(struct console *console, int cause)
+static void console_give_up(struct console *console, int cause)
 {
     console->unread = cause == EPIPE || cause == EIO || cause == ECONNRESET ? cause : 0;
     console->dropped += console->queue.used - console->from;
@@ -150,7 +150,7 @@ void console_flush(struct console *console)
 
     while (console->from < queue->used) {
         const ssize_t wrote =
-            write_some(console, queue->data + console->from, queue->used - console->from);
+            console_write_some(console, queue->data + console->from, queue->used - console->from);
 
         if (wrote >= 0)
             console->from += (size_t)wrote;
@@ -163,7 +163,7 @@ void console_flush(struct console *console)
             }
             return;
         } else if (errno != EINTR) {
-            give_up(console, errno);
+            console_give_up(console, errno);
             return;
         }
     }

@@ -50,7 +50,7 @@ static void show_first(struct line_dedup *dedup)
 }
 
 /* Shows all lines into which no worker can merge any more. */
-static void settle(struct line_dedup *dedup)
+static void dedup_settle(struct line_dedup *dedup)
 {
     uint64_t settled = UINT64_MAX;
 
@@ -69,7 +69,7 @@ void line_dedup_opened(struct line_dedup *dedup, int worker)
 void line_dedup_closed(struct line_dedup *dedup, int worker)
 {
     dedup->workers[worker].streams--;
-    settle(dedup);
+    dedup_settle(dedup);
 }
 
 static uint32_t hash_of(const char *text, size_t size) /* FNV-1a */
@@ -81,8 +81,8 @@ static uint32_t hash_of(const char *text, size_t size) /* FNV-1a */
     return hash;
 }
 
-static struct dedup_line *find(struct line_dedup *dedup, int worker, int to, const char *text,
-                               size_t size, uint32_t hash)
+static struct dedup_line *dedup_find(struct line_dedup *dedup, int worker, int to, const char *text,
+                                     size_t size, uint32_t hash)
 {
     for (struct dedup_line *line = dedup->first; line; line = line->next)
         if (line->number > dedup->workers[worker].newest && line->hash == hash && line->to == to
@@ -91,8 +91,8 @@ static struct dedup_line *find(struct line_dedup *dedup, int worker, int to, con
     return NULL;
 }
 
-static struct dedup_line *append(struct line_dedup *dedup, int to, const char *text, size_t size,
-                                 uint32_t hash, int64_t now)
+static struct dedup_line *dedup_append(struct line_dedup *dedup, int to, const char *text,
+                                       size_t size, uint32_t hash, int64_t now)
 {
     const size_t bits = (size_t)dedup->size / 8 + 1;
     struct dedup_line *line = calloc(1, sizeof *line + size + bits);
@@ -120,17 +120,17 @@ void line_dedup_add(struct line_dedup *dedup, int worker, int to, const char *te
                     int64_t now)
 {
     const uint32_t hash = hash_of(text, size);
-    struct dedup_line *line = find(dedup, worker, to, text, size, hash);
+    struct dedup_line *line = dedup_find(dedup, worker, to, text, size, hash);
 
     if (!line) {
         if (dedup->held == MOST)
             show_first(dedup);
-        if (!(line = append(dedup, to, text, size, hash, now)))
+        if (!(line = dedup_append(dedup, to, text, size, hash, now)))
             return; /* out of memory: as in text_add() */
     }
     line->workers[worker / 8] |= (unsigned char)(1 << worker % 8);
     dedup->workers[worker].newest = line->number;
-    settle(dedup);
+    dedup_settle(dedup);
 }
 
 int64_t line_dedup_due(const struct line_dedup *dedup)

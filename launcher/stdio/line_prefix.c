@@ -11,7 +11,7 @@
 #include "runtime/util/text.h"
 #include "runtime/util/ranges.h"
 
-static int is_word(char c, int first)
+static int prefix_is_word(char c, int first)
 {
     return c == '_' || isalpha((unsigned char)c) || (!first && isdigit((unsigned char)c));
 }
@@ -21,12 +21,12 @@ static size_t name_length(const char *text)
 {
     size_t length = 0;
 
-    while (is_word(text[length], length == 0))
+    while (prefix_is_word(text[length], length == 0))
         length++;
     return length;
 }
 
-static int named(const char *name, size_t length, const char *wanted)
+static int prefix_named(const char *name, size_t length, const char *wanted)
 {
     return strlen(wanted) == length && !strncmp(name, wanted, length);
 }
@@ -38,13 +38,13 @@ static int add_value(struct text *out, const char *name, size_t length,
     char number[16];
     const char *value = number;
 
-    if (named(name, length, "role_name"))
+    if (prefix_named(name, length, "role_name"))
         value = words->role;
-    else if (named(name, length, "hostname"))
+    else if (prefix_named(name, length, "hostname"))
         value = words->host;
-    else if (named(name, length, "rank"))
+    else if (prefix_named(name, length, "rank"))
         snprintf(number, sizeof number, "%d", words->rank);
-    else if (named(name, length, "local_rank"))
+    else if (prefix_named(name, length, "local_rank"))
         snprintf(number, sizeof number, "%d", words->local_rank);
     else
         return 0;
@@ -53,7 +53,7 @@ static int add_value(struct text *out, const char *name, size_t length,
 }
 
 /* at is behind a '$'.  How much of the template is used up; 0: the dollar is only a dollar. */
-static size_t macro(struct text *out, const char *at, const struct prefix_words *words)
+static size_t prefix_macro(struct text *out, const char *at, const struct prefix_words *words)
 {
     const int braces = *at == '{';
     const size_t length = name_length(at + braces);
@@ -72,7 +72,7 @@ char *prefix_expand(const char *template, const struct prefix_words *words)
     struct text out = { 0 };
 
     for (const char *at = template; *at; at++) {
-        const size_t used = *at == '$' ? macro(&out, at + 1, words) : 0;
+        const size_t used = *at == '$' ? prefix_macro(&out, at + 1, words) : 0;
 
         if (used == 0)
             text_add(&out, at, 1);

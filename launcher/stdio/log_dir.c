@@ -16,7 +16,7 @@
 
 /* ---- Names, without stdio: the guard makes them too ----------------------- */
 
-static char *number(char *to, int value)
+static char *log_dir_number(char *to, int value)
 {
     char digits[12];
     int count = 0;
@@ -40,9 +40,9 @@ static struct path path_of(const struct run_folder *folder, int attempt, int wor
     struct path path;
     char *to = stpcpy(path.text, folder->path);
 
-    to = number(stpcpy(to, "/attempt_"), attempt);
+    to = log_dir_number(stpcpy(to, "/attempt_"), attempt);
     if (worker >= 0)
-        to = number(stpcpy(to, "/"), worker);
+        to = log_dir_number(stpcpy(to, "/"), worker);
     stpcpy(to, name);
     return path;
 }

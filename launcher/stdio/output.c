@@ -171,7 +171,7 @@ static void relieved(void *arg)
 
 #define SAID 16384 /* bytes: a failure is reported in many lines */
 
-static void say(struct output *output, const char *line, size_t size)
+static void output_say(struct output *output, const char *line, size_t size)
 {
     struct console *console = output->to[STDERR_FILENO];
 
@@ -194,7 +194,7 @@ static void say_for_others(struct output *output)
     threads->said = (struct text){ 0 };
     pthread_mutex_unlock(&threads->lock);
     if (said.used > 0)
-        say(output, said.data, said.used);
+        output_say(output, said.data, said.used);
     free(said.data);
 }
 
@@ -216,7 +216,7 @@ static void say_from_anywhere(void *arg, const char *line, size_t size)
 
     if (pthread_equal(pthread_self(), threads->ours)) {
         say_for_others(output);
-        say(output, line, size);
+        output_say(output, line, size);
         return;
     }
     pthread_mutex_lock(&threads->lock);

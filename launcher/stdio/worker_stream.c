@@ -149,7 +149,7 @@ void stream_setup(struct stream *stream)
 
 /* ---- What arrives --------------------------------------------------------- */
 
-static void take_line(void *arg, const char *text, size_t size)
+static void stream_take_line(void *arg, const char *text, size_t size)
 {
     const struct stream *stream = arg;
 
@@ -165,7 +165,7 @@ static void take_bar(void *arg, const char *text, size_t size)
 
 static void feed(struct stream *stream, const char *data, size_t size)
 {
-    const struct line_taker taker = { take_line, take_bar, stream };
+    const struct line_taker taker = { stream_take_line, take_bar, stream };
 
     if (stream->is_kept)
         text_add_last(&stream->last, data, size, KEPT);
@@ -180,9 +180,9 @@ static void feed(struct stream *stream, const char *data, size_t size)
 }
 
 /* No more bytes will come, or none are wanted. */
-static void shut(struct stream *stream)
+static void stream_shut(struct stream *stream)
 {
-    const struct line_taker taker = { take_line, take_bar, stream };
+    const struct line_taker taker = { stream_take_line, take_bar, stream };
 
     if (stream->fd < 0)
         return;
@@ -215,7 +215,7 @@ static void readable(evutil_socket_t fd, short what, void *arg)
     if (got > 0)
         feed(stream, data, (size_t)got);
     if (got == 0 || (stream->route.shown && !stream->route.file && console->unread == EPIPE))
-        shut(stream);
+        stream_shut(stream);
     else if (stream->route.shown && console_full(console)) {
         event_del(&stream->event);
         stream->paused = 1;
@@ -224,7 +224,7 @@ static void readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Opening -------------------------------------------------------------- */
 
-static int open_file(struct stream *stream)
+static int stream_open_file(struct stream *stream)
 {
     char path[PATH_MAX];
 
@@ -257,7 +257,7 @@ static void begin_showing(struct stream *stream)
         line_dedup_opened(&output->dedup, stream->local_rank);
 }
 
-static int open_pipe(struct stream *stream)
+static int stream_open_pipe(struct stream *stream)
 {
     struct output *output = stream->output;
     int ends[2];
@@ -292,10 +292,10 @@ int worker_stream_open(struct stream *stream, struct output *output, int rank, i
     stream->to = to;
     stream->route = route_of(output->options, &origin);
     stream->is_kept = is_kept(output->options, to);
-    if (stream->route.file && open_file(stream) != 0)
+    if (stream->route.file && stream_open_file(stream) != 0)
         return 1;
     if (stream->route.through)
-        return open_pipe(stream);
+        return stream_open_pipe(stream);
     if (stream->route.nowhere)
         return (stream->given = fcntl(stdin_route_null(&output->input), F_DUPFD_CLOEXEC, 3)) < 0
                    ? -1
@@ -329,7 +329,7 @@ void worker_stream_close(struct stream *stream)
         feed(stream, data, (size_t)got);
         left -= (int)got;
     }
-    shut(stream);
+    stream_shut(stream);
 }
 
 /* ---- For the report ------------------------------------------------------- */
@@ -367,7 +367,7 @@ size_t stream_last_lines(struct stream *stream, int most, const char **at)
 
 void stream_free(struct stream *stream)
 {
-    shut(stream);
+    stream_shut(stream);
     log_file_free(&stream->file);
     free(stream->prefix);
     free(stream->last.data);

@@ -69,7 +69,7 @@ static int integer(const char **at, int64_t *value)
 }
 
 /* "1234.567": microseconds, read as nanoseconds.  Or an integer. */
-static int number(const char **at, int64_t *value)
+static int read_number(const char **at, int64_t *value)
 {
     const int is_negative = **at == '-';
 
@@ -93,7 +93,7 @@ static int is(const struct span *key, const char *name)
     return key->size == strlen(name) && !memcmp(key->at, name, key->size);
 }
 
-static int note(struct trace_line *line, const struct span *key, struct span value, int64_t read)
+static int keep(struct trace_line *line, const struct span *key, struct span value, int64_t read)
 {
     if (is(key, "ts")) {
         line->ts = value;
@@ -126,10 +126,10 @@ static int members(const char **at, struct trace_line *line, int are_args)
                 return 0;
             continue;
         }
-        if (!(**at == '"' ? string(at, &text) : word(at, "null") || number(at, &read)))
+        if (!(**at == '"' ? string(at, &text) : word(at, "null") || read_number(at, &read)))
             return 0;
         value.size = (size_t)(*at - value.at);
-        if (!note(line, &key, value, read))
+        if (!keep(line, &key, value, read))
             return 0;
     } while (word(at, ","));
     return word(at, "}");
@@ -158,7 +158,7 @@ ct_status trace_lines_fail(const struct trace_lines *lines, const char *what)
     return ct_fail(CT_ERR_INVALID, "%s:%zu: %s", lines->path, lines->number, what);
 }
 
-static ct_status read_line(struct trace_lines *lines)
+static ct_status line_read_line(struct trace_lines *lines)
 {
     const char *const line = fgets(lines->data, sizeof lines->data, lines->file);
 
@@ -180,7 +180,7 @@ ct_status trace_lines_open(struct trace_lines *lines, const char *path)
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
     if (!lines->file)
         return ct_fail(CT_ERR_INVALID, "%s: it is read twice, and is no regular file", path);
-    if (read_line(lines) != CT_OK)
+    if (line_read_line(lines) != CT_OK)
         return CT_ERR_INVALID;
     return !strcmp(lines->data, TRACE_FILE_HEAD "\n")
                ? CT_OK
@@ -189,7 +189,7 @@ ct_status trace_lines_open(struct trace_lines *lines, const char *path)
 
 ct_status trace_lines_next(struct trace_lines *lines, struct trace_line *line)
 {
-    const ct_status status = read_line(lines);
+    const ct_status status = line_read_line(lines);
     const char *at = lines->data;
 
     *line = (struct trace_line){ .process = 0 };

@@ -32,7 +32,7 @@ int tool_is_there(const char *name)
     return 0;
 }
 
-static _Noreturn void child(char *const *argv, int out)
+static _Noreturn void tool_child(char *const *argv, int out)
 {
     const int null = open("/dev/null", O_RDONLY);
 
@@ -74,7 +74,7 @@ int tool_run(char *const *argv, int seconds, struct text *out)
         return -1;
     pid = fork();
     if (pid == 0)
-        child(argv, pipes[1]);
+        tool_child(argv, pipes[1]);
     close(pipes[1]);
     if (pid > 0) {
         setpgid(pid, pid);

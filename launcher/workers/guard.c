@@ -56,7 +56,7 @@ static _Noreturn void watch(int pipe, const struct guard *guard, const struct gu
     _exit(0);
 }
 
-static size_t bytes_of(const struct guard *guard)
+static size_t guard_bytes_of(const struct guard *guard)
 {
     return (size_t)guard->most * sizeof *guard->groups;
 }
@@ -66,8 +66,8 @@ int guard_start(struct guard *guard, int most, const struct guard_last *last)
     int ends[2];
 
     *guard = (struct guard){ .pipe = -1, .most = most };
-    guard->groups =
-        mmap(NULL, bytes_of(guard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    guard->groups = mmap(NULL, guard_bytes_of(guard), PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (guard->groups == MAP_FAILED) {
         guard->groups = NULL;
         return -1;
@@ -120,7 +120,7 @@ void guard_stop(struct guard *guard)
     while (guard->pid > 0 && waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     if (guard->groups)
-        munmap(guard->groups, bytes_of(guard));
+        munmap(guard->groups, guard_bytes_of(guard));
     *guard = (struct guard){ .pipe = -1 };
     errno = cause;
 }

@@ -265,7 +265,7 @@ static int in_identifier(char c)
 }
 
 /* Length of a macro at text ("$..."), and what stands for it; 0: none. */
-static size_t macro(const char *text, const char *local_rank, const char **stands)
+static size_t program_macro(const char *text, const char *local_rank, const char **stands)
 {
     static const char bare[] = "$local_rank", braced[] = "${local_rank}";
 
@@ -285,7 +285,7 @@ size_t program_rewrite(const char *text, const char *local_rank, char *to)
 
     while (*text) {
         const char *stands;
-        const size_t skip = *text == '$' ? macro(text, local_rank, &stands) : 0;
+        const size_t skip = *text == '$' ? program_macro(text, local_rank, &stands) : 0;
         const size_t put = skip ? strlen(stands) : 1;
 
         if (to)

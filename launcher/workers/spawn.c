@@ -122,7 +122,7 @@ static int place(const struct spawn_args *args)
 
 /* Runs in the child.  *cause lies in the parent's memory, which the child has until the
  * exec.  Where vfork is a fork (some emulators) the parent can't read it, hence the exit codes. */
-static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatile int *cause)
+static _Noreturn void spawn_child(const struct spawn_args *args, pid_t parent, volatile int *cause)
 {
     /* Before the program can do anything, even kill us: see guard.c. */
     if (args->announce)
@@ -184,7 +184,7 @@ static int run_worker(void *arg)
 {
     struct starter *starter = arg;
 
-    child(starter->args, starter->parent, &starter->cause);
+    spawn_child(starter->args, starter->parent, &starter->cause);
 }
 
 static int run_starter(void *arg)
@@ -271,7 +271,7 @@ pid_t spawn(const struct spawn_args *args, int *execed)
     if (pid == UNSUPPORTED)
         pid = vfork(); /* returns when the child has our memory no longer: after exec, or its end */
     if (pid == 0)
-        child(args, parent, cause);
+        spawn_child(args, parent, cause);
     if (pid < 0 || *cause == 0)
         return pid;
     *execed = *cause > 0;

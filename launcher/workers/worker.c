@@ -48,7 +48,7 @@ void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world
     worker->foreground = worker->wrapper && wrapper_has_one(wrapper, world) && foreground_is_ours();
 }
 
-static int refuse(const struct worker *worker, const struct program *program, int execed)
+static int worker_refuse(const struct worker *worker, const struct program *program, int execed)
 {
     const int cause = errno;
 
@@ -121,7 +121,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
         worker->running = 1;
         worker->lent = worker->foreground;
     } else {
-        code = status > 0 ? status : refuse(worker, program, execed);
+        code = status > 0 ? status : worker_refuse(worker, program, execed);
         worker->pid = 0;
         if (worker->foreground)
             foreground_take();

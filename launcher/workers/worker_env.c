@@ -56,7 +56,7 @@ static const char *const ours[] = {
 };
 #define OURS (int)(sizeof ours / sizeof *ours)
 
-static const char *named(const char *entry, const char *name)
+static const char *env_named(const char *entry, const char *name)
 {
     const size_t length = strlen(name);
 
@@ -66,7 +66,7 @@ static const char *named(const char *entry, const char *name)
 static int is_ours(const char *entry)
 {
     for (int i = 0; i < OURS; i++)
-        if (named(entry, ours[i]))
+        if (env_named(entry, ours[i]))
             return 1;
     return 0;
 }
@@ -97,11 +97,11 @@ static int has_trace(const struct round *round)
     return round->inherited.trace_memory > STDERR_FILENO;
 }
 
-static void put(struct worker_env *env, const char *format, ...)
+static void env_put(struct worker_env *env, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* entries was made large enough for all of ours and the file's. */
-static void put(struct worker_env *env, const char *format, ...)
+static void env_put(struct worker_env *env, const char *format, ...)
 {
     va_list args;
     char *entry;
@@ -155,7 +155,7 @@ static int is_in_file(const struct worker_env *env, const struct jobfile *file, 
     char name[64];
 
     for (int i = 0; i < file->count; i++)
-        if (file_sets(env, &file->entries[i], name) && named(entry, name))
+        if (file_sets(env, &file->entries[i], name) && env_named(entry, name))
             return 1;
     return 0;
 }
@@ -166,7 +166,7 @@ static void put_file(struct worker_env *env, const struct jobfile *file)
 
     for (int i = 0; i < file->count; i++)
         if (file_sets(env, &file->entries[i], name))
-            put(env, "%s=%s", name, file->entries[i].value);
+            env_put(env, "%s=%s", name, file->entries[i].value);
 }
 
 static int user_sets(const struct options *options, const char *name)
@@ -197,36 +197,37 @@ static void put_ours(struct worker_env *env, const struct options *options)
     const char *nccl = getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING");
 
     if (worker_env_sets_omp(options, round->size))
-        put(env, "OMP_NUM_THREADS=1");
+        env_put(env, "OMP_NUM_THREADS=1");
     if (worker_env_sets_connections(options))
-        put(env, "CUDA_DEVICE_MAX_CONNECTIONS=32");
+        env_put(env, "CUDA_DEVICE_MAX_CONNECTIONS=32");
     if (!(nccl && *nccl))
-        put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
+        env_put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
     for (int i = 0; placement && !placement->own_gpu_only && i < placed(placement); i++)
-        put(env, "%s=%s", gpu_lists[i], placement_visible(placement, 0));
-    put(env, "WORLD_SIZE=%d", round->world);
-    put(env, "LOCAL_WORLD_SIZE=%d", round->size);
-    put(env, "GROUP_RANK=%d", round->node);
-    put(env, "GROUP_WORLD_SIZE=%d", round->nodes);
-    put(env, "ROLE_NAME=%s", options->role);
-    put(env, "ROLE_WORLD_SIZE=%d", round->role_world);
-    put(env, "MASTER_ADDR=%s", round->address);
-    put(env, "MASTER_PORT=%d", round->port);
-    put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id);
-    put(env, "TORCHELASTIC_RESTART_COUNT=%d", round->restarts);
-    put(env, "TORCHELASTIC_MAX_RESTARTS=%d", options->max_restarts.most);
-    put(env, "TORCHELASTIC_USE_AGENT_STORE=%s", round->own_store ? "False" : "True");
-    put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s", options->settings[OPTION_SIGNALS_TO_HANDLE].text);
-    put(env, "CT_GENERATION=%s", round->generation);
+        env_put(env, "%s=%s", gpu_lists[i], placement_visible(placement, 0));
+    env_put(env, "WORLD_SIZE=%d", round->world);
+    env_put(env, "LOCAL_WORLD_SIZE=%d", round->size);
+    env_put(env, "GROUP_RANK=%d", round->node);
+    env_put(env, "GROUP_WORLD_SIZE=%d", round->nodes);
+    env_put(env, "ROLE_NAME=%s", options->role);
+    env_put(env, "ROLE_WORLD_SIZE=%d", round->role_world);
+    env_put(env, "MASTER_ADDR=%s", round->address);
+    env_put(env, "MASTER_PORT=%d", round->port);
+    env_put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id);
+    env_put(env, "TORCHELASTIC_RESTART_COUNT=%d", round->restarts);
+    env_put(env, "TORCHELASTIC_MAX_RESTARTS=%d", options->max_restarts.most);
+    env_put(env, "TORCHELASTIC_USE_AGENT_STORE=%s", round->own_store ? "False" : "True");
+    env_put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s",
+            options->settings[OPTION_SIGNALS_TO_HANDLE].text);
+    env_put(env, "CT_GENERATION=%s", round->generation);
     if (round->progress_room > 0)
-        put(env, "CT_PROGRESS_ROOM=%d", round->progress_room);
+        env_put(env, "CT_PROGRESS_ROOM=%d", round->progress_room);
     if (options->encrypt)
-        put(env, "CT_ENCRYPT=1");
+        env_put(env, "CT_ENCRYPT=1");
     if (options->iface)
-        put(env, "CT_INTERFACE=%s", options->iface);
+        env_put(env, "CT_INTERFACE=%s", options->iface);
     if (round->secret->size > 0)
-        put(env, "CT_STORE_SECRET=%.*s", (int)round->secret->size,
-            (const char *)round->secret->bytes);
+        env_put(env, "CT_STORE_SECRET=%.*s", (int)round->secret->size,
+                (const char *)round->secret->bytes);
 }
 
 int worker_env_create(struct worker_env *env, const struct options *options,
@@ -263,8 +264,8 @@ void worker_env_destroy(struct worker_env *env)
 const char *worker_env_get(const struct worker_env *env, const char *name)
 {
     for (int i = 0; i < env->count; i++)
-        if (named(env->entries[i], name))
-            return named(env->entries[i], name);
+        if (env_named(env->entries[i], name))
+            return env_named(env->entries[i], name);
     return NULL;
 }
 

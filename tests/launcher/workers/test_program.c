@@ -133,9 +133,9 @@ static const char *value(char **entries, const char *name)
     const char *found_value = NULL;
 
     for (; *entries; entries++)
-        if (named(*entries, name)) {
+        if (env_named(*entries, name)) {
             assert_null(found_value); /* not twice */
-            found_value = named(*entries, name);
+            found_value = env_named(*entries, name);
         }
     return found_value ? found_value : "(unset)";
 }
