@@ -12,16 +12,14 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-static void health_endpoint_answer(struct evhttp_request *request, void *arg)
+static void health_endpoint_answer(struct http_connection *connection, void *arg)
 {
     char body[32];
 
     (void)arg;
     snprintf(body, sizeof body, "%lld\n", (long long)time(NULL));
-    http_answer(request, HTTP_OK, "text/plain", body, strlen(body));
+    http_answer(connection, "200 OK", "text/plain", "", body, strlen(body));
 }
-
-static const struct http_hooks hooks = { .answer = health_endpoint_answer };
 
 void health_open(struct http_server *health, struct event_base *base)
 {
@@ -40,6 +38,6 @@ void health_open(struct http_server *health, struct event_base *base)
                  text);
     else if (socket_listen(NULL, (int)port, &listener) != CT_OK)
         log_line(LOG_WARN, "No health check server started: %s", ct_last_error());
-    else if (http_server_open(health, base, listener, &hooks, NULL) < 0)
-        log_line(LOG_WARN, "No health check server started: out of memory");
+    else
+        http_server_open(health, base, listener, health_endpoint_answer, NULL);
 }

@@ -763,7 +763,7 @@ static int look_elsewhere(void *arg, unsigned look)
     return job->nodes ? job->nodes->ops->look(job->nodes, look) : 0;
 }
 
-static void tell_facts(void *arg, struct job_facts *facts, int *node, int *nodes)
+static void tell_facts(void *arg, struct job_facts *facts)
 {
     static const char *const states[JOB_STATES] = { [MEETING] = "waiting for nodes",
                                                     [RUNNING] = "running",
@@ -782,8 +782,8 @@ static void tell_facts(void *arg, struct job_facts *facts, int *node, int *nodes
     facts->restarts = job->plan.restarts;
     facts->started_s = job->started_s;
     facts->said = &job->output.said;
-    *node = job->plan.node;
-    *nodes = job->plan.nodes;
+    facts->node = job->plan.node;
+    facts->nodes = job->plan.nodes;
 }
 
 static const struct status_hooks status_hooks = { look_elsewhere, tell_facts };

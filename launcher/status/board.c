@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/status/board.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +18,7 @@ int board_set_nodes(struct board *board, int nodes)
 
     for (int i = nodes; i < board->nodes; i++) {
         free(board->node[i].shown.data);
+        free(board->node[i].line);
         free(board->node[i].coming.data);
     }
     if (nodes < board->nodes)
@@ -40,58 +41,40 @@ void board_free(struct board *board)
 
 /* ---- Lines --------------------------------------------------------------------------- */
 
-/* Calls visit for each line, until it returns -1; then that is the result.  -1 also: a line can't
- * be read. */
-static int each_line(const struct text *text, int (*visit)(void *arg, const struct status_line *),
-                     void *arg)
+/* Takes the answer apart: a line of the node itself, then its sentences, then its ranks.  Gives how
+ * many lines there are, which the caller frees; -1: it is not such a text, or out of memory. */
+static int read_lines(struct text *answer, struct status_line **lines)
 {
-    char *copy = malloc(text->used + 1), *next;
-    int result = copy ? 0 : -1;
+    const size_t size = answer->used;
+    struct status_line *line = NULL, *grown;
+    char *at, *end;
+    int count = 0;
 
-    if (!copy)
+    text_add(answer, "", 1);
+    if (answer->used == size)
         return -1;
-    memcpy(copy, text->used ? text->data : "", text->used);
-    copy[text->used] = '\0';
-    for (char *line = copy; line < copy + text->used && result == 0; line = next) {
-        struct status_line what;
-
-        next = strchr(line, '\n');
-        if (!next) {
-            result = -1;
+    for (at = answer->data; (end = strchr(at, '\n')); at = end + 1) {
+        *end = '\0';
+        grown = realloc(line, (size_t)(count + 1) * sizeof *line);
+        if (!grown)
             break;
-        }
-        *next++ = '\0';
-        result = status_line_read(line, &what);
-        if (result == 0)
-            result = visit(arg, &what);
+        line = grown;
+        if (status_line_read(at, &line[count]) < 0
+            || (count == 0) != (line[count].kind == LINE_NODE)
+            || (count > 0 && line[count].kind < line[count - 1].kind))
+            break;
+        count++;
     }
-    free(copy);
-    return result;
-}
-
-/* One line of the node itself, then its sentences, then its ranks. */
-static int accept_line(void *arg, const struct status_line *line)
-{
-    int *const last = arg;
-
-    if ((*last < 0) != (line->kind == LINE_NODE) || (int)line->kind < *last)
-        return -1;
-    *last = line->kind;
-    return 0;
-}
-
-static int is_answer(const struct text *text)
-{
-    int last = -1;
-
-    return each_line(text, accept_line, &last) == 0 && last >= 0;
+    *lines = line;
+    return count > 0 && at == answer->data + size ? count : -1;
 }
 
 int board_take(struct board *board, int node, unsigned look, int is_last, const char *text,
                size_t size)
 {
+    struct status_line *line = NULL;
     struct board_node *from;
-    struct text before;
+    int lines;
 
     if (node < 0 || node >= board->nodes)
         return 0; /* of another round */
@@ -103,16 +86,17 @@ int board_take(struct board *board, int node, unsigned look, int is_last, const 
         text_add(&from->coming, text, size);
     if (!is_last)
         return 0;
-    if (!is_answer(&from->coming)) {
+    lines = read_lines(&from->coming, &line);
+    if (lines < 0) {
+        free(line);
         from->coming.used = 0;
         return -1;
     }
-    before = from->shown;
-    from->shown = from->coming;
-    from->coming = before;
-    from->coming.used = 0;
-    from->answered_ms = clock_ms();
-    from->look = look;
+    free(from->shown.data);
+    free(from->line);
+    *from = (struct board_node){
+        .shown = from->coming, .line = line, .lines = lines, .answered_ms = clock_ms(), .look = look
+    };
     return 0;
 }
 
@@ -141,44 +125,10 @@ static void json_lines(struct json_text *json, const char *name, const char *tex
     json_close(json, ']');
 }
 
-static void json_seconds(struct json_text *json, const char *name, int64_t ms)
+static void json_rank(struct json_text *json, const struct rank_row *row)
 {
-    json_thousandths(json, name, ms);
-}
-
-/* The members of a node stand before its ranks; its sentences lie between the two. */
-struct node_writer {
-    struct json_text *json;
-    int part; /* 0: its own members, 1: in "stuck", 2: in "ranks" */
-};
-
-static void begin_part(struct node_writer *writer, int part)
-{
-    while (writer->part < part) {
-        if (writer->part > 0)
-            json_close(writer->json, ']');
-        json_open(writer->json, ++writer->part == 1 ? "stuck" : "ranks", '[');
-    }
-}
-
-static int json_line(void *arg, const struct status_line *line)
-{
-    struct node_writer *const writer = arg;
-    struct json_text *const json = writer->json;
-    const struct rank_row *const row = &line->row;
     const char process[] = { row->process, '\0' };
 
-    if (line->kind == LINE_NODE) {
-        json_string(json, "host", line->text);
-        json_number(json, "pid", line->pid);
-        json_number(json, "restarts", line->restarts);
-        return 0;
-    }
-    begin_part(writer, line->kind == LINE_STUCK ? 1 : 2);
-    if (line->kind == LINE_STUCK) {
-        json_string(json, NULL, line->text);
-        return 0;
-    }
     json_open(json, NULL, '{');
     json_number(json, "rank", row->rank);
     json_number(json, "local_rank", row->local_rank);
@@ -187,13 +137,34 @@ static int json_line(void *arg, const struct status_line *line)
     json_string(json, "process", process);
     json_number(json, "calls", (long)row->calls);
     json_number(json, "bytes", (long)row->bytes);
-    json_seconds(json, "in_calls_s", row->in_calls_ms);
-    json_seconds(json, "cpu_s", row->cpu_ms);
+    json_thousandths(json, "in_calls_s", row->in_calls_ms);
+    json_thousandths(json, "cpu_s", row->cpu_ms);
     json_string(json, "now", row->now);
     json_lines(json, "stdout", row->out, LINE_END);
     json_lines(json, "stderr", row->err, LINE_END);
     json_close(json, '}');
-    return 0;
+}
+
+/* Lines are in this order: the node itself, its sentences, its ranks. */
+static void json_node(struct json_text *json, const struct board_node *node)
+{
+    int i = 0;
+
+    if (node->lines > 0) {
+        json_thousandths(json, "answered_s_ago", clock_ms() - node->answered_ms);
+        json_string(json, "host", node->line[0].text);
+        json_number(json, "pid", node->line[0].pid);
+        json_number(json, "restarts", node->line[0].restarts);
+    } else
+        json_null(json, "answered_s_ago");
+    json_open(json, "stuck", '[');
+    for (i = 1; i < node->lines && node->line[i].kind == LINE_STUCK; i++)
+        json_string(json, NULL, node->line[i].text);
+    json_close(json, ']');
+    json_open(json, "ranks", '[');
+    for (; i < node->lines; i++)
+        json_rank(json, &node->line[i].row);
+    json_close(json, ']');
 }
 
 /* Its sentences, and the last words of a rank that failed; not the rest of torchrun's report. */
@@ -253,18 +224,9 @@ void board_json(const struct board *board, const struct job_facts *facts, struct
     json_said(&json, facts->said);
     json_open(&json, "nodes", '[');
     for (int i = 0; i < board->nodes; i++) {
-        const struct board_node *const node = &board->node[i];
-        struct node_writer writer = { &json, 0 };
-
         json_open(&json, NULL, '{');
         json_number(&json, "node", i);
-        if (node->answered_ms)
-            json_seconds(&json, "answered_s_ago", clock_ms() - node->answered_ms);
-        else
-            json_null(&json, "answered_s_ago");
-        each_line(&node->shown, json_line, &writer);
-        begin_part(&writer, 2);
-        json_close(&json, ']');
+        json_node(&json, &board->node[i]);
         json_close(&json, '}');
     }
     json_close(&json, ']');
@@ -272,48 +234,6 @@ void board_json(const struct board *board, const struct job_facts *facts, struct
 }
 
 /* ---- Prometheus ---------------------------------------------------------------------- */
-
-/* Prometheus wants all lines of a metric behind each other, so each goes over all ranks. */
-struct metric {
-    const char *name, *type, *help;
-    double (*of)(const struct rank_row *row);
-};
-
-static double calls_of(const struct rank_row *row)
-{
-    return (double)row->calls;
-}
-
-static double bytes_of(const struct rank_row *row)
-{
-    return (double)row->bytes;
-}
-
-static double in_calls_of(const struct rank_row *row)
-{
-    return (double)row->in_calls_ms / 1000;
-}
-
-static double cpu_of(const struct rank_row *row)
-{
-    return (double)row->cpu_ms / 1000;
-}
-
-static const struct metric metrics[] = {
-    { "ctrun_rank_calls_total", "counter", "Calls of the rank since the last start.", calls_of },
-    { "ctrun_rank_bytes_total", "counter",
-      "Elements of those calls as the rank gave them, in bytes.", bytes_of },
-    { "ctrun_rank_in_calls_seconds_total", "counter",
-      "Time that the rank was in calls, by ten looks a second.", in_calls_of },
-    { "ctrun_rank_cpu_seconds_total", "counter", "Processor time of the rank's process.", cpu_of },
-};
-
-struct metric_writer {
-    struct text *to;
-    const struct metric *metric; /* NULL: the state */
-    int node;
-    char host[256]; /* as the value of a label */
-};
 
 /* Prometheus refuses all of a text with a byte that is no UTF-8. */
 static void label_value(const char *from, char *value, size_t size)
@@ -337,42 +257,9 @@ static void label_value(const char *from, char *value, size_t size)
     free(plain.data);
 }
 
-static int metric_line(void *arg, const struct status_line *line)
-{
-    struct metric_writer *const writer = arg;
-    const struct rank_row *const row = &line->row;
-
-    if (line->kind == LINE_NODE)
-        label_value(line->text, writer->host, sizeof writer->host);
-    if (line->kind != LINE_RANK)
-        return 0;
-    if (writer->metric)
-        text_print(writer->to, "%s{rank=\"%d\",node=\"%d\",host=\"%s\"} %.17g\n",
-                   writer->metric->name, row->rank, writer->node, writer->host,
-                   writer->metric->of(row));
-    else
-        text_print(writer->to,
-                   "ctrun_rank_state{rank=\"%d\",node=\"%d\",host=\"%s\",state=\"%s\"} 1\n",
-                   row->rank, writer->node, writer->host, rank_stage_name(row->stage));
-    return 0;
-}
-
 static void print_head(struct text *to, const char *name, const char *type, const char *help)
 {
     text_print(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void print_ranks(const struct board *board, const struct metric *metric, struct text *to)
-{
-    for (int i = 0; i < board->nodes; i++)
-        each_line(&board->node[i].shown, metric_line,
-                  &(struct metric_writer){ .to = to, .metric = metric, .node = i });
-}
-
-static int count_stuck(void *arg, const struct status_line *line)
-{
-    *(int *)arg += line->kind == LINE_STUCK;
-    return 0;
 }
 
 /* How many sentences say that ranks of the node are stuck. */
@@ -380,8 +267,53 @@ static int stuck_on(const struct board_node *node)
 {
     int count = 0;
 
-    each_line(&node->shown, count_stuck, &count);
+    for (int i = 0; i < node->lines; i++)
+        count += node->line[i].kind == LINE_STUCK;
     return count;
+}
+
+/* Of each rank. */
+enum { STATE, CALLS, BYTES, IN_CALLS, CPU, METRICS };
+
+static const struct {
+    const char *name, *type, *help;
+} metrics[METRICS] = {
+    [STATE] = { "ctrun_rank_state", "gauge", "1 of the state that the rank is in." },
+    [CALLS] = { "ctrun_rank_calls_total", "counter", "Calls of the rank since the last start." },
+    [BYTES] = { "ctrun_rank_bytes_total", "counter",
+                "Elements of those calls as the rank gave them, in bytes." },
+    [IN_CALLS] = { "ctrun_rank_in_calls_seconds_total", "counter",
+                   "Time that the rank was in calls, by ten looks a second." },
+    [CPU] = { "ctrun_rank_cpu_seconds_total", "counter", "Processor time of the rank's process." },
+};
+
+static double value_of(const struct rank_row *row, int metric)
+{
+    const double values[METRICS] = { [STATE] = 1,
+                                     [CALLS] = (double)row->calls,
+                                     [BYTES] = (double)row->bytes,
+                                     [IN_CALLS] = (double)row->in_calls_ms / 1000,
+                                     [CPU] = (double)row->cpu_ms / 1000 };
+
+    return values[metric];
+}
+
+static void print_ranks(const struct board_node *from, int node, int metric, struct text *to)
+{
+    char host[256] = "", state[64] = "";
+
+    for (int i = 0; i < from->lines; i++) {
+        const struct rank_row *const row = &from->line[i].row;
+
+        if (from->line[i].kind == LINE_NODE)
+            label_value(from->line[i].text, host, sizeof host);
+        if (from->line[i].kind != LINE_RANK)
+            continue;
+        if (metric == STATE)
+            snprintf(state, sizeof state, ",state=\"%s\"", rank_stage_name(row->stage));
+        text_print(to, "%s{rank=\"%d\",node=\"%d\",host=\"%s\"%s} %.17g\n", metrics[metric].name,
+                   row->rank, node, host, state, value_of(row, metric));
+    }
 }
 
 void board_metrics(const struct board *board, const struct job_facts *facts, struct text *to)
@@ -408,10 +340,9 @@ void board_metrics(const struct board *board, const struct job_facts *facts, str
     print_head(to, "ctrun_node_stuck", "gauge", "Verdicts that ranks of the node are stuck.");
     for (int i = 0; i < board->nodes; i++)
         text_print(to, "ctrun_node_stuck{node=\"%d\"} %d\n", i, stuck_on(&board->node[i]));
-    print_head(to, "ctrun_rank_state", "gauge", "1 of the state that the rank is in.");
-    print_ranks(board, NULL, to);
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        print_head(to, metrics[i].name, metrics[i].type, metrics[i].help);
-        print_ranks(board, &metrics[i], to);
+    for (int metric = 0; metric < METRICS; metric++) { /* all lines of one stand together */
+        print_head(to, metrics[metric].name, metrics[metric].type, metrics[metric].help);
+        for (int i = 0; i < board->nodes; i++)
+            print_ranks(&board->node[i], i, metric, to);
     }
 }

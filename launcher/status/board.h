@@ -6,13 +6,15 @@
 
 #include <stdint.h>
 
-#include "runtime/util/text.h"
+#include "launcher/status/rank_row.h"
 
 struct board_node {
-    struct text shown;  /* its last whole answer (rank_row.h) */
+    struct text shown;        /* its last whole answer; line points into it */
+    struct status_line *line; /* [lines] */
+    int lines;
     struct text coming; /* the pieces so far of the one that is coming, to this look: */
     unsigned coming_look;
-    int64_t answered_ms; /* when the last one was whole; 0: there is none */
+    int64_t answered_ms; /* when the last one was whole */
     unsigned look;       /* that it answered */
 };
 
@@ -36,6 +38,7 @@ int board_answers(const struct board *board);
 struct job_facts {
     const char *job, *program, *state, *version;
     int world, restarts;
+    int node, nodes;         /* this node; how many are in the round */
     double started_s;        /* since 1970 */
     const struct text *said; /* by this ctrun: lines */
 };

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/status/status_server.h"
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
-#include <event2/keyvalq_struct.h>
 #include <errno.h>
-#include <poll.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,18 +20,19 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-#define CLIENTS 64            /* that wait or watch */
-#define LEAST_TOKEN 16        /* characters */
-#define UNREAD_MOST (4 << 20) /* bytes that wait for a slow watcher; then it misses events */
-#define GOODBYE_MS 100
-#define APART_MS 250 /* two looks; a client that asks in between gets the last one's rows */
+#define CLIENTS 64     /* that wait or watch */
+#define LEAST_TOKEN 16 /* characters */
+#define APART_MS 250   /* two looks, however often clients ask */
 
-/* Who has asked and is answered when the nodes have looked. */
-struct status_client {
-    enum { WANTS_JSON, WANTS_METRICS, WATCHES } kind;
-    struct evhttp_request *request; /* evhttp's */
-    struct status_server *status;
-    struct status_client *next, **link;
+/* What clients get when the nodes have looked; the kind of a connection. */
+enum { WANTS_JSON, WANTS_METRICS, WATCHES, KINDS };
+
+static const struct {
+    const char *path, *type;
+} paths[KINDS] = {
+    [WANTS_JSON] = { "/api/job", "application/json" },
+    [WANTS_METRICS] = { "/metrics", "text/plain; version=0.0.4; charset=utf-8" },
+    [WATCHES] = { "/events", "text/event-stream" },
 };
 
 /* ---- Who may read -------------------------------------------------------------------- */
@@ -46,7 +43,7 @@ static int same_token(const struct status_server *status, const char *given)
     const size_t length = strlen(status->token);
     unsigned char differs = 0;
 
-    if (!given || strlen(given) != length)
+    if (strlen(given) != length)
         return 0;
     for (size_t i = 0; i < length; i++)
         differs |= (unsigned char)(given[i] ^ status->token[i]);
@@ -54,18 +51,14 @@ static int same_token(const struct status_server *status, const char *given)
 }
 
 /* "?token=..." or "Authorization: Bearer ...", as Prometheus sends it. */
-static int has_token(const struct status_server *status, struct evhttp_request *request)
+static int has_token(const struct status_server *status, const struct http_connection *client)
 {
-    const char *const query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
-    const char *const bearer =
-        evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
-    struct evkeyvalq words;
-    int has = bearer && !strncmp(bearer, "Bearer ", 7) && same_token(status, bearer + 7);
+    char *words = client->query, *word;
+    int has = client->authorization && !strncmp(client->authorization, "Bearer ", 7)
+              && same_token(status, client->authorization + 7);
 
-    if (!has && query && evhttp_parse_query_str(query, &words) == 0) {
-        has = same_token(status, evhttp_find_header(&words, "token"));
-        evhttp_clear_headers(&words);
-    }
+    while ((word = strsep(&words, "&")))
+        has |= !strncmp(word, "token=", 6) && same_token(status, word + 6);
     return has;
 }
 
@@ -86,9 +79,8 @@ static int is_own_process(const struct status_server *status, int fd)
 /* A page of the web may have this user's browser ask us, under a name of its own that it has
  * resolve to this host, and would then read the answer.  It can't choose what is no name, and no
  * name of ours. */
-static int is_our_name(const struct status_server *status, struct evhttp_request *request)
+static int is_our_name(const struct status_server *status, const char *given)
 {
-    const char *const given = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
     char name[256], host[256] = "";
     const char *colon;
 
@@ -102,18 +94,18 @@ static int is_our_name(const struct status_server *status, struct evhttp_request
 }
 
 /* NULL, or why not. */
-static const char *refuses(const struct status_server *status, struct evhttp_request *request)
+static const char *refuses(const struct status_server *status, const struct http_connection *client)
 {
-    if (has_token(status, request))
+    if (has_token(status, client))
         return NULL;
-    if (!is_own_process(status, http_request_fd(request)))
+    if (!is_own_process(status, client->fd))
         return status->is_local
                    ? "this page shows a job of another user: it needs the token that the user gave "
                      "to ctrun as CT_STATUS_TOKEN, as ?token=TOKEN or in a header, Authorization: "
                      "Bearer TOKEN\n"
                    : "this page shows a job of another user or host: it needs the token that ctrun "
                      "printed, as ?token=TOKEN or in a header, Authorization: Bearer TOKEN\n";
-    if (!is_our_name(status, request))
+    if (!is_our_name(status, client->host))
         return "ask for this page by the address at which ctrun serves it, or by this host's "
                "name\n";
     return NULL;
@@ -121,143 +113,59 @@ static const char *refuses(const struct status_server *status, struct evhttp_req
 
 /* ---- Answers ------------------------------------------------------------------------- */
 
-static const char events_type[] = "text/event-stream";
-static const char json_type[] = "application/json";
-static const char metrics_type[] = "text/plain; version=0.0.4; charset=utf-8";
-
-static void facts_of(struct status_server *status, struct job_facts *facts, int *node, int *nodes)
+static struct job_facts facts_of(const struct status_server *status)
 {
-    *facts = (struct job_facts){ .version = CT_VERSION };
-    status->hooks->facts(status->arg, facts, node, nodes);
+    struct job_facts facts = { .version = CT_VERSION };
+
+    status->hooks->facts(status->arg, &facts);
+    return facts;
 }
 
-static void client_remove(struct status_client *client)
+static int is_client(const struct http_connection *connection)
 {
-    *client->link = client->next;
-    if (client->next)
-        client->next->link = client->link;
-    client->status->count--;
-    free(client);
+    return connection->state == HTTP_WAITS || connection->state == HTTP_STREAMS;
 }
 
-/* The connection is about to go.  evhttp frees the request with it, unless it has taken it off
- * before since its answer was not whole: then it is ours. */
-static void on_close(struct evhttp_connection *connection, void *arg)
+/* How many wait for a look, or watch. */
+static int clients(const struct status_server *status)
 {
-    struct status_client *const client = arg;
+    int count = 0;
 
-    (void)connection;
-    if (!evhttp_request_get_connection(client->request))
-        evhttp_request_free(client->request);
-    client_remove(client);
+    for (int i = 0; i < status->http.connections; i++)
+        count += is_client(status->http.connection[i]);
+    return count;
 }
 
-static void send_event(struct status_client *client, const char *event, const struct text *json)
+static void print_page(const struct status_server *status, int kind, int is_over, struct text *page)
 {
-    struct evbuffer *const unread = bufferevent_get_output(
-        evhttp_connection_get_bufferevent(evhttp_request_get_connection(client->request)));
-    struct evbuffer *const chunk = evbuffer_new();
+    const struct job_facts facts = facts_of(status);
 
-    if (!chunk || evbuffer_get_length(unread) > UNREAD_MOST) {
-        if (chunk)
-            evbuffer_free(chunk);
-        return;
+    if (kind == WATCHES)
+        text_print(page, "event: %s\ndata: ", is_over ? "over" : "job");
+    (kind == WANTS_METRICS ? board_metrics : board_json)(&status->board, &facts, page);
+    if (kind == WATCHES)
+        text_add(page, "\n\n", 2);
+}
+
+/* All clients get what the last look found; a page is printed once, if a client wants it.  A client
+ * that watches misses an event while the one before is not sent yet, but for the last event. */
+static void answer_all(struct status_server *status, int is_over)
+{
+    struct text pages[KINDS] = { { 0 } };
+
+    for (int i = 0; i < status->http.connections; i++) {
+        struct http_connection *const client = status->http.connection[i];
+        struct text *const page = &pages[client->kind];
+
+        if (is_client(client) && page->used == 0)
+            print_page(status, client->kind, is_over, page);
+        if (client->state == HTTP_WAITS)
+            http_answer(client, "200 OK", paths[client->kind].type, "", page->data, page->used);
+        else if (client->state == HTTP_STREAMS && (client->answer.used == 0 || is_over))
+            http_send(client, page);
     }
-    evbuffer_add_printf(chunk, "event: %s\ndata: ", event);
-    evbuffer_add(chunk, json->data, json->used);
-    evbuffer_add(chunk, "\n\n", 2);
-    evhttp_send_reply_chunk(client->request, chunk);
-    evbuffer_free(chunk);
-}
-
-/* The event loop has ended: what evhttp has queued goes now, as far as the other end takes it
- * by then. */
-static void send_now(struct evhttp_connection *connection, int64_t end)
-{
-    struct bufferevent *const to = evhttp_connection_get_bufferevent(connection);
-    struct evbuffer *const queue = bufferevent_get_output(to);
-
-    evbuffer_unfreeze(queue, 1);
-    while (evbuffer_get_length(queue) > 0 && clock_ms() < end) {
-        struct pollfd ready = { bufferevent_getfd(to), POLLOUT, 0 };
-
-        if (poll(&ready, 1, (int)(end - clock_ms())) < 1 || evbuffer_write(queue, ready.fd) < 0)
-            break;
-    }
-    evbuffer_freeze(queue, 1);
-}
-
-/* What clients get, each form made when the first of them wants it. */
-struct bodies {
-    struct text json, metrics;
-};
-
-static const struct text *body_for(struct status_server *status, int kind, struct bodies *bodies)
-{
-    struct text *const body = kind == WANTS_METRICS ? &bodies->metrics : &bodies->json;
-    struct job_facts facts;
-    int node, nodes;
-
-    if (body->used > 0)
-        return body;
-    facts_of(status, &facts, &node, &nodes);
-    (kind == WANTS_METRICS ? board_metrics : board_json)(&status->board, &facts, body);
-    return body;
-}
-
-/* One that does not watch gets all, and is gone. */
-static void answer_client(struct status_client *client, const char *event, struct bodies *bodies)
-{
-    const struct text *const body = body_for(client->status, client->kind, bodies);
-
-    if (client->kind == WATCHES) {
-        send_event(client, event, body);
-        return;
-    }
-    evhttp_connection_set_closecb(evhttp_request_get_connection(client->request), NULL, NULL);
-    http_answer(client->request, HTTP_OK, client->kind == WANTS_METRICS ? metrics_type : json_type,
-                body->data, body->used);
-    client_remove(client);
-}
-
-static void bodies_free(struct bodies *bodies)
-{
-    free(bodies->json.data);
-    free(bodies->metrics.data);
-}
-
-static void answer_all(struct status_server *status)
-{
-    struct bodies bodies = { .json = { 0 } };
-
-    for (struct status_client *client = status->clients, *next; client; client = next) {
-        next = client->next;
-        answer_client(client, "job", &bodies);
-    }
-    bodies_free(&bodies);
-}
-
-/* The job is over: all clients get their last answer. */
-static void say_goodbye(struct status_server *status)
-{
-    const int64_t end = clock_ms() + GOODBYE_MS;
-    struct bodies bodies = { .json = { 0 } };
-
-    for (struct status_client *client = status->clients, *next; client; client = next) {
-        struct evhttp_request *const request = client->request;
-        struct evhttp_connection *const connection = evhttp_request_get_connection(request);
-        const int watches = client->kind == WATCHES;
-
-        next = client->next;
-        answer_client(client, "over", &bodies);
-        if (watches) {
-            evhttp_connection_set_closecb(connection, NULL, NULL);
-            evhttp_send_reply_end(request);
-            client_remove(client);
-        }
-        send_now(connection, end);
-    }
-    bodies_free(&bodies);
+    for (int kind = 0; kind < KINDS; kind++)
+        free(pages[kind].data);
 }
 
 /* ---- Looks --------------------------------------------------------------------------- */
@@ -267,8 +175,8 @@ static void end_look(struct status_server *status)
     status->is_looking = 0;
     status->looked_ms = clock_ms();
     event_del(&status->turn);
-    answer_all(status);
-    if (status->clients) /* they watch */
+    answer_all(status, 0);
+    if (clients(status) > 0) /* they watch */
         event_add(&status->turn, &(struct timeval){ 1, 0 });
 }
 
@@ -281,30 +189,27 @@ void status_rows(struct status_server *status, int restarts, struct text *rows)
     node_rows_print(&status->rows, host, restarts, rows);
 }
 
-static void look_here(struct status_server *status, int node, int restarts)
+static void look_here(struct status_server *status, const struct job_facts *facts)
 {
     struct text rows = { 0 };
 
-    status_rows(status, restarts, &rows);
-    board_take(&status->board, node, status->board.look, 0, rows.data, rows.used);
-    board_take(&status->board, node, status->board.look, 1, "", 0);
+    status_rows(status, facts->restarts, &rows);
+    board_take(&status->board, facts->node, status->board.look, 1, rows.data, rows.used);
     free(rows.data);
 }
 
 static void begin_look(struct status_server *status)
 {
-    struct job_facts facts;
-    int node, nodes;
+    const struct job_facts facts = facts_of(status);
 
-    facts_of(status, &facts, &node, &nodes);
-    if (board_set_nodes(&status->board, nodes) < 0)
+    if (board_set_nodes(&status->board, facts.nodes) < 0)
         log_line(LOG_WARN, "out of memory: the page of --status does not show all of %d nodes",
-                 nodes);
+                 facts.nodes);
     status->is_looking = 1;
     status->board.look = (status->board.look + 1) & 0x7fffffff; /* as a number of an int's size */
     status->awaited = status->hooks->look(status->arg, status->board.look);
     if (status->rows.size > 0) {
-        look_here(status, node, facts.restarts);
+        look_here(status, &facts);
         status->awaited++;
     }
     event_add(&status->turn, &(struct timeval){ 1, 0 });
@@ -327,8 +232,6 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 void status_take(struct status_server *status, int node, unsigned look, const char *rows,
                  size_t bytes)
 {
-    if (!status->http.http)
-        return;
     if (board_take(&status->board, node, look, bytes == 0, rows, bytes) < 0
         && !status->complained) {
         status->complained = 1;
@@ -343,91 +246,48 @@ void status_take(struct status_server *status, int node, unsigned look, const ch
 
 /* ---- Requests ------------------------------------------------------------------------ */
 
-static void client_add(struct status_server *status, struct evhttp_request *request, int kind)
+static void client_add(struct status_server *status, struct http_connection *client, int kind)
 {
-    const int is_head = evhttp_request_get_command(request) == EVHTTP_REQ_HEAD;
-    struct bodies bodies = { .json = { 0 } };
-    struct status_client *client;
+    const int left_ms = time_left_ms(status->looked_ms + APART_MS, APART_MS);
 
-    if (is_head && kind == WATCHES) {
-        http_answer(request, HTTP_OK, events_type, "", 0);
-        return;
-    }
-    client = status->count < CLIENTS ? calloc(1, sizeof *client) : NULL;
-    if (!client) {
-        const char why[] = "too many read this page already\n";
-
-        http_answer(request, HTTP_SERVUNAVAIL, "text/plain", why, strlen(why));
+    if (clients(status) > CLIENTS) {
+        http_refuse(client, "503 Service Unavailable", "too many read this page already\n");
         return;
     }
     client->kind = kind;
-    client->request = request;
-    client->status = status;
-    client->link = &status->clients;
-    if ((client->next = status->clients))
-        client->next->link = &client->next;
-    status->clients = client;
-    status->count++;
-    evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_close, client);
-    if (kind == WATCHES) {
-        struct evkeyvalq *const headers = evhttp_request_get_output_headers(request);
-
-        evhttp_add_header(headers, "Content-Type", events_type);
-        evhttp_add_header(headers, "Cache-Control", "no-store");
-        evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-        evhttp_send_reply_start(request, HTTP_OK, NULL);
-    }
-    if (status->is_looking)
-        return;
-    if (clock_ms() - status->looked_ms >= APART_MS) {
-        begin_look(status);
-        return;
-    }
-    answer_client(client, "job", &bodies);
-    bodies_free(&bodies);
-    if (status->clients && !event_pending(&status->turn, EV_TIMEOUT, NULL))
-        event_add(&status->turn, &(struct timeval){ 1, 0 });
+    if (kind == WATCHES)
+        http_stream(client, paths[kind].type);
+    if (is_client(client) && !status->is_looking)
+        event_add(&status->turn, &(struct timeval){ 0, left_ms * 1000 });
 }
 
-static void send_page(struct evhttp_request *request)
+static void send_page(struct http_connection *client)
 {
-    struct evkeyvalq *const headers = evhttp_request_get_output_headers(request);
-
-    evhttp_add_header(headers, "Content-Security-Policy",
-                      "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-                      "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-                      "frame-ancestors 'none'");
-    evhttp_add_header(headers, "Referrer-Policy", "no-referrer"); /* the address has the token */
-    http_answer(request, HTTP_OK, "text/html; charset=utf-8", status_page, strlen(status_page));
+    http_answer(client, "200 OK", "text/html; charset=utf-8",
+                "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
+                "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
+                "form-action 'none'; frame-ancestors 'none'\r\n"
+                "Referrer-Policy: no-referrer\r\n", /* the address has the token */
+                status_page, strlen(status_page));
 }
 
-static void answer(struct evhttp_request *request, void *arg)
+static void on_request(struct http_connection *client, void *arg)
 {
-    static const struct {
-        const char *path;
-        int kind;
-    } paths[] = { { "/api/job", WANTS_JSON },
-                  { "/metrics", WANTS_METRICS },
-                  { "/events", WATCHES } };
-    struct status_server *const status = arg;
-    const struct evhttp_uri *const uri = evhttp_request_get_evhttp_uri(request);
-    const char *const path = uri && evhttp_uri_get_path(uri) ? evhttp_uri_get_path(uri) : "";
-    const char *const why = refuses(status, request);
-    const char none[] = "there are /, /events, /api/job and /metrics\n";
+    const char *const why = refuses(arg, client);
 
     if (why) {
-        http_answer(request, 403, "text/plain", why, strlen(why));
+        http_refuse(client, "403 Forbidden", why);
         return;
     }
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-        if (!strcmp(path, paths[i].path)) {
-            client_add(status, request, paths[i].kind);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (!strcmp(client->path, paths[kind].path)) {
+            client_add(arg, client, kind);
             return;
         }
-    if (!strcmp(path, "/") || !*path)
-        send_page(request);
+    if (!strcmp(client->path, "/"))
+        send_page(client);
     else
-        http_answer(request, HTTP_NOTFOUND, "text/plain", none, strlen(none));
+        http_refuse(client, "404 Not Found", "there are /, /events, /api/job and /metrics\n");
 }
 
 /* ---- Open and closed ------------------------------------------------------------------ */
@@ -529,18 +389,16 @@ static void say_where(const struct status_server *status, int listener)
                  status->token);
 }
 
-static const struct http_hooks http_hooks = { .answer = answer };
-
 int status_open(struct status_server *status, struct event_base *base,
                 const struct options *options, const struct control_host *control, int serves,
                 const struct status_hooks *hooks, void *arg)
 {
     int listener;
 
-    *status = (struct status_server){
-        .options = options, .base = base, .netlink = -1, .hooks = hooks, .arg = arg
-    };
+    *status =
+        (struct status_server){ .options = options, .netlink = -1, .hooks = hooks, .arg = arg };
     node_rows_setup(&status->rows, base, control);
+    evtimer_assign(&status->turn, base, on_turn, status);
     if (!options->status.is_on || !serves)
         return 0;
     if (make_token(status->token) < 0
@@ -549,11 +407,8 @@ int status_open(struct status_server *status, struct event_base *base,
     status->netlink = peer_uid_open();
     status->is_local = *options->status.path || socket_is_loopback(listener);
     say_where(status, listener);
-    evtimer_assign(&status->turn, base, on_turn, status);
-    if (http_server_open(&status->http, base, listener, &http_hooks, status) == 0)
-        return 0;
-    log_line(LOG_ERROR, "--status: out of memory");
-    return 1;
+    http_server_open(&status->http, base, listener, on_request, status);
+    return 0;
 }
 
 void status_begin_round(struct status_server *status, struct worker *workers, int size)
@@ -582,20 +437,18 @@ static void remove_socket(const struct status_server *status)
 
 void status_close(struct status_server *status)
 {
-    struct job_facts facts;
-    int node, nodes;
-
     if (!status->options)
         return;
     node_rows_end(&status->rows);
-    if (status->http.http) {
-        event_del(&status->turn);
-        facts_of(status, &facts, &node, &nodes);
-        if (status->clients && status->rows.size > 0)
-            look_here(status, node, facts.restarts);
-        say_goodbye(status);
-        http_server_close(&status->http);
+    event_del(&status->turn);
+    if (clients(status) > 0) {
+        const struct job_facts facts = facts_of(status);
+
+        if (status->rows.size > 0)
+            look_here(status, &facts);
+        answer_all(status, 1);
     }
+    http_server_close(&status->http);
     remove_socket(status);
     node_rows_free(&status->rows);
     board_free(&status->board);

@@ -23,20 +23,16 @@
 
 #define STATUS_TOKEN 65
 
-struct status_client;
-
 struct status_hooks {
     /* Asks the other nodes; gives how many will answer by status_take(). */
     int (*look)(void *arg, unsigned look);
-    /* node: the number of this node; nodes: of the round; size: workers here. */
-    void (*facts)(void *arg, struct job_facts *facts, int *node, int *nodes);
+    void (*facts)(void *arg, struct job_facts *facts);
 };
 
 struct status_server {
     struct http_server http;
     struct node_rows rows; /* of this node; an agent has them without the rest */
     const struct options *options;
-    struct event_base *base;
     struct event turn; /* the next look is due, or its answers are late */
     int is_looking;
     int awaited;       /* answers to this look */
@@ -46,8 +42,6 @@ struct status_server {
     int is_local;      /* no other host can reach it */
     struct stat socket_file;
     struct board board;
-    struct status_client *clients;
-    int count; /* of them */
     char token[STATUS_TOKEN];
     int netlink;
     const struct status_hooks *hooks;

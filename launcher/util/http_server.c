@@ -1,245 +1,308 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.c - see http_server.h.
  *
- * evhttp takes every connection, and reports neither how many it has nor when one is closed.  So
- * after each new connection this file searches the process's descriptors for connections of the
- * server.  It shuts down a connection that has not sent a request in time, and evhttp closes it as
- * if the client had.  When all connections are in use, it also shuts down those that have been
- * silent for longest, since otherwise silent clients would keep the owner out.  Then the listener
- * rests for a moment, and connections wait in the kernel's queue. */
+ * The loop takes one connection each time it turns, reads a head in as many pieces as it comes in,
+ * and hands over the request.  What follows the head is read and dropped: a body, a second request.
+ * After the answer the server shuts down its side and reads on until the client closes: the kernel
+ * resets a connection that is closed while bytes are unread, and the client would lose the end of
+ * its answer. */
 #include "launcher/util/http_server.h"
 
-#include <dirent.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
+#include <ctype.h>
+#include <errno.h>
 #include <event2/event.h>
-#include <event2/keyvalq_struct.h>
-#include <event2/listener.h>
-#include <netinet/in.h>
+#include <event2/util.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/util/clock.h"
 
-#define SECONDS 10 /* until the head is there; then of a connection on which nothing moves */
-#define REST_MS 50 /* of the listener, if there are too many connections */
-#define NO_FD_S 1  /* or no descriptor is free */
-#define HEAD_BYTES 8192
-#define UNREAD_BYTES 65536 /* of what a client sends and evhttp does not read */
+#define REQUEST_BYTES 65536 /* from a client in all */
+#define SHARE 8             /* one in so many descriptors may be a connection */
+#define FLUSH_MS 100
 
-/* Both are ends at one address: a listener, and a connection that it accepted. */
-static int is_same_end(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static const struct timeval patience = { 10, 0 };
+static const struct timeval rest = { 1, 0 }; /* when no connection can be accepted */
+
+/* ---- Answers ------------------------------------------------------------------------- */
+
+static void http_begin(struct http_connection *connection, enum http_state state,
+                       const char *status, const char *type, const char *headers)
 {
-    const struct sockaddr_un *unix_a = (const void *)a, *unix_b = (const void *)b;
-    const struct sockaddr_in *v4_a = (const void *)a, *v4_b = (const void *)b;
-
-    if (a->ss_family != b->ss_family)
-        return 0;
-    if (a->ss_family == AF_UNIX)
-        return !strcmp(unix_a->sun_path, unix_b->sun_path);
-    return v4_a->sin_port == v4_b->sin_port; /* where IPv6 has it, too */
+    text_print(&connection->answer,
+               "HTTP/1.1 %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n"
+               "X-Content-Type-Options: nosniff\r\nConnection: close\r\n%s",
+               status, type, headers);
+    connection->state = state;
+    event_add(&connection->writable, &patience);
 }
 
-static struct http_connection *connection_of(struct http_server *server, int fd)
+void http_answer(struct http_connection *connection, const char *status, const char *type,
+                 const char *headers, const char *body, size_t size)
 {
-    struct stat info = { 0 };
-
-    if (fstat(fd, &info) < 0)
-        return NULL;
-    for (int i = 0; i < server->connections; i++)
-        if (server->connection[i].socket == info.st_ino)
-            return &server->connection[i];
-    if (server->connections == 2 * HTTP_CONNECTIONS)
-        return NULL;
-    server->connection[server->connections] =
-        (struct http_connection){ .socket = info.st_ino, .since_ms = clock_ms() };
-    return &server->connection[server->connections++];
+    http_begin(connection, HTTP_ANSWERED, status, type, headers);
+    text_print(&connection->answer, "Content-Length: %zu\r\n\r\n", size);
+    if (!connection->is_head)
+        text_add(&connection->answer, body, size);
 }
 
-static void shut(struct http_connection *connection)
+void http_refuse(struct http_connection *connection, const char *status, const char *why)
 {
-    connection->is_shut = 1;
-    shutdown(connection->fd, SHUT_RDWR);
+    http_answer(connection, status, "text/plain", "", why, strlen(why));
 }
 
-static void take_stock_of(struct http_server *server, int fd)
+void http_stream(struct http_connection *connection, const char *type)
 {
-    struct http_connection *const connection = connection_of(server, fd);
+    http_begin(connection, connection->is_head ? HTTP_ANSWERED : HTTP_STREAMS, "200 OK", type,
+               "\r\n");
+}
 
-    if (!connection) {
-        shutdown(fd, SHUT_RDWR);
-        return;
+void http_send(struct http_connection *connection, const struct text *bytes)
+{
+    text_add(&connection->answer, bytes->data, bytes->used);
+    event_add(&connection->writable, &patience);
+}
+
+/* ---- Heads --------------------------------------------------------------------------- */
+
+static int http_parse_request(struct http_connection *connection, char *line)
+{
+    char *const method = strsep(&line, " ");
+    char *target = strsep(&line, " ");
+
+    if (!*method || !target || *target != '/' || !line || strncmp(line, "HTTP/1.", 7) != 0
+        || !isdigit((unsigned char)line[7]) || line[8])
+        return -1;
+    connection->method = method;
+    connection->is_head = !strcmp(method, "HEAD");
+    connection->path = strsep(&target, "?");
+    connection->query = target;
+    return 0;
+}
+
+/* The value, if the line is that header. */
+static char *http_value(char *line, const char *header)
+{
+    const size_t size = strlen(header);
+
+    return !strncasecmp(line, header, size) ? line + size + strspn(line + size, " \t") : NULL;
+}
+
+/* Takes the head apart, in its place.  -1: it is not a request. */
+static int http_parse(struct http_connection *connection, char *end)
+{
+    char *at = connection->head, *line, *value;
+
+    *end = '\0';
+    if (at + strlen(at) != end || http_parse_request(connection, strsep(&at, "\r\n")) < 0)
+        return -1;
+    while ((line = strsep(&at, "\r\n"))) { /* "" between CR and LF */
+        if (*line && line[strcspn(line, ": \t")] != ':')
+            return -1;
+        if ((value = http_value(line, "Host:")))
+            connection->host = value;
+        else if ((value = http_value(line, "Authorization:")))
+            connection->authorization = value;
     }
-    connection->fd = fd;
-    connection->is_there = 1;
-    if (!connection->has_asked && clock_ms() - connection->since_ms >= SECONDS * 1000)
-        shut(connection);
+    return 0;
 }
 
-/* The connections are in the order in which they came. */
-static void make_room(struct http_server *server)
+static void http_take_head(struct http_connection *connection)
 {
-    int left = HTTP_SHUT;
-
-    for (int i = 0; i < server->connections && left > 0; i++)
-        if (!server->connection[i].has_asked && !server->connection[i].is_shut) {
-            shut(&server->connection[i]);
-            left--;
-        }
-}
-
-/* How many connections there are. */
-static int take_stock(struct http_server *server)
-{
-    const int listener = evconnlistener_get_fd(server->listener);
-    struct sockaddr_storage own = { 0 }, end;
-    socklen_t size = sizeof own;
-    DIR *const folder = opendir("/proc/self/fd");
-    int left = 0;
-
-    if (!folder || getsockname(listener, (struct sockaddr *)&own, &size) < 0) {
-        if (folder)
-            closedir(folder);
-        return HTTP_CONNECTIONS; /* no descriptor is left */
-    }
-    for (const struct dirent *entry; (entry = readdir(folder));) {
-        const int fd = atoi(entry->d_name);
-
-        end = (struct sockaddr_storage){ 0 };
-        size = sizeof end;
-        if (fd > 0 && fd != listener && getsockname(fd, (struct sockaddr *)&end, &size) == 0
-            && is_same_end(&own, &end))
-            take_stock_of(server, fd);
-    }
-    closedir(folder);
-    for (int i = 0; i < server->connections; i++)
-        if (server->connection[i].is_there) {
-            server->connection[left] = server->connection[i];
-            server->connection[left++].is_there = 0;
-        }
-    server->connections = left;
-    if (left >= HTTP_CONNECTIONS)
-        make_room(server);
-    return left;
-}
-
-static void rest(struct http_server *server, int ms)
-{
-    evconnlistener_disable(server->listener);
-    event_add(&server->again, &(struct timeval){ ms / 1000, ms % 1000 * 1000 });
-}
-
-static void take_again(evutil_socket_t fd, short what, void *arg)
-{
-    struct http_server *server = arg;
-
-    (void)fd;
-    (void)what;
-    if (take_stock(server) >= HTTP_CONNECTIONS)
-        rest(server, REST_MS);
-    else
-        evconnlistener_enable(server->listener);
-}
-
-/* Without this libevent would try again at once, and complain, for ever. */
-static void on_accept_error(struct evconnlistener *listener, void *arg)
-{
-    (void)listener;
-    rest(arg, NO_FD_S * 1000);
-}
-
-/* evhttp asks for it once for each connection that it has accepted. */
-static struct bufferevent *make_bufferevent(struct event_base *base, void *arg)
-{
-    struct http_server *server = arg;
-    struct bufferevent *const connection = bufferevent_socket_new(base, -1, 0);
-
-    if (take_stock(server) >= HTTP_CONNECTIONS)
-        rest(server, REST_MS);
-    /* evhttp goes on reading while a request is being answered, and drops nothing of it. */
-    if (connection)
-        bufferevent_setwatermark(connection, EV_READ, 0, UNREAD_BYTES);
-    return connection;
-}
-
-int http_request_fd(struct evhttp_request *request)
-{
-    return bufferevent_getfd(
-        evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
-}
-
-/* evhttp would say 501 of a method that it knows and may not pass on. */
-static void on_request(struct evhttp_request *request, void *arg)
-{
-    struct http_server *server = arg;
-    struct http_connection *connection = connection_of(server, http_request_fd(request));
+    struct http_server *const server = connection->server;
+    char *const end = memmem(connection->head, connection->got, "\r\n\r\n", 4);
     const char why[] = "GET or HEAD\n";
 
-    if (connection)
-        connection->has_asked = 1;
-    if (evhttp_request_get_command(request) & (EVHTTP_REQ_GET | EVHTTP_REQ_HEAD)) {
-        server->hooks->answer(request, server->arg);
+    if (!end && connection->got < HTTP_HEAD)
         return;
-    }
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Allow", "GET, HEAD");
-    http_answer(request, HTTP_BADMETHOD, "text/plain", why, strlen(why));
+    connection->state = HTTP_WAITS;
+    event_del(&connection->late);
+    if (!end)
+        http_refuse(connection, "431 Request Header Fields Too Large",
+                    "a request has at most 8 KiB of headers\n");
+    else if (http_parse(connection, end) < 0)
+        http_refuse(connection, "400 Bad Request", "this is not a request of HTTP/1.1\n");
+    else if (!connection->is_head && strcmp(connection->method, "GET") != 0)
+        http_answer(connection, "405 Method Not Allowed", "text/plain", "Allow: GET, HEAD\r\n", why,
+                    strlen(why));
+    else
+        server->on_request(connection, server->arg);
 }
 
-int http_server_open(struct http_server *server, struct event_base *base, int listener,
-                     const struct http_hooks *hooks, void *arg)
-{
-    struct evhttp_bound_socket *bound;
+/* ---- Connections --------------------------------------------------------------------- */
 
-    *server = (struct http_server){ .http = evhttp_new(base), .hooks = hooks, .arg = arg };
-    evutil_make_socket_nonblocking(listener);
-    bound = server->http ? evhttp_accept_socket_with_handle(server->http, listener) : NULL;
-    if (!bound) {
-        http_server_close(server);
-        return -1;
+static void http_free(struct http_connection *connection)
+{
+    struct http_server *const server = connection->server;
+    int at = 0;
+
+    while (server->connection[at] != connection)
+        at++;
+    server->connections--;
+    memmove(&server->connection[at], &server->connection[at + 1],
+            (size_t)(server->connections - at) * sizeof connection);
+    event_del(&connection->readable);
+    event_del(&connection->writable);
+    event_del(&connection->late);
+    close(connection->fd);
+    free(connection->answer.data);
+    free(connection);
+}
+
+/* -1: the connection is over, here and in http_write(). */
+static int http_read(struct http_connection *connection)
+{
+    const int reads = connection->state == HTTP_READS;
+    char dropped[4096];
+    const ssize_t got = reads ? recv(connection->fd, connection->head + connection->got,
+                                     HTTP_HEAD - connection->got, 0)
+                              : recv(connection->fd, dropped, sizeof dropped, 0);
+
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    if (got == 0) /* a client that has asked may have shut down its side alone */
+        return connection->state == HTTP_WAITS || connection->state == HTTP_ANSWERED
+                   ? event_del(&connection->readable)
+                   : -1;
+    connection->got += (size_t)got;
+    if (reads)
+        http_take_head(connection);
+    return connection->got <= REQUEST_BYTES ? 0 : -1;
+}
+
+static int http_write(struct http_connection *connection)
+{
+    struct text *const answer = &connection->answer;
+    const ssize_t sent = send(connection->fd, answer->data + connection->sent,
+                              answer->used - connection->sent, MSG_NOSIGNAL);
+
+    if (sent < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    connection->sent += (size_t)sent;
+    if (connection->sent < answer->used)
+        return 0;
+    connection->sent = answer->used = 0;
+    event_del(&connection->writable);
+    if (connection->state == HTTP_ANSWERED) {
+        connection->state = HTTP_SHUT;
+        shutdown(connection->fd, SHUT_WR);
+        event_add(&connection->readable, NULL);
+        event_add(&connection->late, &patience);
     }
-    server->listener = evhttp_bound_socket_get_listener(bound);
-    evconnlistener_set_error_cb(server->listener, on_accept_error);
-    evtimer_assign(&server->again, base, take_again, server);
-    evhttp_set_allowed_methods(server->http, 0xffff); /* on_request() refuses */
-    evhttp_set_max_headers_size(server->http, HEAD_BYTES);
-    evhttp_set_max_body_size(server->http, HEAD_BYTES);
-    evhttp_set_timeout(server->http, SECONDS);
-    evhttp_set_bevcb(server->http, make_bufferevent, server);
-    evhttp_set_gencb(server->http, on_request, server);
     return 0;
+}
+
+static void http_on_event(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_connection *const connection = arg;
+
+    (void)fd;
+    if (what & EV_TIMEOUT || (what & EV_READ && http_read(connection) < 0)
+        || (what & EV_WRITE && http_write(connection) < 0))
+        http_free(connection);
+}
+
+/* For one more.  A connection that waits for its answer, or takes it, stays. */
+static void http_make_room(struct http_server *server)
+{
+    for (int i = 0; i < server->connections; i++)
+        if (server->connection[i]->state == HTTP_READS
+            || server->connection[i]->state == HTTP_SHUT) {
+            http_free(server->connection[i]);
+            return;
+        }
+}
+
+static void http_add(struct http_server *server, int fd)
+{
+    struct http_connection *connection = NULL;
+
+    if (server->connections == server->most)
+        http_make_room(server);
+    if (server->connections < server->most)
+        connection = calloc(1, sizeof *connection);
+    if (!connection) {
+        close(fd);
+        return;
+    }
+    connection->server = server;
+    connection->fd = fd;
+    event_assign(&connection->readable, server->base, fd, EV_READ | EV_PERSIST, http_on_event,
+                 connection);
+    event_assign(&connection->writable, server->base, fd, EV_WRITE | EV_PERSIST, http_on_event,
+                 connection);
+    evtimer_assign(&connection->late, server->base, http_on_event, connection);
+    event_add(&connection->readable, NULL);
+    event_add(&connection->late, &patience);
+    server->connection[server->connections++] = connection;
+}
+
+/* Takes one connection and waits for the next, or for a while if it could not be accepted. */
+static void http_on_incoming(evutil_socket_t listener, short what, void *arg)
+{
+    struct http_server *const server = arg;
+    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int rests = fd < 0 && errno != EAGAIN;
+
+    (void)what;
+    event_assign(&server->incoming, server->base, listener, rests ? 0 : EV_READ, http_on_incoming,
+                 server);
+    event_add(&server->incoming, rests ? &rest : NULL);
+    if (fd >= 0)
+        http_add(server, fd);
+}
+
+void http_server_open(struct http_server *server, struct event_base *base, int listener,
+                      void (*on_request)(struct http_connection *, void *), void *arg)
+{
+    struct rlimit descriptors = { 0 };
+
+    *server = (struct http_server){ .base = base, .on_request = on_request, .arg = arg };
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    server->most = descriptors.rlim_cur / SHARE < HTTP_CONNECTIONS
+                       ? (int)(descriptors.rlim_cur / SHARE)
+                       : HTTP_CONNECTIONS;
+    evutil_make_socket_nonblocking(listener);
+    http_on_incoming(listener, EV_READ, server);
+}
+
+/* The loop may have ended. */
+static void http_flush(struct http_server *server)
+{
+    const int64_t end = clock_ms() + FLUSH_MS;
+    struct pollfd unsent[HTTP_CONNECTIONS];
+    nfds_t count;
+    int left_ms;
+
+    do {
+        count = 0;
+        for (int i = server->connections - 1; i >= 0; i--) { /* http_free() moves later ones */
+            struct http_connection *const connection = server->connection[i];
+
+            if (connection->answer.used == 0)
+                continue;
+            if (http_write(connection) < 0)
+                http_free(connection);
+            else if (connection->answer.used > 0)
+                unsent[count++] = (struct pollfd){ connection->fd, POLLOUT, 0 };
+        }
+        left_ms = time_left_ms(end, FLUSH_MS);
+    } while (count > 0 && left_ms > 0 && poll(unsent, count, left_ms) > 0);
 }
 
 void http_server_close(struct http_server *server)
 {
-    if (!server->http)
+    if (!server->base)
         return;
-    if (server->listener)
-        event_del(&server->again);
-    evhttp_free(server->http); /* the socket and the connections, too */
-    *server = (struct http_server){ .http = NULL };
-}
-
-void http_answer(struct evhttp_request *request, int code, const char *type, const char *body,
-                 size_t size)
-{
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
-    struct evbuffer *buffer = evbuffer_new();
-    char length[24];
-
-    evhttp_add_header(headers, "Content-Type", type);
-    evhttp_add_header(headers, "Cache-Control", "no-store");
-    if (code >= 400) /* a client that is refused keeps no place */
-        evhttp_add_header(headers, "Connection", "close");
-    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-    evutil_snprintf(length, sizeof length, "%zu", size);
-    evhttp_add_header(headers, "Content-Length", length);
-    if (buffer && evhttp_request_get_command(request) != EVHTTP_REQ_HEAD)
-        evbuffer_add(buffer, body, size);
-    evhttp_send_reply(request, code, NULL, buffer);
-    if (buffer)
-        evbuffer_free(buffer);
+    event_del(&server->incoming);
+    close(event_get_fd(&server->incoming));
+    http_flush(server);
+    while (server->connections > 0)
+        http_free(server->connection[0]);
+    server->base = NULL;
 }

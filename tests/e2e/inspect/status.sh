@@ -67,7 +67,9 @@ if [ "$(id -u)" = 0 ]; then
     expect "  and the token counts" is "$(AS=65534 ask "$where" /metrics 'Authorization: Bearer 0123456789abcdef'); $(AS=65534 ask "$where" '/api/job?token=0123456789abcdef')" \
         "200 text/plain; version=0.0.4; charset=utf-8; 200 application/json"
 fi
-python3 - "$where" <<'END' &
+crowd() { # 400 clients that connect and say nothing
+    rm -f crowd
+    python3 - "$where" <<'END' &
 import socket, sys, time
 host, port = sys.argv[1].split("/")
 crowd = []
@@ -82,8 +84,10 @@ for i in range(400):
 open("crowd", "w").close()
 time.sleep(60)
 END
-crowd=$!
-within 30 test -e crowd
+    crowd=$!
+    within 30 test -e crowd
+}
+crowd
 fds() { ls /proc/$job/fd | wc -l; }
 expect "a crowd that says nothing takes few descriptors" [ "$(fds)" -lt 250 ]
 expect "and does not keep others out" within 30 serves /api/job
@@ -167,6 +171,17 @@ touch go1
 ended_job
 expect "  the second start succeeds" is "$code" 0
 rm go go1
+
+# ---- A crowd, and few descriptors
+printf '#!/bin/bash\nulimit -n 64\nexec "%s" "$@"\n' "$CTRUN" >few && chmod +x few
+CTRUN=./few start --nproc-per-node=2 --max-restarts=1 sh -c 'while [ ! -e go ]; do sleep 0.1; done; [ "$TORCHELASTIC_RESTART_COUNT" = 1 ]'
+crowd
+expect "with few descriptors a crowd does not keep others out" within 30 serves /api/job
+touch go
+ended_job
+expect "  and the workers can be started again" is "$code $(grep -c 'restart 1 of 1' <<<"$err")" "0 1"
+kill $crowd
+rm go
 
 # ---- Output
 printf '%s\n' 'import os, sys' 'os.write(1, b"a\rb\r\n" + b"x" * 2000000 + b"\nno end")' >emit.py

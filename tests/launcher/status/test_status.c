@@ -222,8 +222,6 @@ static void an_answer_that_cannot_be_read_leaves_the_last_one(void **state)
         "",
     };
     struct board board = a_board();
-    const size_t before = board.node[0].shown.used;
-
     (void)state;
     board.look = 8;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -233,7 +231,8 @@ static void an_answer_that_cannot_be_read_leaves_the_last_one(void **state)
     }
     assert_int_equal(board_take(&board, 0, 8, 0, "node\t1\t1\t\0\n", 12), 0);
     assert_int_equal(board_take(&board, 0, 8, 1, "", 0), -1);
-    assert_int_equal(board.node[0].shown.used, before);
+    assert_int_equal(board.node[0].lines, 3);
+    assert_string_equal(board.node[0].line[1].text, "rank 3 waits");
     assert_int_equal(board_answers(&board), 0);
     assert_int_equal(board_take(&board, 2, 8, 1, "", 0), 0); /* there is no such node any more */
     assert_int_equal(board_set_nodes(&board, 1), 0);
@@ -250,7 +249,8 @@ static void the_rest_of_an_answer_that_was_cut_is_not_waited_for(void **state)
     assert_int_equal(board_take(&board, 0, 8, 0, "node\t1\t1\thalf\nstuck\ta\n", 23), 0);
     assert_int_equal(board_take(&board, 0, 9, 0, "node\t2\t0\twhole\n", 15), 0);
     assert_int_equal(board_take(&board, 0, 9, 1, "", 0), 0);
-    assert_int_equal(board.node[0].shown.used, 15);
+    assert_int_equal(board.node[0].lines, 1);
+    assert_string_equal(board.node[0].line[0].text, "whole");
     assert_int_equal(board_answers(&board), 1);
     board_free(&board);
 }
