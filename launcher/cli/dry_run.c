@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "launcher/placement/placement.h"
 #include "launcher/util/shell_words.h"
@@ -44,6 +46,23 @@ static struct round dry_run_round(const struct options *options, const struct me
                            .folder = &no_folder };
 }
 
+static void dry_run_word(const char *option, const char *word)
+{
+    printf("  %s", option);
+    shell_quote(stdout, word);
+    printf(" \\\n");
+}
+
+/* A variable that no worker inherits. */
+static void dry_run_unset(const struct worker_env *env, const char *entry)
+{
+    char name[4096];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, "="), entry);
+    if (!worker_env_get(env, name))
+        dry_run_word("-u ", name);
+}
+
 static void dry_run_print(const struct worker_env *env, int local_rank, char **variables,
                           char **argv)
 {
@@ -54,15 +73,17 @@ static void dry_run_print(const struct worker_env *env, int local_rank, char **v
 
     printf("\n# rank %d of %d, local rank %d, node %d of %d\nenv \\\n", round->base + local_rank,
            round->world, local_rank, round->node, round->nodes);
-    for (char **variable = variables + env->inherited; *variable; variable++) {
-        printf("  ");
-        shell_quote(stdout, *variable);
-        printf(" \\\n");
-    }
+    for (char **inherited = environ; *inherited; inherited++)
+        dry_run_unset(env, *inherited);
+    for (int i = 0; variables[i]; i++)
+        if (i < env->own || i >= env->count)
+            dry_run_word("", variables[i]);
     printf("  ");
     if (place && place->bound) {
         cpus_write(&place->cpus, cpus);
         printf("taskset -c %s ", cpus);
+    } else if (strchr(argv[0], '=')) { /* env would take it for a variable */
+        printf("sh -c 'exec \"$0\" \"$@\"' ");
     }
     shell_print(stdout, argv);
     printf("\n");
@@ -98,6 +119,8 @@ static int dry_run_workers(const struct options *options, const struct program *
 
     printf("# For a run ctrun also chooses, unless they are given: the port, the run id, the "
            "generation, the files for errors, the secret.\n");
+    if (round->placement && round->placement->place[0].bound)
+        printf("# A run also prefers the memory near the CPUs of taskset.\n");
     if (round->serves_pmi)
         printf("# It also serves PMI: without ctrun these workers don't find each other.\n");
     for (int i = 0; i < round->size && status == 0; i++)

@@ -73,7 +73,7 @@ static void explain_variables(const struct options *options, int size)
         line("CUDA_DEVICE_MAX_CONNECTIONS", "32", "ctrun's rule", "you did not set it");
     for (int i = 0; i < options->file.count; i++) {
         const struct jobfile_entry *entry = &options->file.entries[i];
-        char name[64];
+        char name[WORKER_ENV_NAME];
 
         if (!strcmp(entry->section, "ctrun"))
             continue;

@@ -45,7 +45,7 @@ int variables_check(const struct jobfile *file, char *error, size_t size)
 {
     for (int i = 0; i < file->count; i++) {
         const struct jobfile_entry *entry = &file->entries[i];
-        char name[64], key[64] = "";
+        char name[WORKER_ENV_NAME], key[64] = "";
 
         if (strcmp(entry->section, "collectives") != 0)
             continue;

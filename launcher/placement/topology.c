@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* topology.c - the machine as the kernel shows it in sysfs.
  *
- * Each allowed CPU starts as a core, a socket and a node of its own kind; what
+ * Each allowed CPU starts as a core of unknown socket at node 0; what
  * sysfs says is filled in over that, so that a kernel or a container that hides
  * a file costs that piece of knowledge and no more.  Numbers are never assumed to
  * be in an order: on many machines CPU 0's sibling is CPU 64, on some the GPU 0

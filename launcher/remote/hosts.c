@@ -603,7 +603,7 @@ static char **variables_for_hosts(const struct options *options, const struct ho
         return NULL;
     for (int i = 0; i < options->file.count; i++) {
         const struct jobfile_entry *entry = &options->file.entries[i];
-        char name[64];
+        char name[WORKER_ENV_NAME];
 
         worker_env_name(entry, name, sizeof name);
         if (strcmp(entry->section, "ctrun") != 0 && !(getenv(name) && *getenv(name))

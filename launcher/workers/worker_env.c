@@ -97,10 +97,21 @@ static int has_trace(const struct round *round)
     return round->inherited.trace_memory > STDERR_FILENO;
 }
 
+/* Has it been put under that name? */
+static int is_set(const struct worker_env *env, const char *entry)
+{
+    const size_t name = strcspn(entry, "=") + 1;
+
+    for (int i = 0; i < env->own; i++)
+        if (!strncmp(env->entries[i], entry, name))
+            return 1;
+    return 0;
+}
+
 static void env_put(struct worker_env *env, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* entries was made large enough for all of ours and the file's. */
+/* The first of a name counts.  entries was made large enough for all of ours and the file's. */
 static void env_put(struct worker_env *env, const char *format, ...)
 {
     va_list args;
@@ -109,8 +120,10 @@ static void env_put(struct worker_env *env, const char *format, ...)
     va_start(args, format);
     if (vasprintf(&entry, format, args) < 0)
         env->is_short = 1;
+    else if (is_set(env, entry))
+        free(entry);
     else
-        env->entries[env->count++] = entry;
+        env->entries[env->own++] = entry;
     va_end(args);
 }
 
@@ -128,7 +141,7 @@ const struct jobfile_entry *worker_env_conflict(const struct jobfile *file)
 {
     for (int i = 0; i < file->count; i++) {
         const struct jobfile_entry *entry = &file->entries[i];
-        char name[64];
+        char name[WORKER_ENV_NAME];
 
         worker_env_name(entry, name, sizeof name);
         for (int j = 0; j < OURS && strcmp(entry->section, "ctrun") != 0; j++)
@@ -139,30 +152,21 @@ const struct jobfile_entry *worker_env_conflict(const struct jobfile *file)
 }
 
 /* The environment is stronger than the file, but for a variable that is empty. */
-static int file_sets(const struct worker_env *env, const struct jobfile_entry *entry, char name[64])
+static int file_sets(const struct worker_env *env, const struct jobfile_entry *entry,
+                     char name[WORKER_ENV_NAME])
 {
     const char *there;
 
     if (!strcmp(entry->section, "ctrun"))
         return 0;
-    worker_env_name(entry, name, 64);
+    worker_env_name(entry, name, WORKER_ENV_NAME);
     there = getenv(name);
     return !(there && *there) && !is_placed(env->round->placement, name, strlen(name));
 }
 
-static int is_in_file(const struct worker_env *env, const struct jobfile *file, const char *entry)
-{
-    char name[64];
-
-    for (int i = 0; i < file->count; i++)
-        if (file_sets(env, &file->entries[i], name) && env_named(entry, name))
-            return 1;
-    return 0;
-}
-
 static void put_file(struct worker_env *env, const struct jobfile *file)
 {
-    char name[64];
+    char name[WORKER_ENV_NAME];
 
     for (int i = 0; i < file->count; i++)
         if (file_sets(env, &file->entries[i], name))
@@ -240,13 +244,13 @@ int worker_env_create(struct worker_env *env, const struct options *options,
     *env = (struct worker_env){ .round = round };
     if (!(env->entries = calloc((size_t)room, sizeof *env->entries)))
         return -1;
-    for (char **entry = environ; *entry; entry++)
-        if (!is_ours(*entry) && !is_placed(round->placement, *entry, strcspn(*entry, "="))
-            && !is_in_file(env, &options->file, *entry))
-            env->entries[env->inherited++] = *entry;
-    env->count = env->inherited;
     put_file(env, &options->file);
     put_ours(env, options);
+    env->count = env->own;
+    for (char **entry = environ; *entry; entry++)
+        if (!is_ours(*entry) && !is_set(env, *entry)
+            && !is_placed(round->placement, *entry, strcspn(*entry, "=")))
+            env->entries[env->count++] = *entry;
     if (!env->is_short)
         return 0;
     worker_env_destroy(env);
@@ -255,7 +259,7 @@ int worker_env_create(struct worker_env *env, const struct options *options,
 
 void worker_env_destroy(struct worker_env *env)
 {
-    for (int i = env->inherited; i < env->count; i++)
+    for (int i = 0; i < env->own; i++)
         free(env->entries[i]);
     free(env->entries);
     *env = (struct worker_env){ 0 };

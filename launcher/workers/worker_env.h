@@ -41,8 +41,8 @@ struct round {
 
 struct worker_env {
     char **entries; /* of all workers; NULL-ended */
-    int count, inherited;
-    int is_short; /* there was no memory for an entry */
+    int own, count; /* the first `own` are set here, the others are inherited */
+    int is_short;   /* there was no memory for an entry */
     const struct round *round;
 };
 
@@ -57,6 +57,9 @@ char **worker_env_of(const struct worker_env *env, int local_rank);
 
 /* What all workers find under that name; NULL: it is unset. */
 const char *worker_env_get(const struct worker_env *env, const char *name);
+
+/* Room for the longest: a line of job.ini has 198 characters at most. */
+#define WORKER_ENV_NAME 208
 
 /* The variable that a line of [env] or [collectives] sets. */
 void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size);

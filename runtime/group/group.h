@@ -127,7 +127,7 @@ struct ct_group {
     int rank, size;              /* rank -1: not a member */
     int *ranks;                  /* [size] in the mesh */
     struct limit limit;          /* of each call */
-    _Atomic int next_timeout_ms; /* of the next call alone; 0: that */
+    _Atomic int next_timeout_ms; /* of the next call alone; 0: limit */
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
     struct stop_schedule stop;   /* of ct_should_stop() */

@@ -61,6 +61,11 @@ rank 1 of 3: the sum is 6
 rank 2 of 3: the sum is 6"
 run --dry-run --role=$'<new>;touch hostile\ntouch hostile;' true
 expect "no word is taken for a command" is "$code $(sh <<<"$out"; find "$work" -name hostile)" "0 "
+cp show a=b
+run --dry-run ./a=b word
+expect "nor a program's name for a variable" matches "$(sh <<<"$out")" "^0 0 1 1 0 127.0.0.1 .*word$"
+CT_CONTROL=4:5:6 PMI_PORT=h:1 run --dry-run env
+expect "what no worker inherits is not there" is "$(CT_CONTROL=4:5:6 PMI_PORT=h:1 sh <<<"$out" | grep -E '^(CT_CONTROL|PMI_PORT)=')" ""
 cpu=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
 run --dry-run --bind="$cpu" grep Cpus_allowed_list /proc/self/status
 expect "the command binds a worker as a run does" is "$(sh <<<"$out")" $'Cpus_allowed_list:\t'"$cpu"

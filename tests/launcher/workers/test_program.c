@@ -352,6 +352,47 @@ static void each_line_of_env_replaces_a_variable_that_is_empty(void **state)
     worker_env_destroy(&env);
 }
 
+/* Python and a shell take different ones of two entries of one name. */
+static void each_variable_is_there_once(void **state)
+{
+    struct jobfile_entry lines[] = {
+        { .section = "env", .key = "FROM_FILE", .value = "1" },
+        { .section = "env", .key = "FROM_FILE", .value = "2" },
+        { .section = "env", .key = "CT_ALL_REDUCE", .value = "ring" },
+        { .section = "collectives", .key = "all-reduce", .value = "two_shot" },
+        { .section = "env", .key = "TORCH_NCCL_ASYNC_ERROR_HANDLING", .value = "0" },
+    };
+    struct options options = { .role = "tr", .file = { .entries = lines, .count = 5 } };
+    const struct run_folder folder = { .path = "/t", .workers = 2 };
+    const struct secret secret = { "", 0 };
+    const struct round round = { .size = 2,
+                                 .world = 2,
+                                 .address = "h",
+                                 .run_id = "id",
+                                 .generation = "beef",
+                                 .secret = &secret,
+                                 .folder = &folder,
+                                 .inherited = { -1, -1, -1, -1 } };
+    struct worker_env env;
+    char **words;
+
+    (void)state;
+    options.settings[OPTION_SIGNALS_TO_HANDLE].text = "SIGTERM";
+    setenv("OMP_NUM_THREADS", "", 1); /* as if it were not set */
+    assert_int_equal(worker_env_create(&env, &options, &round), 0);
+    words = worker_env_of(&env, 0);
+    for (int i = 0; words[i]; i++)
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(strncmp(words[i], words[j], strcspn(words[i], "=") + 1), 0);
+    assert_string_equal(value(words, "OMP_NUM_THREADS"), "1");
+    assert_string_equal(value(words, "FROM_FILE"), "1");
+    assert_string_equal(value(words, "CT_ALL_REDUCE"), "ring");
+    assert_string_equal(value(words, "TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
+    free(words);
+    worker_env_destroy(&env);
+    unsetenv("OMP_NUM_THREADS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +402,7 @@ int main(void)
         cmocka_unit_test(the_old_launcher_tells_the_rank_first),
         cmocka_unit_test(missing_is_127_and_not_executable_126),
         cmocka_unit_test(the_environment_is_torchruns),
+        cmocka_unit_test(each_variable_is_there_once),
         cmocka_unit_test(each_line_of_env_replaces_a_variable_that_is_empty),
         cmocka_unit_test(a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits),
         cmocka_unit_test(mpi_programs_find_this_ctrun_and_no_other_process_manager),
