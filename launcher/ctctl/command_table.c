@@ -68,7 +68,7 @@ static const struct ctctl_command commands[] = {
       command_stack },
     { { "trace merge", "FILE...", " output ",
         "one trace of the files that the nodes of a job wrote (run.node*.json of ctrun "
-        "--trace=run.json), on the clock of node 0's host, for ui.perfetto.dev" },
+        "--trace=run.json), on one clock, for ui.perfetto.dev" },
       1,
       INT_MAX,
       command_trace_merge },

@@ -19,8 +19,6 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define ASKS_AT_ONCE 30 /* for the coordinator's clock: the fastest answer says most */
-
 struct agent {
     struct nodes nodes;
     struct event_base *base;
@@ -32,7 +30,7 @@ struct agent {
     struct heartbeat heartbeat;
     int64_t last_message; /* clock_ms() of the coordinator's last message */
     int64_t asked_ns;     /* for its clock, the last time */
-    int asks_at_once;     /* so often it is asked again as soon as it has answered */
+    int asks_at_once;     /* not answered yet; each answer is followed by the next one */
     int running;          /* a round */
     int signal;           /* that told this ctrun to stop; 0: none */
     int first, world;     /* rank of our first worker */
@@ -162,7 +160,7 @@ static void send_beat(struct agent *a)
     node_link_flush(&a->link);
 }
 
-/* Only what it was asked for the last time is an answer. */
+/* An answer to an earlier question is too old to tell the time. */
 static void agent_take_beat(struct agent *a, const char *text)
 {
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -173,7 +171,7 @@ static void agent_take_beat(struct agent *a, const char *text)
         return;
     reading.heard_ns = now;
     a->nodes.hooks->clock(a->nodes.job, &reading);
-    if (a->asks_at_once-- > 0)
+    if (a->asks_at_once > 0 && --a->asks_at_once > 0)
         send_beat(a);
 }
 
@@ -284,7 +282,7 @@ static void join(void *arg, int fd, struct secure_channel *channel)
     snprintf(join.role, sizeof join.role, "%s", a->options->role);
     node_join_print(&join, text);
     node_link_print(&a->link, NODE_JOIN, "%s", text);
-    a->asks_at_once = ASKS_AT_ONCE;
+    a->asks_at_once = CLOCK_ASKS;
     send_beat(a);
     a->last_message = clock_ms();
     a->lost[0] = 0;

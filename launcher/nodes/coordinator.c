@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/nodes/coordinator.h"
@@ -220,6 +221,23 @@ static void own_ended(struct nodes *nodes, const struct round_end *end)
 
 /* ---- The agents --------------------------------------------------------------- */
 
+/* Each process on this host names it so, a successor in another container too.  Another host's
+ * clock has another name. */
+static void coordinator_name_clock(struct coordinator *c)
+{
+    FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    struct stat space = { .st_ino = 0 };
+    char boot[40];
+
+    snprintf(c->clock, sizeof c->clock, "%s", c->own.name);
+    stat("/proc/self/ns/time", &space);
+    if (file && fgets(boot, sizeof boot, file))
+        snprintf(c->clock, sizeof c->clock, "%.*s/%llu", (int)strcspn(boot, "\n"), boot,
+                 (unsigned long long)space.st_ino);
+    if (file)
+        fclose(file);
+}
+
 /* 0: it is no such message. */
 static int coordinator_take_beat(struct coordinator *c, struct member *from, const char *text)
 {
@@ -232,7 +250,7 @@ static int coordinator_take_beat(struct coordinator *c, struct member *from, con
     if (clock_reading_read(text, &reading) < 0)
         return 0;
     snprintf(answer, sizeof answer, "%llx %llx %s", (unsigned long long)reading.asked_ns, now,
-             c->own.name);
+             c->clock);
     store_agent_send(from->agent, NODE_BEAT, answer, strlen(answer));
     return 1;
 }
@@ -443,8 +461,9 @@ static void own_alive(struct nodes *nodes)
 static void coordinator_start(struct nodes *nodes)
 {
     struct coordinator *c = of(nodes);
-    const struct clock_reading own = { .clock = c->own.name };
+    const struct clock_reading own = { .clock = c->clock };
 
+    coordinator_name_clock(c);
     nodes->hooks->clock(nodes->job, &own);
     if (c->max > 1 || c->is_elastic) /* an elastic one may have a spare */
         heartbeat_start(&c->heartbeat);

@@ -64,6 +64,7 @@ struct coordinator {
     const struct options *options;
     int is_elastic, min, max; /* nodes */
     struct member own;        /* this ctrun */
+    char clock[96];           /* by which the traces of all nodes name the clock of this host */
     struct member **members;  /* as they came; the first is this ctrun, if it has workers */
     int count, room;
     struct member **ranked; /* of the round, by node number */

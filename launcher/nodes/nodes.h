@@ -42,6 +42,8 @@ struct failure {
 
 #define NODE_TEXT 1024 /* of a message, but for NODE_PUTS and NODE_ROWS */
 
+#define CLOCK_ASKS 30 /* questions of an agent that joins: the fastest answer says most */
+
 /* What the coordinator's CLOCK_MONOTONIC showed between two moments of that of the node. */
 struct clock_reading {
     int64_t asked_ns, shown_ns, heard_ns; /* all 0: the node is the coordinator */

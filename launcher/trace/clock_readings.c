@@ -5,28 +5,49 @@
 #include <math.h>
 #include <string.h>
 
-#define AT_START 30        /* readings */
 #define DRIFT_USUAL 100e-6 /* of one quartz by another one's clock, at most */
-#define DRIFT_MOST 0.1     /* of a clock that is being set */
+#define DRIFT_MOST 1000e-6 /* what runs apart faster has jumped */
+
+/* Of the readings that one clock gave, by their number. */
+static unsigned clock_slot(unsigned number)
+{
+    return number < CLOCK_ASKS ? number : CLOCK_ASKS + (number - CLOCK_ASKS) % CLOCK_RECENT;
+}
+
+/* By how much the clocks came apart at most while one of them jumped; 0: none did. */
+static double clock_jump(const struct clock_offset *from, const struct clock_offset *to)
+{
+    const double apart = fabs((double)(to->offset_ns - from->offset_ns));
+    const double drift = DRIFT_MOST * fabs((double)(to->at_ns - from->at_ns));
+    const double errors = (double)from->error_ns + (double)to->error_ns;
+
+    return apart > errors + drift ? apart + errors : 0;
+}
 
 void clock_readings_add(struct clock_readings *readings, const struct clock_reading *reading)
 {
     const int64_t half_ns = (reading->heard_ns - reading->asked_ns + 1) / 2;
     const int64_t at_ns = reading->asked_ns + half_ns;
     const struct clock_offset offset = { at_ns, reading->shown_ns - at_ns, half_ns };
+    unsigned count = atomic_load(&readings->count);
+    double jump;
 
     if (strncmp(readings->clock, reading->clock, sizeof readings->clock - 1) != 0) {
-        *readings = (struct clock_readings){ .count = 0 };
+        atomic_store(&readings->count, count = 0);
         strncpy(readings->clock, reading->clock, sizeof readings->clock - 1);
+    } else if (count > 0
+               && (jump = clock_jump(&readings->kept[clock_slot(count - 1)], &offset)) > 0) {
+        readings->jumps_ns += jump;
+        readings->jumped_ns = at_ns;
+        atomic_store(&readings->count, count = 0);
     }
-    if (readings->count == 0
-        || (readings->count < AT_START && offset.error_ns < readings->first.error_ns))
-        readings->first = offset;
-    readings->recent[readings->count++ % CLOCK_RECENT] = offset;
+    readings->kept[clock_slot(count)] = offset;
+    atomic_store(&readings->count, count + 1);
 }
 
-/* Of the line through two readings: between them at most theirs, and behind them it grows.  Through
- * the same reading twice: of a clock that does not drift, as the coordinator's own does not. */
+/* Of the line through two readings: between them at most theirs, and behind them it grows.  The
+ * line through one reading twice tells no drift, so the usual one is added, but for the
+ * coordinator's own clock, whose reading has no error. */
 static double error_at(const struct clock_offset *a, const struct clock_offset *b, int64_t ns)
 {
     const double passed = (double)(ns - a->at_ns), drift = a->error_ns > 0 ? DRIFT_USUAL : 0;
@@ -52,21 +73,27 @@ static void take_if_better(struct trace_clock *best, const struct clock_offset *
     best->error_ns = (int64_t)ceil(error_ns);
 }
 
+/* The slot that comes next may be half written: ctrun may have been killed there. */
 struct trace_clock clock_readings_clock(const struct clock_readings *readings, int64_t from_ns,
                                         int64_t to_ns)
 {
-    const unsigned kept = readings->count < CLOCK_RECENT ? readings->count : CLOCK_RECENT;
-    const struct clock_offset *const first = &readings->first;
+    const unsigned count = atomic_load(&readings->count), next = clock_slot(count);
     struct trace_clock clock = { .error_ns = -1 };
 
+    if (count == 0)
+        return clock;
     memcpy(clock.name, readings->clock, sizeof clock.name);
-    for (unsigned i = 0; i < kept; i++) {
-        const struct clock_offset *const recent = &readings->recent[i];
+    for (unsigned i = 0; i < count && i < CLOCK_ASKS + CLOCK_RECENT; i++) {
+        const struct clock_offset *const kept = &readings->kept[i];
 
-        take_if_better(&clock, first, first, from_ns, to_ns);
-        take_if_better(&clock, recent, recent, from_ns, to_ns);
-        if (recent->at_ns > first->at_ns)
-            take_if_better(&clock, first, recent, from_ns, to_ns);
+        if (i == next)
+            continue;
+        take_if_better(&clock, kept, kept, from_ns, to_ns);
+        for (unsigned j = 0; j < i && j < CLOCK_ASKS; j++)
+            if (readings->kept[j].at_ns < kept->at_ns)
+                take_if_better(&clock, &readings->kept[j], kept, from_ns, to_ns);
     }
+    if (from_ns < readings->jumped_ns)
+        clock.error_ns = (int64_t)fmin((double)clock.error_ns + readings->jumps_ns, 9e18);
     return clock;
 }

@@ -4,24 +4,32 @@
  *
  * The coordinator read its clock between the moments at which the node asked and heard.  So the
  * clocks differ by what it showed less the middle of these, and that is wrong by at most half of
- * the time between (Cristian 1989).  Clocks drift, so a long job needs two such readings. */
+ * the time between (Cristian 1989).  Clocks drift, so a long job needs two such readings.  A clock
+ * that jumps, because its machine was paused, begins anew: nobody knows when in between it did, so
+ * all that it jumped is an error of a round that had begun before.
+ *
+ * ctrun may be killed at any moment, and its guard reads what is there then. */
 #ifndef LAUNCHER_TRACE_CLOCK_READINGS_H
 #define LAUNCHER_TRACE_CLOCK_READINGS_H
+
+#include <stdatomic.h>
 
 #include "launcher/nodes/nodes.h"
 #include "runtime/trace/trace_json.h"
 
-#define CLOCK_RECENT 16 /* readings, one of each second */
+#define CLOCK_RECENT 17 /* readings: the last sixteen, and one that may be half written */
 
 struct clock_readings {
-    unsigned count; /* of all that came */
+    _Atomic unsigned count; /* of all that came since the clock began; stored behind them */
     struct clock_offset {
         int64_t at_ns, offset_ns, error_ns;
-    } first /* the best of the start */, recent[CLOCK_RECENT];
+    } kept[CLOCK_ASKS + CLOCK_RECENT]; /* those of the start stay */
+    double jumps_ns;                   /* together */
+    int64_t jumped_ns;                 /* when the last jump was noticed */
     char clock[TRACE_CLOCK_TEXT];
 };
 
-/* The clock of another coordinator begins anew. */
+/* Another clock begins anew. */
 void clock_readings_add(struct clock_readings *readings, const struct clock_reading *reading);
 
 /* For a round that lasted that long by the node's own clock: the straight line by which the

@@ -86,7 +86,7 @@ static int read_number(const char **at, int64_t *value)
 
 /* ---- A line ------------------------------------------------------------------ */
 
-#define CLOCK_MEMBERS 4 /* of ctrun_part */
+#define CLOCK_MEMBERS 5 /* of ctrun_part */
 
 static int is(const struct span *key, const char *name)
 {
@@ -96,18 +96,27 @@ static int is(const struct span *key, const char *name)
 static int keep(struct trace_line *line, const struct span *key, struct span value, int64_t read)
 {
     if (is(key, "ts")) {
-        line->ts = value;
+        line->moved = value;
+        line->instead = NULL;
         line->ns = read;
-        return value.size > 4 && value.at[value.size - 4] == '.';
+        return *value.at != '"' && value.size > 4 && value.at[value.size - 4] == '.';
     }
-    if (is(key, "clock"))
+    if (is(key, "labels") && !strncmp(value.at, "\"clock +-", strlen("\"clock +-"))) {
+        line->moved = (struct span){ value.at + 1, strlen("clock") };
+        line->instead = "placed by wall clocks, its own clock";
+    }
+    if (is(key, "clock")) {
         line->clock = value;
-    else if (is(key, "clock_realtime_ns"))
+    } else if (is(key, "clock_error_ns")) {
+        line->moved = value;
+        line->instead = "null";
+    } else if (is(key, "clock_realtime_ns")) {
         line->wall_ns += (uint64_t)read;
-    else if (is(key, "clock_monotonic_ns") || is(key, "clock_offset_ns"))
+    } else if (is(key, "clock_monotonic_ns") || is(key, "clock_offset_ns")) {
         line->wall_ns -= (uint64_t)read;
-    else
+    } else {
         return !is(key, "clock_shift_ns");
+    }
     line->clocks++;
     return 1;
 }
@@ -204,9 +213,10 @@ ct_status trace_lines_next(struct trace_lines *lines, struct trace_line *line)
         if (!strcmp(at, "\n"))
             return CT_OK;
     }
-    return trace_lines_fail(lines, strstr(lines->data, "\"clock_shift_ns\":")
-                                       ? "this trace is merged already"
-                                       : "a node's trace has no such line");
+    return trace_lines_fail(
+        lines, strstr(lines->data, "\"clock_shift_ns\":") ? "this trace is merged already"
+               : line->clocks % CLOCK_MEMBERS != 0 ? "this trace is of another version of ctrun"
+                                                   : "a node's trace has no such line");
 }
 
 void trace_lines_close(struct trace_lines *lines)

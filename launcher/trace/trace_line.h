@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_line.h - reads the trace of a node or rank again, line by line.
  *
- * What runtime/trace/trace_json.c would not write is refused with the file's name and the line's
- * number.  So what was read may be copied into another file, and that one is JSON too. */
+ * Each line is an event in JSON that begins with the members of trace_json.c, whatever their values
+ * are.  Another line is refused with the file's name and the line's number, as is a "ts" that is no
+ * time, or a part with other than five members that tell its clock.  So what was read may be copied
+ * into another file, and that one is JSON too. */
 #ifndef LAUNCHER_TRACE_TRACE_LINE_H
 #define LAUNCHER_TRACE_TRACE_LINE_H
 
@@ -19,12 +21,13 @@ struct span {
 
 /* The spans are valid until the next line is read. */
 struct trace_line {
-    struct span text; /* "{...}"; none: the trace is over, and so is the file */
-    struct span ts;
+    struct span text;  /* "{...}"; none: the trace is over, and so is the file */
     struct span clock; /* of ctrun_part, the end of what a node did in a round: its name, or null */
-    int64_t process, ns;
-    uint64_t wall_ns; /* of ctrun_part: CLOCK_REALTIME less that clock */
-    int clocks;       /* how many of its members tell these two */
+    struct span moved; /* what changes when the part is moved: a time, an error, or a label */
+    const char *instead; /* stands there then; NULL: the later time */
+    int64_t process, ns; /* ns: that time */
+    uint64_t wall_ns;    /* of ctrun_part: CLOCK_REALTIME less that clock */
+    int clocks;          /* how many of its members tell the clock */
 };
 
 struct trace_lines {

@@ -9,11 +9,12 @@
 #include "runtime/trace/trace_json.h"
 #include "runtime/util/json_writer.h"
 
-/* What one node did in one round.  Its number is the same in no two files of a job, and the numbers
- * in a file rise from round to round. */
+/* What one node did in one round.  Its number is the same in no two files of a job.  The numbers in
+ * a file rise from round to round, but the successor of a coordinator begins anew. */
 struct merge_part {
     int64_t number;
     int file;
+    int ended;                        /* parts of its file that end before it */
     char clock[2 * TRACE_CLOCK_TEXT]; /* its name as JSON; "": the part has no end that tells it */
     uint64_t wall_ns;                 /* CLOCK_REALTIME less that clock */
     uint64_t shift_ns;                /* to the clock of the first file */
@@ -21,26 +22,27 @@ struct merge_part {
 
 /* ---- Reading ----------------------------------------------------------------- */
 
-static struct merge_part *merge_add_part(struct trace_merge *merge, int64_t number, int file)
+static struct merge_part *merge_add_part(struct trace_merge *merge, const struct merge_part *key)
 {
     struct merge_part *grown = realloc(merge->parts, (merge->part_count + 1) * sizeof *grown);
 
     if (!grown)
         return NULL;
     merge->parts = grown;
-    grown[merge->part_count] = (struct merge_part){ .number = number, .file = file };
+    grown[merge->part_count] = *key;
     return &grown[merge->part_count++];
 }
 
-static ct_status merge_note_line(struct trace_merge *merge, int file,
+static ct_status merge_note_line(struct trace_merge *merge, const struct merge_part *key,
                                  const struct trace_lines *lines, const struct trace_line *line)
 {
     struct merge_part *part = merge->parts ? &merge->parts[merge->part_count - 1] : NULL;
+    const int goes_on = part && part->file == key->file && part->ended == key->ended;
 
-    if (part && part->file == file && line->process < part->number)
+    if (goes_on && key->number < part->number)
         return trace_lines_fail(lines, "the round of this line had ended before");
-    if (!part || part->file != file || line->process > part->number)
-        part = merge_add_part(merge, line->process, file);
+    if (!goes_on || key->number > part->number)
+        part = merge_add_part(merge, key);
     if (!part)
         return ct_fail(CT_ERR_NOMEM, "out of memory for %zu rounds", merge->part_count);
     if (line->clock.at) {
@@ -56,7 +58,9 @@ static int by_number(const void *a, const void *b)
 
     if (one->number != other->number)
         return one->number < other->number ? -1 : 1;
-    return (one->file > other->file) - (one->file < other->file);
+    if (one->file != other->file)
+        return one->file < other->file ? -1 : 1;
+    return (one->ended > other->ended) - (one->ended < other->ended);
 }
 
 static ct_status merge_check(const struct trace_merge *merge)
@@ -65,7 +69,7 @@ static ct_status merge_check(const struct trace_merge *merge)
 
     qsort(parts, merge->part_count, sizeof *parts, by_number);
     for (size_t i = 1; i < merge->part_count; i++)
-        if (parts[i].number == parts[i - 1].number)
+        if (parts[i].number == parts[i - 1].number && parts[i].file != parts[i - 1].file)
             return ct_fail(CT_ERR_INVALID, "%s and %s are both of node %ld in the same round",
                            merge->paths[parts[i - 1].file], merge->paths[parts[i].file],
                            (long)((parts[i].number - 1) % TRACE_PROCESSES_OF_ROUND));
@@ -78,35 +82,44 @@ static int is_same_clock(const struct merge_part *a, const struct merge_part *b)
     return !strcmp(a->clock, b->clock) && (a->file == b->file || strcmp(a->clock, "null") != 0);
 }
 
-/* A part that does not tell its clock stays where it is. */
+/* A part that does not tell its clock stays where it is.  Parts on one clock move together. */
 static void merge_shift(const struct trace_merge *merge)
 {
     const struct merge_part *const end = merge->parts + merge->part_count, *base = merge->parts;
 
     while (base < end && (base->file != 0 || !*base->clock))
         base++;
-    for (struct merge_part *part = merge->parts; part < end && base < end; part++)
-        if (*part->clock && !is_same_clock(base, part))
-            part->shift_ns = part->wall_ns - base->wall_ns;
+    for (struct merge_part *part = merge->parts; part < end && base < end; part++) {
+        const struct merge_part *same = merge->parts;
+
+        if (!*part->clock || is_same_clock(base, part))
+            continue;
+        while (!is_same_clock(same, part))
+            same++;
+        part->shift_ns = same < part ? same->shift_ns : part->wall_ns - base->wall_ns;
+    }
 }
 
 /* ---- Writing ----------------------------------------------------------------- */
 
+/* How wrong the wall clocks are nobody knows. */
 static void merge_write_line(FILE *out, const struct trace_line *line, uint64_t shift_ns)
 {
     const char *from = line->text.at, *const end = from + line->text.size;
     char digits[THOUSANDTHS_TEXT];
 
-    if (line->ts.at && shift_ns != 0) {
-        thousandths_print((int64_t)((uint64_t)line->ns + shift_ns), digits);
-        fprintf(out, "%.*s%s", (int)(line->ts.at - from), from, digits);
-        from = line->ts.at + line->ts.size;
-    } else if (line->clock.at) {
+    if (line->clock.at) {
         const char *const behind = line->clock.at + line->clock.size;
 
         fprintf(out, "%.*s,\"clock_shift_ns\":%lld", (int)(behind - from), from,
                 (long long)shift_ns);
         from = behind;
+    }
+    if (shift_ns != 0 && line->moved.at && line->moved.at >= from) {
+        thousandths_print((int64_t)((uint64_t)line->ns + shift_ns), digits);
+        fprintf(out, "%.*s%s", (int)(line->moved.at - from), from,
+                line->instead ? line->instead : digits);
+        from = line->moved.at + line->moved.size;
     }
     fwrite(from, 1, (size_t)(end - from), out);
 }
@@ -119,13 +132,16 @@ static ct_status merge_file(struct trace_merge *merge, int file, FILE *out, cons
 {
     struct trace_lines lines;
     struct trace_line line;
+    int ended = 0;
     ct_status status = trace_lines_open(&lines, merge->paths[file]);
 
     while (status == CT_OK && (status = trace_lines_next(&lines, &line)) == CT_OK && line.text.at) {
-        const struct merge_part key = { .number = line.process, .file = file }, *part;
+        const struct merge_part key = { .number = line.process, .file = file, .ended = ended };
+        const struct merge_part *part;
 
+        ended += line.clock.at != NULL;
         if (!out) {
-            status = merge_note_line(merge, file, &lines, &line);
+            status = merge_note_line(merge, &key, &lines, &line);
             continue;
         }
         if (!merge->parts
@@ -134,6 +150,8 @@ static ct_status merge_file(struct trace_merge *merge, int file, FILE *out, cons
         fputs(*gap, out);
         merge_write_line(out, &line, part->shift_ns);
         *gap = ",\n";
+        if (ferror(out))
+            break; /* errno tells why; reading on would change it */
     }
     trace_lines_close(&lines);
     return status;

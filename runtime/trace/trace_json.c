@@ -313,7 +313,7 @@ static void part_add_label(const struct trace_part *part, const char *missing)
     struct text label = { 0 };
 
     if (!*clock->name && part->about.nodes > 1)
-        text_print(&label, ", clock not compared with that of node 0");
+        text_print(&label, ", clock compared with no other node's");
     if (clock->error_ns > 0)
         text_print(&label, ", clock +-%.1f us", (double)clock->error_ns / 1000);
     if (part->lost > 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # see_trace.py FILE EXPRESSION - does it hold of a trace?  These are its words.
 import json
+import re
 import sys
 
 t = json.load(open(sys.argv[1]))["traceEvents"]

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/nodes/coordinator.h"
@@ -368,6 +369,26 @@ static void a_beat_that_asks_for_the_clock_is_answered_at_once(void **state)
     event_base_free(base);
 }
 
+/* Whatever process asks, on whatever host name: a successor here has the same clock. */
+static void the_clock_is_named_by_the_kernel_that_keeps_it(void **state)
+{
+    struct event_base *base = event_base_new();
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    struct stat space = { .st_ino = 0 };
+    char boot[40], name[80];
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%39s", boot), 1);
+    fclose(file);
+    stat("/proc/self/ns/time", &space);
+    snprintf(name, sizeof name, "%s/%llu", boot, (unsigned long long)space.st_ino);
+    begin_round(base, 2);
+    assert_string_equal(clock_name, name);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
 static void a_beat_that_asks_for_what_is_no_time_closes_the_node(void **state)
 {
     static const char *const wrong[] = { "-1",  "x",
@@ -610,6 +631,7 @@ int main(void)
         cmocka_unit_test(a_node_that_is_told_to_stop_leaves_and_the_others_begin_again),
         cmocka_unit_test(where_too_few_would_stay_the_job_ends_with_the_code_of_its_ranks),
         cmocka_unit_test(a_node_whose_words_can_not_be_read_is_closed),
+        cmocka_unit_test(the_clock_is_named_by_the_kernel_that_keeps_it),
         cmocka_unit_test(a_beat_that_asks_for_the_clock_is_answered_at_once),
         cmocka_unit_test(a_beat_that_asks_for_what_is_no_time_closes_the_node),
         cmocka_unit_test(a_signal_to_one_ctrun_is_the_one_that_the_workers_of_all_get),

@@ -2,6 +2,7 @@
 /* test_trace_merge.c - traces of several nodes as one. */
 #include "tests/harness.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,31 +61,40 @@ static struct trace_event event(int kind, int peer, uint64_t id, int64_t begun, 
                                  .op = -1 };
 }
 
-/* A node's rank sends message 1000 + its node and takes the other's, both in 50 us from 5 s on by
- * that clock; by its own 1 s later.  "": by its own. */
-static void write_node(const char *name, int node, const char *clock, const char *missing)
+/* In that round a node's rank sends message 1000 + its node and takes the other's, both in 50 us
+ * from 5 s on by that clock; by its own 1 s later.  "": by its own. */
+static void write_part(struct trace_file *file, int node, int round, const char *clock,
+                       const char *missing)
 {
-    struct trace_about about = { .node = node, .nodes = 2, .host = "host", .generation = "a1" };
+    struct trace_about about = {
+        .node = node, .nodes = 2, .round = round, .host = "host", .generation = "a1"
+    };
     const struct trace_ring ring = { .rank = node, .pid = 42 };
     const int64_t zero = 5 * S + (*clock ? node * S : 0);
     const struct trace_event sent =
         event(TRACE_SENT, 1 - node, 1000 + (uint64_t)node, zero, zero + 9);
     const struct trace_event took =
         event(TRACE_WAIT, 1 - node, 1001 - (uint64_t)node, zero, zero + 50 * US);
-    struct trace_file file;
     struct trace_part part;
 
     snprintf(about.clock.name, sizeof about.clock.name, "%s", clock);
     if (node > 0 && *clock)
         about.clock.offset_ns = -S, about.clock.error_ns = 50 * US;
-    assert_int_equal(trace_file_open(&file, path_of(name), NULL), CT_OK);
-    trace_part_begin(&part, &file, &about);
+    trace_part_begin(&part, file, &about);
     trace_part_ring(&part, &ring, 0);
     trace_part_event(&part, &sent);
     trace_part_event(&part, &took);
     trace_part_lost(&part, (uint64_t)node);
     trace_part_end(&part, missing);
-    assert_int_equal(trace_file_settle(&file), CT_OK);
+    assert_int_equal(trace_file_settle(file), CT_OK);
+}
+
+static void write_node(const char *name, int node, const char *clock, const char *missing)
+{
+    struct trace_file file;
+
+    assert_int_equal(trace_file_open(&file, path_of(name), NULL), CT_OK);
+    write_part(&file, node, 0, clock, missing);
     trace_file_close(&file);
 }
 
@@ -207,9 +217,130 @@ static void a_trace_on_another_clock_is_moved_by_the_wall_clocks(void **state)
              (5 * S + shift) % 1000);
     expect_in(text, sent);
     expect_in(text, "\"dur\":50.000,");
-    expect_in(text, "{\"labels\":\"clock not compared with that of node 0, 1 events lost\"}");
+    expect_in(text, "{\"labels\":\"clock compared with no other node's, 1 events lost\"}");
     expect_in(text, "\"clock\":null,");
     free(text);
+    remove_folder();
+}
+
+/* What the clock of part `number` of node 1 says of itself when it was merged. */
+static const char *clock_of_part(const char *text, int number)
+{
+    while (number-- > 0) {
+        text = strstr(text, "\"ctrun_part\",\"pid\":");
+        assert_non_null(text);
+        text++;
+    }
+    return strstr(text, "\"clock\":");
+}
+
+static void expect_begins(const char *text, const char *words)
+{
+    if (strncmp(text, words, strlen(words)) != 0)
+        fail_msg("\"%s\" is not at: %.200s", words, text);
+}
+
+/* Two rounds on the clock of a coordinator that the first file does not know: what the wall clocks
+ * showed at their ends differs, but they belong together. */
+static void parts_on_one_foreign_clock_move_together(void **state)
+{
+    struct trace_file file;
+    char *text, words[64];
+    long long shift;
+    size_t size;
+    int shifts;
+
+    (void)state;
+    open_folder();
+    write_node("0.json", 0, "boot0/7", "");
+    assert_int_equal(trace_file_open(&file, path_of("1.json"), NULL), CT_OK);
+    write_part(&file, 1, 1, "boot1/7", "");
+    usleep(2000);
+    write_part(&file, 1, 2, "boot1/7", "");
+    trace_file_close(&file);
+    text = merge_two(&size, &shifts);
+    assert_int_equal(shifts, 1);
+    shift = number_in(text, "\"ctrun_part\",\"pid\":100002,", "\"clock_shift_ns\":");
+    assert_true(shift != 0);
+    assert_int_equal(number_in(text, "\"ctrun_part\",\"pid\":200002,", "\"clock_shift_ns\":"),
+                     shift);
+    snprintf(words, sizeof words, "\"ts\":%lld.%03lld,\"id\":1001},\n", (5 * S + shift) / 1000,
+             (5 * S + shift) % 1000);
+    expect_in(strstr(text, "\"pid\":200002"), words);
+    free(text);
+    remove_folder();
+}
+
+static void the_error_of_a_part_that_was_moved_is_not_known(void **state)
+{
+    char *text;
+    size_t size;
+    int shifts;
+
+    (void)state;
+    open_folder();
+    write_node("0.json", 0, "boot0/7", "");
+    write_node("1.json", 1, "boot1/7", "");
+    text = merge_two(&size, &shifts);
+    assert_int_equal(shifts, 1);
+    expect_in(clock_of_part(text, 2), "\"clock_error_ns\":null,\"missing\":null}}");
+    expect_in(text,
+              "{\"labels\":\"placed by wall clocks, its own clock +-50.0 us, 1 events lost\"}");
+    free(text);
+    remove_folder();
+}
+
+/* The successor of a coordinator counts rounds from 0 on. */
+static void rounds_of_the_same_number_in_one_file_have_their_own_clocks(void **state)
+{
+    struct trace_file file;
+    char *text;
+    size_t size;
+    int shifts;
+
+    (void)state;
+    open_folder();
+    write_node("0.json", 0, "boot0/7", "");
+    assert_int_equal(trace_file_open(&file, path_of("1.json"), NULL), CT_OK);
+    write_part(&file, 1, 1, "boot0/7", "");
+    write_part(&file, 1, 1, "boot1/7", "");
+    write_part(&file, 1, 0, "boot0/7", "");
+    trace_file_close(&file);
+    text = merge_two(&size, &shifts);
+    assert_int_equal(shifts, 1);
+    expect_begins(clock_of_part(text, 2), "\"clock\":\"boot0/7\",\"clock_shift_ns\":0,");
+    expect_begins(clock_of_part(text, 4), "\"clock\":\"boot0/7\",\"clock_shift_ns\":0,");
+    expect_in(clock_of_part(text, 3), "\"clock_error_ns\":null");
+    expect_in(strstr(text, "\"pid\":100002,"), "\"ts\":5000000.000,\"id\":1001},\n");
+    free(text);
+    remove_folder();
+}
+
+/* errno is all that tells ctctl, however many lines there are behind what could not be written. */
+static void a_disk_that_is_full_is_named(void **state)
+{
+    char *path, buffer[4096];
+    struct trace_merge merge;
+    struct trace_file file;
+    FILE *out = fopen("/dev/full", "we");
+
+    (void)state;
+    open_folder();
+    path = strdup(path_of("0.json"));
+    assert_int_equal(trace_file_open(&file, path, NULL), CT_OK);
+    for (int round = 0; round < 7; round++)
+        write_part(&file, 0, round, "boot0/7", "");
+    trace_file_close(&file);
+    assert_non_null(out);
+    setvbuf(out, buffer, _IOFBF, sizeof buffer);
+    assert_int_equal(trace_merge_read(&merge, &path, 1), CT_OK);
+    errno = 0;
+    trace_merge_write(&merge, out);
+    assert_true(ferror(out));
+    assert_int_equal(errno, ENOSPC);
+    fclose(out);
+    trace_merge_free(&merge);
+    free(path);
     remove_folder();
 }
 
@@ -290,13 +421,18 @@ static const struct {
     { "\"ts\":5000000.000", "\"ts\":5000000.0", "0.json:4: a node's trace has no such line" },
     { "\"ts\":5000000.000", "\"ts\":-5000000.000", "0.json:4: a node's trace has no such line" },
     { "\"ts\":5000000.000", "\"ts\":9999999999999999999.000", "0.json:4: " },
+    { "\"ts\":5000000.000", "\"ts\":\"x.ab\"", "0.json:4: a node's trace has no such line" },
     { "\"pid\":1,", "\"pid\":0,", "0.json:2: a node's trace has no such line" },
     { "\"name\":\"to rank 1\",\"pid\":1", "\"name\":\"to rank 1\",\"pid\":100001",
       "0.json:5: the round of this line had ended before" },
     { "\"bytes\":4,", "\"bytes\":four,", "0.json:4: a node's trace has no such line" },
     { "\"bytes\":4,", "\"bytes\":,", "0.json:4: a node's trace has no such line" },
-    { "clock_realtime_ns", "clock_real_ns", "0.json:8: a node's trace has no such line" },
-    { "\"clock\":\"node 0 (h0)\",", "", "0.json:8: a node's trace has no such line" },
+    { "clock_realtime_ns", "clock_real_ns", "0.json:8: this trace is of another version of ctrun" },
+    { "\"clock\":\"node 0 (h0)\",", "", "0.json:8: this trace is of another version of ctrun" },
+    { ",\"clock\":\"node 0 (h0)\",\"clock_offset_ns\":0,\"clock_error_ns\":0", "",
+      "0.json:8: this trace is of another version of ctrun" },
+    { "\"missing\":", "\"clock\":\"c\",\"missing\":",
+      "0.json:8: this trace is of another version of ctrun" },
 };
 
 static void a_broken_file_is_refused_with_its_line(void **state)
@@ -364,6 +500,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traces_on_one_clock_are_put_together_as_they_are),
         cmocka_unit_test(a_trace_on_another_clock_is_moved_by_the_wall_clocks),
+        cmocka_unit_test(parts_on_one_foreign_clock_move_together),
+        cmocka_unit_test(the_error_of_a_part_that_was_moved_is_not_known),
+        cmocka_unit_test(rounds_of_the_same_number_in_one_file_have_their_own_clocks),
+        cmocka_unit_test(a_disk_that_is_full_is_named),
         cmocka_unit_test(a_part_that_does_not_tell_its_clock_stays_where_it_is),
         cmocka_unit_test(what_is_no_trace_of_a_node_is_refused),
         cmocka_unit_test(a_broken_file_is_refused_with_its_line),
