@@ -195,7 +195,7 @@ static void happen(struct scene *s, unsigned what)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6) {
         a->last_message = a->heartbeat.woke = a->heartbeat.woke - (what < 7 ? 0 : 3600 * 1000);
-        on_beat(a);
+        agent_on_beat(a);
     } else if (!s->runs)
         return;
     else if (what % 7 == 1)

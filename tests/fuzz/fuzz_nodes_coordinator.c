@@ -262,7 +262,7 @@ static void fall_silent(struct scene *s)
     c->heartbeat.woke = 0;
     for (int i = 0; i < c->count; i++)
         c->members[i]->last_message = 0;
-    on_beat(c);
+    coordinator_on_beat(c);
 }
 
 /* Of node 0's own workers, as a job says it. */

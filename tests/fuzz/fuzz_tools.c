@@ -48,7 +48,7 @@ static void look_up_three(void)
     places->count = 3;
     for (int i = 0; i < places->count; i++)
         if (!places->place[i].looked_up)
-            look_up(places, i);
+            lines_look_up(places, i);
     for (int i = 0; i < places->count; i++)
         is_text(places->place[i].words, sizeof places->place[i].words);
     free(places);
