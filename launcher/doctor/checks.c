@@ -132,7 +132,7 @@ static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
     char beside[4096], path[4096];
     char *command[] = { path, "--version", NULL };
     struct text said = { 0 };
-    int result;
+    int failed, result;
 
     snprintf(beside, sizeof beside, "%.*s/ctrun", slash ? (int)(slash - input->ctctl) : 1,
              slash ? input->ctctl : ".");
@@ -142,14 +142,16 @@ static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
         return WRONG;
     }
     unsetenv("CT_HOSTS_NODE");
-    tool_run(command, VERSION_SECONDS, &said);
+    failed = tool_run(command, VERSION_SECONDS, &said) < 0;
     text_add(&said, "", 1);
     if (!said.data)
         return UNKNOWN;
     said.data[strcspn(said.data, "\n")] = 0;
-    result = strcmp(said.data, "ctrun " CT_VERSION) ? WRONG : FINE;
+    result = failed || strcmp(said.data, "ctrun " CT_VERSION) ? WRONG : FINE;
     if (result == FINE)
         snprintf(text, size, "%s", said.data);
+    else if (failed || !*said.data)
+        snprintf(text, size, "%.200s --version gives no answer within %d s", path, VERSION_SECONDS);
     else
         snprintf(text, size, "%.200s --version says '%.100s', and ctctl is of version %s", path,
                  said.data, CT_VERSION);
@@ -510,8 +512,10 @@ static int wrong_driver(const struct check_input *input, char *text, size_t size
     (void)input;
     if (gpus == 0)
         return UNKNOWN;
+    if (has_library("libcuda.so.1"))
+        return FINE;
     snprintf(text, size, "%d GPU%s, but libcuda.so.1 is not found", gpus, gpus == 1 ? "" : "s");
-    return has_library("libcuda.so.1") ? FINE : WRONG;
+    return WRONG;
 }
 
 static int wrong_nvml(const struct check_input *input, char *text, size_t size)
@@ -519,8 +523,10 @@ static int wrong_nvml(const struct check_input *input, char *text, size_t size)
     (void)input;
     if (gpu_count() < 2)
         return UNKNOWN;
+    if (has_library("libnvidia-ml.so.1"))
+        return FINE;
     snprintf(text, size, "libnvidia-ml.so.1 is not found: ctrun --report does not show NVLinks");
-    return has_library("libnvidia-ml.so.1") ? FINE : WRONG;
+    return WRONG;
 }
 
 static int wrong_nccl(const struct check_input *input, char *text, size_t size)
@@ -530,11 +536,13 @@ static int wrong_nccl(const struct check_input *input, char *text, size_t size)
 
     if (gpu_count() == 0 || gpu_count() * input->hosts < 2)
         return UNKNOWN;
+    if (has_library(name))
+        return FINE;
     snprintf(text, size,
              "%.200s is not found: libct carries GPU memory between GPUs by itself, which may be "
              "slower (programs that load PyTorch have the one of PyTorch)",
              name);
-    return has_library(name) ? FINE : WRONG;
+    return WRONG;
 }
 
 /* ---- The table ---------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@
 #define PINGS 60
 #define BURSTS 5
 #define ALONE_PAIRS 40 /* that are measured alone, at most */
+#define MOST_ROWS 200  /* of a host, and one more for the name of each host */
+#define LONGEST_LINE ((size_t)64 << 10)
 #define DOCTOR_WORD "--doctor-node"
 
 #define SRUN_SHELL                                                                              \
@@ -46,6 +49,8 @@ struct examined {
     enum { EXAMINED_BUSY, EXAMINED_DONE, EXAMINED_GONE } state; /* DONE: with the last command */
     struct text output;                                         /* what has no end yet */
     char listens[160]; /* its address and port; "": the others can't measure it */
+    int rows;          /* its findings, and lines that are shown as they are */
+    int has_address;   /* it has said where it listens, or why it can't */
 };
 
 struct doctor {
@@ -151,15 +156,18 @@ static void lose(struct doctor *d, int host, const char *text, const char *remed
 static void take_pair(struct doctor *d, int from, char **words)
 {
     const int to = atoi(words[1]);
+    const double trip = atof(words[2]), bytes_per_s = atof(words[3]);
+    const int64_t skew = atoll(words[4]);
     struct host_pair *pair;
     char text[600];
 
-    if (to < 0 || to >= d->report.hosts)
+    if (to < 0 || to >= d->report.hosts || to == from || !isfinite(trip) || trip < 0
+        || !isfinite(bytes_per_s) || bytes_per_s < 0 || skew == NO_SKEW)
         return;
     pair = matrix_pair(&d->report.matrix, from, to);
-    pair->figure[TRIP_US] = atof(words[2]);
-    pair->figure[BYTES_PER_S] = atof(words[3]);
-    pair->skew_ns = atoll(words[4]);
+    pair->figure[TRIP_US] = trip;
+    pair->figure[BYTES_PER_S] = bytes_per_s;
+    pair->skew_ns = skew;
     if (!*words[6] || pair->error || d->hosts[to].state == EXAMINED_GONE)
         return;
     pair->error = strdup(words[6]);
@@ -167,26 +175,63 @@ static void take_pair(struct doctor *d, int from, char **words)
     report_add(&d->report, from, LEVEL_FAIL, "network", text, words[5]);
 }
 
+/* Before the list goes out.  The hosts read that word by word, so an address has exactly two. */
+static void take_address(struct examined *host, const char *said)
+{
+    char address[128];
+    int port;
+
+    if (host->doctor->step > 0 || sscanf(said, "%127s %d", address, &port) != 2 || port < 1
+        || port > 65535)
+        return;
+    snprintf(host->listens, sizeof host->listens, "%s %d", address, port);
+    host->has_address = 1;
+}
+
+/* Splits a line whose first word is that one.  0: it has another and stays as it is. */
+static int doctor_split(char *line, const char *first, char *words[7])
+{
+    const size_t length = strlen(first);
+    char *word;
+
+    if (strncmp(line, first, length) != 0 || (line[length] && line[length] != '\t'))
+        return 0;
+    for (int i = 0; i < 7; i++)
+        words[i] = (word = strsep(&line, "\t")) ? word : "";
+    return 1;
+}
+
 static void doctor_take_line(void *arg, char *line)
 {
     struct examined *p = arg;
-    struct report *report = &p->doctor->report;
-    const int host = (int)(p - p->doctor->hosts);
-    char *words[7] = { "", "", "", "", "", "", "" }, *word;
+    struct doctor *d = p->doctor;
+    const int host = (int)(p - d->hosts);
+    char *words[7];
 
-    for (int i = 0; i < 7 && (word = strsep(&line, "\t")); i++)
-        words[i] = word;
-    if (!strcmp(words[0], "row")) {
-        report_add(report, host, atoi(words[1]), words[2], words[4], words[3]);
-    } else if (!strcmp(words[0], "listen")) {
-        snprintf(p->listens, sizeof p->listens, "%s", words[1]);
-    } else if (!strcmp(words[0], "pair")) {
-        take_pair(p->doctor, host, words);
-    } else if (!strcmp(words[0], "done")) {
+    if (p->state == EXAMINED_GONE) /* since a line before this one */
+        return;
+    if (doctor_split(line, "listen", words)) {
+        take_address(p, words[1]);
+    } else if (doctor_split(line, "pair", words)) {
+        take_pair(d, host, words);
+    } else if (doctor_split(line, "done", words)) {
         set_state(p, EXAMINED_DONE);
+    } else if (p->rows++ == MOST_ROWS + d->report.hosts) {
+        lose(d, host, "it says more than ctctl has asked it", "see what it printed");
+    } else if (doctor_split(line, "row", words)) {
+        report_add(&d->report, host, atoi(words[1]), words[2], words[4], words[3]);
+        p->has_address |= !strcmp(words[2], "address");
     } else {
-        fprintf(stderr, "ctctl: %s: %s\n", report_name(report, host), words[0]);
+        fprintf(stderr, "ctctl: %s: %s\n", report_name(&d->report, host), line);
     }
+}
+
+static void doctor_take_output(struct examined *host, const struct relay_frame *frame)
+{
+    text_add(&host->output, frame->data, frame->size);
+    text_take_lines(&host->output, doctor_take_line, host);
+    if (host->output.used > LONGEST_LINE)
+        lose(host->doctor, frame->node, "it sent a line that has no end", "see what it printed");
 }
 
 static const char reach_remedy[] =
@@ -198,6 +243,7 @@ static void doctor_from_branch(void *arg, struct branch *branch, const struct re
 {
     struct doctor *d = arg;
     const int host = frame->node;
+    const struct text *rest;
     char version[24], text[600];
 
     if (host < branch->first || host >= branch->first + branch->count)
@@ -207,12 +253,15 @@ static void doctor_from_branch(void *arg, struct branch *branch, const struct re
                  CT_VERSION);
         lose(d, host, text, "install the same build on all hosts");
     } else if (frame->type == FRAME_OUTPUT && d->hosts[host].state != EXAMINED_GONE) {
-        text_add(&d->hosts[host].output, frame->data, frame->size);
-        text_take_lines(&d->hosts[host].output, doctor_take_line, &d->hosts[host]);
+        doctor_take_output(&d->hosts[host], frame);
     } else if (frame->type == FRAME_LOST) {
         snprintf(text, sizeof text, "%.*s", (int)frame->size, frame->data);
         lose(d, host, text, reach_remedy);
     } else if (frame->type == FRAME_ENDED) {
+        rest = &d->hosts[host].output;
+        if (rest->used > 0 && d->hosts[host].state != EXAMINED_GONE)
+            fprintf(stderr, "ctctl: %s: %.*s\n", report_name(&d->report, host), (int)rest->used,
+                    rest->data);
         snprintf(text, sizeof text, "its ctctl ended with %d", frame->number);
         lose(d, host, text, "see what it printed");
     }
@@ -288,6 +337,28 @@ static void diagnose_clock(struct doctor *d, int host)
                level == LEVEL_OK ? "" : "run chrony, ntpd or systemd-timesyncd on both");
 }
 
+/* What a host left out, although it said that it was done. */
+static void diagnose_silence(struct doctor *d, int host)
+{
+    static const char remedy[] = "install the same build on all hosts, and see what it printed";
+    char text[400];
+
+    if (d->report.lost[host] || d->report.hosts == 1)
+        return;
+    if (!d->hosts[host].has_address)
+        report_add(&d->report, host, LEVEL_FAIL, "host", "it did not say where it listens", remedy);
+    for (int to = 0; to < d->report.hosts; to++) {
+        const struct host_pair *pair = matrix_pair(&d->report.matrix, host, to);
+
+        if (to == host || d->report.lost[to] || !*d->hosts[to].listens || pair->error
+            || pair_is_measured(pair))
+            continue;
+        snprintf(text, sizeof text, "it did not measure the way to %s",
+                 report_name(&d->report, to));
+        report_add(&d->report, host, LEVEL_FAIL, "network", text, remedy);
+    }
+}
+
 static void diagnose(struct doctor *d)
 {
     char text[300];
@@ -300,6 +371,7 @@ static void diagnose(struct doctor *d)
         if (host_is_slow(&d->report.matrix, host, d->report.usual))
             report_add(&d->report, host, LEVEL_WARN, "bandwidth", text, speed_remedy);
         diagnose_clock(d, host);
+        diagnose_silence(d, host);
     }
     report_finish(&d->report);
 }

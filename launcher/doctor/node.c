@@ -131,9 +131,19 @@ static void answer_others(int listener, const char *secret)
     _exit(0);
 }
 
+/* The last word of a line.  A folder's name and what ctrun prints may contain tabs and ends of
+ * lines, which would make further words and lines. */
+static void say_text(const char *text)
+{
+    for (; *text; text++)
+        putchar((unsigned char)*text < ' ' || *text == 127 ? ' ' : *text);
+    putchar('\n');
+}
+
 static void say_finding(enum level level, const char *check, const char *text, const char *remedy)
 {
-    printf("row\t%d\t%s\t%s\t%s\n", level, check, remedy, text);
+    printf("row\t%d\t%s\t%s\t", level, check, remedy);
+    say_text(text);
 }
 
 static void listen_for_others(const struct hosts_node *job, const char *iface)
@@ -245,6 +255,7 @@ static int node_take_command(const struct doctor_node *node)
 {
     struct doctor_peer *peer;
     const char *failed, *remedy;
+    char text[600] = "";
     int pings, bursts, distance, to;
 
     if (scanf("%d %d %d", &pings, &bursts, &distance) != 3)
@@ -256,11 +267,13 @@ static int node_take_command(const struct doctor_node *node)
     if (peer->pair.figure[TRIP_US] == 0)
         check_name(peer->name, to == 0);
     failed = node_measure(node, peer, pings, bursts, &remedy);
-    printf("pair\t%d\t%.3f\t%.0f\t%lld\t%s\t%s%s\n", to, peer->pair.figure[TRIP_US],
-           peer->pair.figure[BYTES_PER_S], (long long)peer->pair.skew_ns, remedy,
-           failed ? failed : "", failed ? ct_last_error() : "");
-    if (failed)
+    if (failed) {
+        snprintf(text, sizeof text, "%s%s", failed, ct_last_error());
         peer->port = 0;
+    }
+    printf("pair\t%d\t%.3f\t%.0f\t%lld\t%s\t", to, peer->pair.figure[TRIP_US],
+           peer->pair.figure[BYTES_PER_S], (long long)peer->pair.skew_ns, remedy);
+    say_text(text);
     return 0;
 }
 

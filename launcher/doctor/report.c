@@ -39,13 +39,16 @@ void report_add(struct report *report, int host, enum level level, const char *c
 
 /* ---- Findings ------------------------------------------------------------------------- */
 
-/* What is the same on several hosts is together, in the order of the hosts. */
+/* What is the same on several hosts is together, in the order of the hosts.  The same text may be
+ * right on one host and wrong on another, where more is needed. */
 static int by_text(const void *a, const void *b)
 {
     const struct diagnosis *x = a, *y = b;
     const int check = strcmp(x->check, y->check), text = strcmp(x->text, y->text);
 
-    return check ? check : text ? text : x->host - y->host;
+    if (check || text)
+        return check ? check : text;
+    return x->level != y->level ? (int)x->level - (int)y->level : x->host - y->host;
 }
 
 /* Hosts that differ where they should be alike get a warning each. */
@@ -95,7 +98,8 @@ static void print_level(const struct report *report, enum level level)
         const struct diagnosis *at = &report->list[i];
 
         for (end = i + 1; end < report->count && !strcmp(at->check, report->list[end].check)
-                          && !strcmp(at->text, report->list[end].text);)
+                          && !strcmp(at->text, report->list[end].text)
+                          && at->level == report->list[end].level;)
             end++;
         if (at->level != level)
             continue;

@@ -16,6 +16,15 @@ doctor --hosts=h0:x
 expect "a slip of the fingers is named as ctrun names it" has "$code $err" "2 ctctl: --hosts: 'h0:x': 'x' is no number of workers"
 doctor h0
 expect "hosts are an option's value" has "$code $err" "2 ctctl: too many arguments: h0"
+TMPDIR=$'/none\nrow\t2\tx\ty\tz' doctor
+expect "a tab or the end of a line in a name adds no finding" is "$code $(found)$err" "1 FAIL localhost, tmp"
+expect "it is a space" has "$out" "FAIL localhost, tmp: /none row 2 x y z can't be written"
+mkdir bin && cp "$ctctl" bin/
+for silence in 'exec sleep 100' 'kill $$' ''; do
+    printf '#!/bin/sh\n%s\n' "$silence" >bin/ctrun && chmod +x bin/ctrun
+    ctctl=$PWD/bin/ctctl doctor
+    expect "a ctrun that says nothing ('$silence')" has "$code $out" "1 FAIL localhost, ctrun: $PWD/bin/ctrun --version gives no answer within 5 s"
+done
 
 [ $failed = 0 ] || finish
 need_sshds 3
@@ -73,7 +82,7 @@ warn h2, bandwidth
 warn h2, own name"
 expect "the latter in a sentence of its own" has "$out" "FAIL h1, network: it does not reach h2: small packets pass, but 256 KiB do not: "
 expect "with the remedy" has "$out" "the same MTU on all hosts"
-expect "the former in one line" matches "$out" "warn h2, bandwidth: all that it sends and gets is slow; usual here are 0.0[12]"
+expect "the former in one line" matches "$out" "warn h2, bandwidth: all that it sends and gets is slow; usual here are [0-9.e-]+ GB/s"
 expect "marked in the matrix" matches "$out" "  h2 +0.000[0-9]*! +0.000[0-9]*! +[.]"
 
 # ---- One that is not there

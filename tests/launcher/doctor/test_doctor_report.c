@@ -4,6 +4,8 @@
 #include "launcher/doctor/report.c"
 #include "tests/harness.h"
 
+#include <unistd.h>
+
 #define KERNEL "6.1.0"
 
 static void say_kernels(struct report *report, const char *of_the_second_host)
@@ -61,12 +63,54 @@ static void hosts_with_the_same_finding_stand_together(void **state)
     free(report.list);
 }
 
+/* What report_print() prints of the FAILs. */
+static void assert_fails_printed(const struct report *report, const char *lines)
+{
+    FILE *file = tmpfile();
+    const int old = dup(STDOUT_FILENO);
+    char text[400] = "";
+
+    assert_non_null(file);
+    fflush(stdout);
+    dup2(fileno(file), STDOUT_FILENO);
+    print_level(report, LEVEL_FAIL);
+    fflush(stdout);
+    dup2(old, STDOUT_FILENO);
+    close(old);
+    assert_true(pread(fileno(file), text, sizeof text - 1, 0) >= 0);
+    fclose(file);
+    assert_string_equal(text, lines);
+}
+
+/* 400 processes are enough for a host with few cores. */
+static void the_same_text_can_be_wrong_on_one_host_only(void **state)
+{
+    static struct host_slots names[] = { { "h0", 0 }, { "h1", 0 }, { "h2", 0 } };
+    static const enum level levels[][3] = { { LEVEL_OK, LEVEL_FAIL, LEVEL_OK },
+                                            { LEVEL_FAIL, LEVEL_OK, LEVEL_FAIL } };
+    static const char *const lines[] = { "FAIL h1, pids: 400\n       remedy: raise it\n",
+                                         "FAIL h0, h2, pids: 400\n       remedy: raise it\n" };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct report report = { .hosts = 3, .list_of_hosts = names };
+
+        for (int host = 0; host < 3; host++)
+            report_add(&report, host, levels[i][host], "pids", "400",
+                       levels[i][host] == LEVEL_FAIL ? "raise it" : "");
+        report_finish(&report);
+        assert_fails_printed(&report, lines[i]);
+        free(report.list);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_that_differ_where_they_should_be_alike_get_a_warning_each),
         cmocka_unit_test(hosts_that_are_alike_need_no_remedy),
         cmocka_unit_test(hosts_with_the_same_finding_stand_together),
+        cmocka_unit_test(the_same_text_can_be_wrong_on_one_host_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
