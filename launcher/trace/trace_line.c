@@ -35,8 +35,8 @@ static int escape(const char **at)
     return size > 0;
 }
 
-/* The span is what stands between the quotes. */
-static int string(const char **at, struct span *text)
+/* The token is what stands between the quotes. */
+static int string(const char **at, struct token *text)
 {
     if (!word(at, "\""))
         return 0;
@@ -88,12 +88,12 @@ static int read_number(const char **at, int64_t *value)
 
 #define CLOCK_MEMBERS 5 /* of ctrun_part */
 
-static int is(const struct span *key, const char *name)
+static int is(const struct token *key, const char *name)
 {
     return key->size == strlen(name) && !memcmp(key->at, name, key->size);
 }
 
-static int keep(struct trace_line *line, const struct span *key, struct span value, int64_t read)
+static int keep(struct trace_line *line, const struct token *key, struct token value, int64_t read)
 {
     if (is(key, "ts")) {
         line->moved = value;
@@ -102,7 +102,7 @@ static int keep(struct trace_line *line, const struct span *key, struct span val
         return *value.at != '"' && value.size > 4 && value.at[value.size - 4] == '.';
     }
     if (is(key, "labels") && !strncmp(value.at, "\"clock +-", strlen("\"clock +-"))) {
-        line->moved = (struct span){ value.at + 1, strlen("clock") };
+        line->moved = (struct token){ value.at + 1, strlen("clock") };
         line->instead = "placed by wall clocks, its own clock";
     }
     if (is(key, "clock")) {
@@ -124,7 +124,7 @@ static int keep(struct trace_line *line, const struct span *key, struct span val
 static int members(const char **at, struct trace_line *line, int are_args)
 {
     do {
-        struct span key, text, value;
+        struct token key, text, value;
         int64_t read = 0;
 
         if (!string(at, &key) || !word(at, ":"))
@@ -148,7 +148,7 @@ static int members(const char **at, struct trace_line *line, int are_args)
 static int parse(const char **at, struct trace_line *line)
 {
     const char *const from = *at;
-    struct span text;
+    struct token text;
     int64_t track;
     const int is_ours = word(at, "{\"ph\":") && string(at, &text) && word(at, ",\"name\":")
                         && string(at, &text) && word(at, ",\"pid\":") && integer(at, &line->process)
@@ -156,7 +156,7 @@ static int parse(const char **at, struct trace_line *line)
                         && word(at, ",") && members(at, line, 0)
                         && line->clocks % CLOCK_MEMBERS == 0;
 
-    line->text = (struct span){ from, (size_t)(*at - from) };
+    line->text = (struct token){ from, (size_t)(*at - from) };
     return is_ours;
 }
 

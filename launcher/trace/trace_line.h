@@ -14,16 +14,17 @@
 
 #include "runtime/util/error.h"
 
-struct span {
+struct token {
     const char *at; /* NULL: the line has none */
     size_t size;
 };
 
-/* The spans are valid until the next line is read. */
+/* Tokens are valid until the next line is read. */
 struct trace_line {
-    struct span text;  /* "{...}"; none: the trace is over, and so is the file */
-    struct span clock; /* of ctrun_part, the end of what a node did in a round: its name, or null */
-    struct span moved; /* what changes when the part is moved: a time, an error, or a label */
+    struct token text; /* "{...}"; none: the trace is over, and so is the file */
+    /* of ctrun_part, the end of what a node did in a round: its name, or null */
+    struct token clock;
+    struct token moved;  /* what changes when the part is moved: a time, an error, or a label */
     const char *instead; /* stands there then; NULL: the later time */
     int64_t process, ns; /* ns: that time */
     uint64_t wall_ns;    /* of ctrun_part: CLOCK_REALTIME less that clock */

@@ -31,13 +31,13 @@
 struct client_store {
     struct ct_store store;
     pthread_mutex_t lock;
-    struct wire wire;
+    struct store_wire wire;
     struct store_thread *host; /* ct_store_tcp with is_master */
     struct secret secret;      /* with which it was connected */
 };
 
-static struct wire *tcp_begin(ct_store *store, const char *call, const struct bytes *keys,
-                              int count)
+static struct store_wire *tcp_begin(ct_store *store, const char *call, const struct bytes *keys,
+                                    int count)
 {
     struct client_store *c = (struct client_store *)store;
 
@@ -64,7 +64,7 @@ static ct_status client_wait(ct_store *store, const struct bytes *keys, int coun
 static ct_status tcp_post(ct_store *store, const char *call, enum store_command command,
                           struct bytes key, struct bytes value)
 {
-    struct wire *w = tcp_begin(store, call, &key, 1);
+    struct store_wire *w = tcp_begin(store, call, &key, 1);
 
     wire_command(w, command);
     wire_put_key(w, key);
@@ -91,7 +91,7 @@ static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int
                                   const struct bytes *values)
 {
     const uint64_t pairs = (uint64_t)count;
-    struct wire *w = tcp_begin(store, "multi_set", keys, count);
+    struct store_wire *w = tcp_begin(store, "multi_set", keys, count);
 
     wire_command(w, STORE_MULTI_SET);
     wire_put(w, &pairs, sizeof pairs);
@@ -104,7 +104,7 @@ static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int
 
 /* ---- Answered by a number ---------------------------------------------------- */
 
-static ct_status ask_count(struct wire *w, int64_t *count)
+static ct_status ask_count(struct store_wire *w, int64_t *count)
 {
     ct_status status = wire_ask(w, count, sizeof *count);
 
@@ -116,7 +116,7 @@ static ct_status ask_count(struct wire *w, int64_t *count)
 static ct_status tcp_count_of(ct_store *store, const char *call, enum store_command command,
                               const struct bytes *key, int64_t *count)
 {
-    struct wire *w = tcp_begin(store, call, key, key != NULL);
+    struct store_wire *w = tcp_begin(store, call, key, key != NULL);
 
     wire_command(w, command);
     if (key)
@@ -145,7 +145,7 @@ static ct_status client_delete(ct_store *store, struct bytes key, int *deleted)
 
 static ct_status tcp_client_add(ct_store *store, struct bytes key, int64_t delta, int64_t *sum)
 {
-    struct wire *w = tcp_begin(store, "add", &key, 1);
+    struct store_wire *w = tcp_begin(store, "add", &key, 1);
 
     wire_command(w, STORE_ADD);
     wire_put_key(w, key);
@@ -155,7 +155,7 @@ static ct_status tcp_client_add(ct_store *store, struct bytes key, int64_t delta
 
 static ct_status client_check(ct_store *store, const struct bytes *keys, int count, int *present)
 {
-    struct wire *w = tcp_begin(store, "check", keys, count);
+    struct store_wire *w = tcp_begin(store, "check", keys, count);
     uint8_t absent = 1;
     ct_status status;
 
@@ -170,7 +170,7 @@ static ct_status client_check(ct_store *store, const struct bytes *keys, int cou
 static ct_status client_check_each(ct_store *store, const struct bytes *keys, int count,
                                    char *present)
 {
-    struct wire *w = tcp_begin(store, "check", keys, count);
+    struct store_wire *w = tcp_begin(store, "check", keys, count);
     const ct_status status = wire_check_each(w, keys, count, (uint8_t *)present);
 
     for (int i = 0; i < count && status == CT_OK; i++)
@@ -181,7 +181,7 @@ static ct_status client_check_each(ct_store *store, const struct bytes *keys, in
 /* PyTorch's workers are counted under a key without a "/" in front. */
 static ct_status tcp_add_worker(ct_store *store, int64_t delta, int64_t *workers)
 {
-    struct wire *w = tcp_begin(store, "wait_workers", NULL, 0);
+    struct store_wire *w = tcp_begin(store, "wait_workers", NULL, 0);
 
     wire_command(w, STORE_ADD);
     wire_put_blob(w, (struct bytes){ "init/", 5 });
@@ -212,7 +212,7 @@ static ct_status client_wait_workers(ct_store *store, int world_size, int64_t de
 static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
                             size_t *bytes)
 {
-    struct wire *w = tcp_begin(store, "get", &key, 1);
+    struct store_wire *w = tcp_begin(store, "get", &key, 1);
     ct_status status = wire_wait(w, &key, 1, deadline);
 
     if (status == CT_OK) {
@@ -226,7 +226,7 @@ static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline,
 static ct_status client_compare_set(ct_store *store, struct bytes key, struct bytes expected,
                                     struct bytes desired, void **value, size_t *bytes)
 {
-    struct wire *w = tcp_begin(store, "compare_set", &key, 1);
+    struct store_wire *w = tcp_begin(store, "compare_set", &key, 1);
     ct_status status;
 
     wire_command(w, STORE_COMPARE_SET);
@@ -240,7 +240,7 @@ static ct_status client_compare_set(ct_store *store, struct bytes key, struct by
 static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int count,
                                   int64_t deadline, void **values, size_t *sizes)
 {
-    struct wire *w = tcp_begin(store, "multi_get", keys, count);
+    struct store_wire *w = tcp_begin(store, "multi_get", keys, count);
     ct_status status = wire_wait(w, keys, count, deadline);
     int got = 0;
 
@@ -259,7 +259,8 @@ static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int
 }
 
 /* *length: of the queue before; 0: nothing was there. */
-static ct_status pop(struct wire *w, struct bytes key, int64_t *length, void **value, size_t *bytes)
+static ct_status pop(struct store_wire *w, struct bytes key, int64_t *length, void **value,
+                     size_t *bytes)
 {
     ct_status status;
 
@@ -274,7 +275,7 @@ static ct_status pop(struct wire *w, struct bytes key, int64_t *length, void **v
 static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
                                   size_t *bytes)
 {
-    struct wire *w = tcp_begin(store, "queue_pop", &key, 1);
+    struct store_wire *w = tcp_begin(store, "queue_pop", &key, 1);
     char quoted[QUOTED_SIZE];
     int64_t length = 0;
     ct_status status = pop(w, key, &length, value, bytes);
@@ -291,7 +292,7 @@ static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t dea
 }
 
 /* Only keys of this API, which start with "/".  A key with a 0 byte is cut there. */
-static ct_status listed_key(struct wire *w, struct key_list *list)
+static ct_status listed_key(struct store_wire *w, struct key_list *list)
 {
     void *key;
     size_t size;
@@ -307,7 +308,7 @@ static ct_status listed_key(struct wire *w, struct key_list *list)
 
 static ct_status client_list_keys(ct_store *store, char ***keys, int *count)
 {
-    struct wire *w = tcp_begin(store, "list_keys", NULL, 0);
+    struct store_wire *w = tcp_begin(store, "list_keys", NULL, 0);
     struct key_list list = { 0 };
     int64_t n = 0;
     ct_status status;
@@ -446,7 +447,7 @@ static void say_silence(const char *where)
 }
 
 /* 0: the deadline passed. */
-static int answers(const struct wire *w, int64_t deadline)
+static int answers(const struct store_wire *w, int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
 
@@ -459,7 +460,7 @@ static int answers(const struct wire *w, int64_t deadline)
 
 /* The magic goes in one send, as PyTorch's server needs it; then a PING, whose echo proves that the
  * other end is a store. */
-static ct_status handshake(struct wire *w, int64_t deadline)
+static ct_status handshake(struct store_wire *w, int64_t deadline)
 {
     const uint32_t magic = STORE_MAGIC, nonce = (uint32_t)getpid();
     const int64_t start = clock_ms();

@@ -45,13 +45,13 @@ enum {
     MOST_NAMED = 8
 };
 
-void wire_open(struct wire *wire, int fd, struct secure_channel *channel, const char *where,
+void wire_open(struct store_wire *wire, int fd, struct secure_channel *channel, const char *where,
                int timeout_ms)
 {
     const struct timeval patience = { .tv_sec = timeout_ms / 1000,
                                       .tv_usec = timeout_ms ? timeout_ms % 1000 * 1000 : 1 };
 
-    *wire = (struct wire){
+    *wire = (struct store_wire){
         .fd = fd, .channel = channel, .timeout_ms = timeout_ms, .call = "connect", .alarm = -1
     };
     descriptor_own(fd);
@@ -61,7 +61,7 @@ void wire_open(struct wire *wire, int fd, struct secure_channel *channel, const 
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-void wire_close(struct wire *wire)
+void wire_close(struct store_wire *wire)
 {
     secure_channel_destroy(wire->channel);
     descriptor_close(wire->fd);
@@ -84,7 +84,7 @@ const char *wire_quote(struct bytes key, char quoted[QUOTED_SIZE])
 }
 
 /* get "key"; wait "first" and 3 others; num_keys */
-static void say_call(const struct wire *wire, char *text, size_t size)
+static void say_call(const struct store_wire *wire, char *text, size_t size)
 {
     char key[QUOTED_SIZE] = "", others[32] = "";
 
@@ -96,7 +96,7 @@ static void say_call(const struct wire *wire, char *text, size_t size)
     snprintf(text, size, "%s%s%s%s", wire->call, *key ? " " : "", key, others);
 }
 
-ct_status wire_break(struct wire *wire, ct_status status, const char *format, ...)
+ct_status wire_break(struct store_wire *wire, ct_status status, const char *format, ...)
 {
     char call[160], words[200], lost[96] = "";
     va_list args;
@@ -116,7 +116,7 @@ ct_status wire_break(struct wire *wire, ct_status status, const char *format, ..
                    lost);
 }
 
-static ct_status still_gone(const struct wire *wire)
+static ct_status still_gone(const struct store_wire *wire)
 {
     char call[160];
 
@@ -125,27 +125,27 @@ static ct_status still_gone(const struct wire *wire)
                    wire->where, (double)(clock_ms() - wire->broken_at) / 1e3, wire->cause, call);
 }
 
-static ct_status closed(struct wire *wire)
+static ct_status closed(struct store_wire *wire)
 {
     return wire_break(wire, CT_ERR_PEER, "it closed the connection%s",
                       wire->command == STORE_ADD ? " (is the value a number?)" : "");
 }
 
-static ct_status broke(struct wire *wire, int error)
+static ct_status broke(struct store_wire *wire, int error)
 {
     return wire_break(wire, CT_ERR_PEER, "the connection broke (%s)", strerror(error));
 }
 
 /* ---- Requests --------------------------------------------------------------- */
 
-void wire_call(struct wire *wire, const char *call, const struct bytes *keys, int count)
+void wire_call(struct store_wire *wire, const char *call, const struct bytes *keys, int count)
 {
     wire->call = call;
     wire->keys = keys;
     wire->count = count;
 }
 
-void wire_put(struct wire *wire, const void *data, size_t bytes)
+void wire_put(struct store_wire *wire, const void *data, size_t bytes)
 {
     if (bytes > wire->room - wire->size) {
         const size_t needed = wire->size + bytes;
@@ -164,7 +164,7 @@ void wire_put(struct wire *wire, const void *data, size_t bytes)
     wire->size += bytes;
 }
 
-void wire_command(struct wire *wire, enum store_command command)
+void wire_command(struct store_wire *wire, enum store_command command)
 {
     const uint8_t byte = (uint8_t)command;
 
@@ -172,25 +172,25 @@ void wire_command(struct wire *wire, enum store_command command)
     wire_put(wire, &byte, 1);
 }
 
-static void put_u64(struct wire *wire, uint64_t value)
+static void put_u64(struct store_wire *wire, uint64_t value)
 {
     wire_put(wire, &value, sizeof value);
 }
 
-void wire_put_blob(struct wire *wire, struct bytes blob)
+void wire_put_blob(struct store_wire *wire, struct bytes blob)
 {
     put_u64(wire, blob.size);
     wire_put(wire, blob.data, blob.size);
 }
 
-void wire_put_key(struct wire *wire, struct bytes key)
+void wire_put_key(struct store_wire *wire, struct bytes key)
 {
     put_u64(wire, key.size + 1);
     wire_put(wire, "/", 1);
     wire_put(wire, key.data, key.size);
 }
 
-void wire_put_keys(struct wire *wire, const struct bytes *keys, int count)
+void wire_put_keys(struct store_wire *wire, const struct bytes *keys, int count)
 {
     put_u64(wire, (uint64_t)count);
     for (int i = 0; i < count; i++)
@@ -198,7 +198,7 @@ void wire_put_keys(struct wire *wire, const struct bytes *keys, int count)
 }
 
 /* The next request begins with an empty buffer. */
-static void forget_request(struct wire *wire)
+static void forget_request(struct store_wire *wire)
 {
     wire->size = 0;
     wire->out_of_memory = 0;
@@ -209,7 +209,7 @@ static void forget_request(struct wire *wire)
     }
 }
 
-ct_status wire_send(struct wire *wire)
+ct_status wire_send(struct store_wire *wire)
 {
     ct_status status;
 
@@ -230,7 +230,7 @@ ct_status wire_send(struct wire *wire)
 
 /* The kernel takes the first request after the server closed the connection without an error, so
  * look for the end first.  No byte is left to take, so one that comes has room. */
-static ct_status look_for_the_end(struct wire *wire)
+static ct_status look_for_the_end(struct store_wire *wire)
 {
     char byte;
     ssize_t n;
@@ -248,7 +248,7 @@ static ct_status look_for_the_end(struct wire *wire)
     return n == 0 ? closed(wire) : broke(wire, errno);
 }
 
-ct_status wire_post(struct wire *wire)
+ct_status wire_post(struct store_wire *wire)
 {
     ct_status status = CT_OK;
 
@@ -262,7 +262,7 @@ ct_status wire_post(struct wire *wire)
     return status;
 }
 
-ct_status wire_ask(struct wire *wire, void *answer, size_t bytes)
+ct_status wire_ask(struct store_wire *wire, void *answer, size_t bytes)
 {
     const ct_status status = wire_send(wire);
 
@@ -272,12 +272,12 @@ ct_status wire_ask(struct wire *wire, void *answer, size_t bytes)
 /* ---- Answers ---------------------------------------------------------------- */
 
 /* Though the socket may not be readable. */
-static int has_more(const struct wire *wire)
+static int has_more(const struct store_wire *wire)
 {
     return wire->channel && secure_channel_has_more(wire->channel);
 }
 
-int wire_ready(const struct wire *wire, int64_t deadline)
+int wire_ready(const struct store_wire *wire, int64_t deadline)
 {
     struct pollfd ready = { .fd = wire->fd, .events = POLLIN };
 
@@ -293,7 +293,7 @@ int wire_ready(const struct wire *wire, int64_t deadline)
 }
 
 /* At least one byte. */
-static ct_status wire_receive(struct wire *wire, void *to, size_t room, int64_t deadline,
+static ct_status wire_receive(struct store_wire *wire, void *to, size_t room, int64_t deadline,
                               size_t *got)
 {
     ssize_t n;
@@ -310,7 +310,8 @@ static ct_status wire_receive(struct wire *wire, void *to, size_t room, int64_t 
     return n > 0 ? CT_OK : closed(wire);
 }
 
-static ct_status wire_take(struct wire *wire, unsigned char *to, size_t bytes, int64_t deadline)
+static ct_status wire_take(struct store_wire *wire, unsigned char *to, size_t bytes,
+                           int64_t deadline)
 {
     ct_status status = CT_OK;
 
@@ -337,13 +338,13 @@ static ct_status wire_take(struct wire *wire, unsigned char *to, size_t bytes, i
     return status;
 }
 
-ct_status wire_get(struct wire *wire, void *data, size_t bytes)
+ct_status wire_get(struct store_wire *wire, void *data, size_t bytes)
 {
     return wire_take(wire, data, bytes, deadline_after(wire->timeout_ms));
 }
 
 /* Never more memory than MOST_AHEAD or twice what came. */
-static ct_status wire_take_value(struct wire *wire, size_t size, unsigned char **value)
+static ct_status wire_take_value(struct store_wire *wire, size_t size, unsigned char **value)
 {
     const int64_t deadline = deadline_after(wire->timeout_ms);
     size_t got = 0;
@@ -363,7 +364,7 @@ static ct_status wire_take_value(struct wire *wire, size_t size, unsigned char *
     return status;
 }
 
-ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes)
+ct_status wire_get_blob(struct store_wire *wire, void **value, size_t *bytes)
 {
     unsigned char *data = NULL;
     uint64_t size;
@@ -388,7 +389,7 @@ ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes)
 /* ---- Waits that end early ---------------------------------------------------- */
 
 /* The server answers 1.  If the wait was released just before, it answers 0 and 1. */
-static ct_status cancel_wait(struct wire *w, int *released)
+static ct_status cancel_wait(struct store_wire *w, int *released)
 {
     uint8_t answer = 0;
     ct_status status;
@@ -404,7 +405,7 @@ static ct_status cancel_wait(struct wire *w, int *released)
     return status;
 }
 
-static ct_status missing(const struct wire *w, const struct bytes *keys, int count,
+static ct_status missing(const struct store_wire *w, const struct bytes *keys, int count,
                          const uint8_t *absent, int looked_for, int64_t waited)
 {
     char names[MOST_NAMED * (QUOTED_SIZE + 2) + 1] = "", others[64] = "", key[QUOTED_SIZE];
@@ -426,7 +427,8 @@ static ct_status missing(const struct wire *w, const struct bytes *keys, int cou
                    found == 1 && !*others ? "is" : "are", (long long)waited);
 }
 
-ct_status wire_check_each(struct wire *w, const struct bytes *keys, int count, uint8_t *absent)
+ct_status wire_check_each(struct store_wire *w, const struct bytes *keys, int count,
+                          uint8_t *absent)
 {
     for (int i = 0; i < count; i++) {
         wire_command(w, STORE_CHECK);
@@ -436,7 +438,7 @@ ct_status wire_check_each(struct wire *w, const struct bytes *keys, int count, u
 }
 
 /* CT_OK: all keys came at the last moment. */
-static ct_status look_for(struct wire *w, const struct bytes *keys, int count, int64_t waited)
+static ct_status look_for(struct store_wire *w, const struct bytes *keys, int count, int64_t waited)
 {
     const int looked_for = count < MOST_LOOKED_FOR ? count : MOST_LOOKED_FOR;
     uint8_t absent[MOST_LOOKED_FOR] = { 1 };
@@ -454,7 +456,7 @@ static ct_status look_for(struct wire *w, const struct bytes *keys, int count, i
 
 /* ---- Deaths ------------------------------------------------------------------ */
 
-void wire_watch_deaths(struct wire *w, struct control *control, uint32_t known, int any)
+void wire_watch_deaths(struct store_wire *w, struct control *control, uint32_t known, int any)
 {
     if (w->control && w->alarm >= 0)
         descriptor_close(w->alarm);
@@ -465,7 +467,7 @@ void wire_watch_deaths(struct wire *w, struct control *control, uint32_t known, 
     w->any = any;
 }
 
-static const struct control_death *new_death(struct wire *w)
+static const struct control_death *new_death(struct store_wire *w)
 {
     const uint32_t told = w->control ? control_deaths(w->control) : 0;
 
@@ -479,7 +481,7 @@ static const struct control_death *new_death(struct wire *w)
 }
 
 /* Notes for ctrun because of which rank the wait ended. */
-static ct_status fail_for_death(struct wire *w, const struct control_death *death)
+static ct_status fail_for_death(struct store_wire *w, const struct control_death *death)
 {
     const struct control_blame blame = { .on = { death->rank, BLAME_DIED } };
     char sentence[256];
@@ -489,7 +491,7 @@ static ct_status fail_for_death(struct wire *w, const struct control_death *deat
     return ct_fail(CT_ERR_PEER, "%s", sentence); /* ctrun's numbers are not those of a group */
 }
 
-ct_status wire_check_deaths(struct wire *w)
+ct_status wire_check_deaths(struct store_wire *w)
 {
     const struct control_death *death = new_death(w);
 
@@ -497,7 +499,7 @@ ct_status wire_check_deaths(struct wire *w)
 }
 
 /* 1: fd is readable; 0: the deadline passed; -1: *death. */
-static int readable_or_death(struct wire *w, int fd, int64_t deadline,
+static int readable_or_death(struct store_wire *w, int fd, int64_t deadline,
                              const struct control_death **death)
 {
     struct pollfd ready[2] = { { .fd = fd, .events = POLLIN },
@@ -521,14 +523,15 @@ static int readable_or_death(struct wire *w, int fd, int64_t deadline,
 }
 
 /* 1: something came; 0: the deadline passed; -1: *death. */
-static int answer_or_death(struct wire *w, int64_t deadline, const struct control_death **death)
+static int answer_or_death(struct store_wire *w, int64_t deadline,
+                           const struct control_death **death)
 {
     if (!w->control)
         return wire_ready(w, deadline);
     return w->taken < w->filled || has_more(w) ? 1 : readable_or_death(w, w->fd, deadline, death);
 }
 
-ct_status wire_wait_beside(struct wire *w, int fd, int64_t deadline)
+ct_status wire_wait_beside(struct store_wire *w, int fd, int64_t deadline)
 {
     const struct control_death *death;
     const int result = readable_or_death(w, fd, deadline, &death);
@@ -540,7 +543,7 @@ ct_status wire_wait_beside(struct wire *w, int fd, int64_t deadline)
     return fail_for_death(w, death);
 }
 
-static ct_status say_death(struct wire *w, const struct bytes *keys,
+static ct_status say_death(struct store_wire *w, const struct bytes *keys,
                            const struct control_death *death)
 {
     char key[QUOTED_SIZE];
@@ -553,7 +556,7 @@ static ct_status say_death(struct wire *w, const struct bytes *keys,
 
 /* ---- WAIT -------------------------------------------------------------------- */
 
-ct_status wire_wait(struct wire *w, const struct bytes *keys, int count, int64_t deadline)
+ct_status wire_wait(struct store_wire *w, const struct bytes *keys, int count, int64_t deadline)
 {
     const int64_t start = clock_ms();
     const struct control_death *death = NULL;

@@ -14,7 +14,7 @@
 struct control; /* control_page.h */
 struct secure_channel;
 
-struct wire {
+struct store_wire {
     int fd;
     struct secure_channel *channel; /* NULL: not encrypted */
     int timeout_ms;                 /* of each send and each answer; -1: for ever */
@@ -46,42 +46,43 @@ struct wire {
 };
 
 /* Takes over fd and its channel; NULL: it has none. */
-void wire_open(struct wire *wire, int fd, struct secure_channel *channel, const char *where,
+void wire_open(struct store_wire *wire, int fd, struct secure_channel *channel, const char *where,
                int timeout_ms);
-void wire_close(struct wire *wire);
+void wire_close(struct store_wire *wire);
 
 /* A request: the caller's name for it, then its parts.  Several commands may be sent together. */
-void wire_call(struct wire *wire, const char *call, const struct bytes *keys, int count);
-void wire_command(struct wire *wire, enum store_command command);
-void wire_put(struct wire *wire, const void *data, size_t bytes);
-void wire_put_blob(struct wire *wire, struct bytes blob);
-void wire_put_key(struct wire *wire, struct bytes key); /* "/" + key */
-void wire_put_keys(struct wire *wire, const struct bytes *keys, int count);
+void wire_call(struct store_wire *wire, const char *call, const struct bytes *keys, int count);
+void wire_command(struct store_wire *wire, enum store_command command);
+void wire_put(struct store_wire *wire, const void *data, size_t bytes);
+void wire_put_blob(struct store_wire *wire, struct bytes blob);
+void wire_put_key(struct store_wire *wire, struct bytes key); /* "/" + key */
+void wire_put_keys(struct store_wire *wire, const struct bytes *keys, int count);
 
-ct_status wire_send(struct wire *wire);
-ct_status wire_post(struct wire *wire); /* sends a request that has no answer */
-ct_status wire_ask(struct wire *wire, void *answer, size_t bytes);
+ct_status wire_send(struct store_wire *wire);
+ct_status wire_post(struct store_wire *wire); /* sends a request that has no answer */
+ct_status wire_ask(struct store_wire *wire, void *answer, size_t bytes);
 
 /* 1: something came or the connection broke; 0: the deadline passed. */
-int wire_ready(const struct wire *wire, int64_t deadline);
-ct_status wire_get(struct wire *wire, void *data, size_t bytes);
+int wire_ready(const struct store_wire *wire, int64_t deadline);
+ct_status wire_get(struct store_wire *wire, void *data, size_t bytes);
 /* malloc'ed, with a 0 behind; nothing is set on a failure. */
-ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes);
+ct_status wire_get_blob(struct store_wire *wire, void **value, size_t *bytes);
 
 /* One round trip: absent[i] is 0 if keys[i] is there. */
-ct_status wire_check_each(struct wire *wire, const struct bytes *keys, int count, uint8_t *absent);
+ct_status wire_check_each(struct store_wire *wire, const struct bytes *keys, int count,
+                          uint8_t *absent);
 /* Waits until all keys are there.  CT_ERR_TIMEOUT names the missing ones. */
-ct_status wire_wait(struct wire *wire, const struct bytes *keys, int count, int64_t deadline);
+ct_status wire_wait(struct store_wire *wire, const struct bytes *keys, int count, int64_t deadline);
 
 /* See store_watch_deaths() and store_check_deaths(). */
-void wire_watch_deaths(struct wire *wire, struct control *control, uint32_t known, int any);
-ct_status wire_check_deaths(struct wire *wire);
+void wire_watch_deaths(struct store_wire *wire, struct control *control, uint32_t known, int any);
+ct_status wire_check_deaths(struct store_wire *wire);
 /* Until fd is readable, or a death is noted; wire NULL: deaths are not looked for. */
-ct_status wire_wait_beside(struct wire *wire, int fd, int64_t deadline);
+ct_status wire_wait_beside(struct store_wire *wire, int fd, int64_t deadline);
 
 /* Breaks the connection: "the store at HOST:PORT is gone: " + the words + " during
  * CALL" + how long after the last answer. */
-ct_status wire_break(struct wire *wire, ct_status status, const char *format, ...)
+ct_status wire_break(struct store_wire *wire, ct_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* "key", cut and without control characters: fits QUOTED_SIZE. */

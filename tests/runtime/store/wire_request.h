@@ -7,23 +7,23 @@
 #include <stdint.h>
 #include <string.h>
 
-struct wire {
+struct store_wire {
     unsigned char bytes[WIRE_BYTES];
     size_t size;
 };
 
-static void u8(struct wire *w, uint8_t value)
+static void u8(struct store_wire *w, uint8_t value)
 {
     w->bytes[w->size++] = value;
 }
 
-static void u64(struct wire *w, uint64_t value)
+static void u64(struct store_wire *w, uint64_t value)
 {
     memcpy(w->bytes + w->size, &value, sizeof value);
     w->size += sizeof value;
 }
 
-static void blob(struct wire *w, const char *text)
+static void blob(struct store_wire *w, const char *text)
 {
     u64(w, strlen(text));
     memcpy(w->bytes + w->size, text, strlen(text));

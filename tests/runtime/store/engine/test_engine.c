@@ -61,7 +61,7 @@ static enum session_state feed(struct session *client, const void *data, size_t 
 
 /* ---- Requests --------------------------------------------------------------- */
 
-static void hello(struct wire *w)
+static void hello(struct store_wire *w)
 {
     static const unsigned char validate[] = { 0, 0xce, 0xf7, 0x85, 0x3c };
 
@@ -70,7 +70,7 @@ static void hello(struct wire *w)
 }
 
 /* Every command once; a later MULTI_SET releases the wait. */
-static void a_whole_conversation(struct wire *w)
+static void a_whole_conversation(struct store_wire *w)
 {
     hello(w);
     u8(w, 13), memcpy(w->bytes + w->size, "nonc", 4), w->size += 4; /* PING */
@@ -93,7 +93,7 @@ static void a_whole_conversation(struct wire *w)
     u8(w, 12);                                             /* CANCEL_WAIT */
 }
 
-static struct replies converse(const struct wire *wire, size_t piece)
+static struct replies converse(const struct store_wire *wire, size_t piece)
 {
     struct engine *engine = new_engine();
     struct replies replies = { .size = 0 };
@@ -112,7 +112,7 @@ static struct replies converse(const struct wire *wire, size_t piece)
 
 static void a_conversation_cut_anywhere_is_the_same(void **state)
 {
-    struct wire wire = { .size = 0 };
+    struct store_wire wire = { .size = 0 };
     struct replies whole;
 
     (void)state;
@@ -133,7 +133,7 @@ static void a_set_releases_every_waiter_and_a_push_one(void **state)
     struct engine *engine = new_engine();
     struct replies replies[3] = { { .size = 0 } };
     struct session *clients[3];
-    struct wire wait = { .size = 0 }, push = { .size = 0 }, set = { .size = 0 };
+    struct store_wire wait = { .size = 0 }, push = { .size = 0 }, set = { .size = 0 };
     const char *why;
 
     (void)state;
@@ -159,7 +159,7 @@ static void a_set_releases_every_waiter_and_a_push_one(void **state)
 }
 
 /* Each breaks the protocol: the client must be closed, with a reason. */
-static void refused(const struct wire *wire)
+static void refused(const struct store_wire *wire)
 {
     struct engine *engine = new_engine();
     struct replies replies = { .size = 0 };
@@ -175,7 +175,7 @@ static void refused(const struct wire *wire)
 
 static void what_is_no_request_closes_the_client(void **state)
 {
-    struct wire w = { .size = 0 };
+    struct store_wire w = { .size = 0 };
 
     (void)state;
     memcpy(w.bytes, "GET / HTTP/1.1\r\n", w.size = 16);
@@ -204,14 +204,14 @@ static const char *numbered(int i)
 }
 
 /* A command and the keys of 0 to MANY. */
-static void many_keys(struct wire *w, uint8_t command)
+static void many_keys(struct store_wire *w, uint8_t command)
 {
     u8(w, command), u64(w, MANY);
     for (int i = 0; i < MANY; i++)
         blob(w, numbered(i));
 }
 
-static void many_pairs(struct wire *w)
+static void many_pairs(struct store_wire *w)
 {
     u8(w, 11), u64(w, MANY); /* MULTI_SET */
     for (int i = 0; i < MANY; i++)
@@ -226,7 +226,7 @@ struct scene {
     struct session *clients[2];
 };
 
-static void say(struct scene *scene, int who, const struct wire *wire)
+static void say(struct scene *scene, int who, const struct store_wire *wire)
 {
     const char *why;
 
@@ -236,7 +236,7 @@ static void say(struct scene *scene, int who, const struct wire *wire)
 static struct scene *scene_create(size_t memory)
 {
     static struct scene scene;
-    static struct wire first;
+    static struct store_wire first;
 
     first.size = 0, hello(&first);
     scene.engine = engine_create(&owner, memory, (size_t)8 << 20);
@@ -258,7 +258,7 @@ static void scene_destroy(struct scene *scene)
 /* One small request of the second client, answered at once. */
 static void other_adds(struct scene *scene, int64_t sum)
 {
-    static struct wire add;
+    static struct store_wire add;
 
     add.size = 0, u8(&add, 4), blob(&add, "/other"), u64(&add, 1);
     scene->replies[1].size = 0;
@@ -268,7 +268,7 @@ static void other_adds(struct scene *scene, int64_t sum)
 }
 
 /* The first client's request, with the second client's between its turns.  Returns how many. */
-static int in_turns(struct scene *scene, const struct wire *wire)
+static int in_turns(struct scene *scene, const struct store_wire *wire)
 {
     enum session_state state;
     const char *why;
@@ -288,7 +288,7 @@ static int in_turns(struct scene *scene, const struct wire *wire)
 
 static void deletes(struct scene *scene, const char *key)
 {
-    static struct wire wire;
+    static struct store_wire wire;
 
     wire.size = 0, u8(&wire, 8), blob(&wire, key);
     say(scene, 1, &wire);
@@ -296,7 +296,7 @@ static void deletes(struct scene *scene, const char *key)
 
 static void sets(struct scene *scene, const char *key, const char *value)
 {
-    static struct wire wire;
+    static struct store_wire wire;
 
     wire.size = 0, u8(&wire, 1), blob(&wire, key), blob(&wire, value);
     say(scene, 1, &wire);
@@ -304,7 +304,7 @@ static void sets(struct scene *scene, const char *key, const char *value)
 
 static void of_five_thousand_keys(uint8_t command, struct scene *scene)
 {
-    static struct wire wire;
+    static struct store_wire wire;
 
     wire.size = 0;
     if (command == 11)
@@ -342,7 +342,7 @@ static void five_thousand_keys_take_turns_with_the_others(void **state)
 static void a_key_that_comes_between_the_turns_of_its_wait_counts(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
-    static struct wire wait, all;
+    static struct store_wire wait, all;
     const char *why;
     size_t used;
 
@@ -368,7 +368,7 @@ static void a_key_that_comes_between_the_turns_of_its_wait_counts(void **state)
 static void a_list_tells_each_key_of_its_beginning_once(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
-    static struct wire wire;
+    static struct store_wire wire;
     static int told[MANY];
     const char *why;
     uint64_t number;
@@ -408,7 +408,7 @@ static void a_list_tells_each_key_of_its_beginning_once(void **state)
 static void a_multi_set_of_one_who_leaves_is_carried_out_whole(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
-    static struct wire wire;
+    static struct store_wire wire;
     const char *why;
     size_t used;
 
@@ -427,7 +427,7 @@ static void a_multi_set_of_one_who_leaves_is_carried_out_whole(void **state)
 static void half_a_multi_set_is_not_carried_out(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
-    static struct wire wire;
+    static struct store_wire wire;
 
     (void)state;
     wire.size = 0, many_pairs(&wire);
@@ -464,7 +464,7 @@ struct crowd {
     struct session *clients[MANY + 3];
 };
 
-static void one_says(struct crowd *crowd, int who, const struct wire *wire)
+static void one_says(struct crowd *crowd, int who, const struct store_wire *wire)
 {
     const char *why;
 
@@ -474,7 +474,7 @@ static void one_says(struct crowd *crowd, int who, const struct wire *wire)
 static struct crowd *crowd_create(void)
 {
     static struct crowd crowd;
-    static struct wire wire;
+    static struct store_wire wire;
 
     memset(&crowd, 0, sizeof crowd);
     crowd.engine = engine_create(&counter, (size_t)1 << 30, (size_t)1 << 20);
@@ -506,7 +506,7 @@ static int told_so_far(const struct crowd *crowd)
 
 static void x_is_set(struct crowd *crowd)
 {
-    static struct wire wire;
+    static struct store_wire wire;
 
     wire.size = 0, u8(&wire, 1), blob(&wire, "/x"), blob(&wire, "v");
     one_says(crowd, MANY, &wire);
@@ -555,7 +555,7 @@ static void those_who_leave_before_they_are_told_do_no_harm(void **state)
  * full of others, so what it does next comes before the word. */
 static void push_to_one_of(struct crowd *crowd, int first, int second)
 {
-    static struct wire wire;
+    static struct store_wire wire;
 
     wire.size = 0, u8(&wire, 6), u64(&wire, 1), blob(&wire, "/q");
     one_says(crowd, first, &wire);
@@ -568,7 +568,7 @@ static void push_to_one_of(struct crowd *crowd, int first, int second)
 static void a_push_whose_waiter_cancels_goes_to_the_next(void **state)
 {
     struct crowd *crowd = crowd_create();
-    static struct wire wire;
+    static struct store_wire wire;
     const int first = MANY + 1, second = MANY + 2;
 
     (void)state;
@@ -605,7 +605,7 @@ static void a_push_whose_waiter_leaves_goes_to_the_next(void **state)
 static void a_queue_named_twice_takes_one_push(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
-    static struct wire wire;
+    static struct store_wire wire;
 
     (void)state;
     wire.size = 0, u8(&wire, 6), u64(&wire, 2), blob(&wire, "/q"), blob(&wire, "/q");
@@ -632,7 +632,7 @@ static void a_queue_named_twice_takes_one_push(void **state)
 static void five_thousand_waits_of_one_who_left_go_in_turns(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
-    static struct wire wire;
+    static struct store_wire wire;
     const size_t before = engine_budget(scene->engine)->used;
     int turns = 1;
 
@@ -658,7 +658,7 @@ static void five_thousand_waits_of_one_who_left_go_in_turns(void **state)
 static void five_thousand_keys_are_cleared(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
-    static struct wire wire;
+    static struct store_wire wire;
 
     (void)state;
     wire.size = 0, many_pairs(&wire);
@@ -681,7 +681,7 @@ enum { MIB = 1 << 20 };
 static enum session_state store_large(struct session *client, uint8_t command, const char *key,
                                       size_t bytes, char byte, const char **why)
 {
-    static struct wire head;
+    static struct store_wire head;
     char *data = malloc(bytes);
     enum session_state state;
 
@@ -739,7 +739,7 @@ static void old_bytes_stay(uint8_t command)
     struct engine *engine = engine_create(&shower, (size_t)64 * MIB, (size_t)8 * MIB);
     struct told told = { 0 };
     struct session *client = session_create(engine, &told);
-    static struct wire wire;
+    static struct store_wire wire;
     const char *why;
 
     wire.size = 0, hello(&wire);

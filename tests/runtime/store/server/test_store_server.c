@@ -61,25 +61,25 @@ static void clients_are(int wanted)
 
 /* ---- Clients that send raw bytes ------------------------------------------------ */
 
-static struct wire one_key(uint8_t command, const char *key)
+static struct store_wire one_key(uint8_t command, const char *key)
 {
-    struct wire w = { .size = 0 };
+    struct store_wire w = { .size = 0 };
 
     u8(&w, command), blob(&w, key);
     return w;
 }
 
-static struct wire add(const char *key)
+static struct store_wire add(const char *key)
 {
-    struct wire w = one_key(4, key);
+    struct store_wire w = one_key(4, key);
 
     u64(&w, 1);
     return w;
 }
 
-static struct wire wait_of(const char *key)
+static struct store_wire wait_of(const char *key)
 {
-    struct wire w = { .size = 0 };
+    struct store_wire w = { .size = 0 };
 
     u8(&w, 6), u64(&w, 1), blob(&w, key);
     return w;
@@ -90,7 +90,7 @@ static void send_bytes(int fd, const void *data, size_t bytes)
     assert_int_equal(socket_write_all(fd, data, bytes, deadline_after(LIMIT_MS)), CT_OK);
 }
 
-static void request(int fd, struct wire wire)
+static void request(int fd, struct store_wire wire)
 {
     send_bytes(fd, wire.bytes, wire.size);
 }
@@ -143,7 +143,7 @@ static int client(void)
 /* 0: the key is there. */
 static int check(int fd, const char *key)
 {
-    struct wire w = { .size = 0 };
+    struct store_wire w = { .size = 0 };
     char answer;
 
     u8(&w, 5), u64(&w, 1), blob(&w, key);
@@ -226,9 +226,9 @@ enum { ADDS = 20000, AT_ONCE = 200 };
 
 static void pipelined_requests_are_answered_in_order(void **state)
 {
-    const struct wire one = add("/n");
+    const struct store_wire one = add("/n");
     const int fd = client();
-    struct wire many;
+    struct store_wire many;
 
     (void)state;
     for (int sent = 0; sent < ADDS; sent += AT_ONCE) {
@@ -295,7 +295,7 @@ static void one_that_does_not_read_holds_up_nobody(void **state)
 {
     const int slow = client(), other = client();
     unsigned char *data = pattern(MIB), *got = malloc(MIB);
-    struct wire set = one_key(1, "/big");
+    struct store_wire set = one_key(1, "/big");
     long before;
 
     (void)state;
@@ -358,7 +358,7 @@ static void one_that_only_asks_is_not_read_any_more(void **state)
 static void a_client_that_is_killed_while_it_waits_is_forgotten(void **state)
 {
     const int killed = client(), next = client(), pushing = client();
-    struct wire push = one_key(14, "/q");
+    struct store_wire push = one_key(14, "/q");
     char answer = 'x';
 
     (void)state;
@@ -384,7 +384,7 @@ static void a_client_that_is_killed_while_it_waits_is_forgotten(void **state)
 static void requests_may_come_a_byte_at_a_time(void **state)
 {
     const int fd = silent();
-    struct wire w = { .size = 0 };
+    struct store_wire w = { .size = 0 };
     char got[3];
 
     (void)state;
@@ -405,7 +405,7 @@ static void requests_may_come_a_byte_at_a_time(void **state)
 static void half_a_request_is_not_carried_out(void **state)
 {
     const int other = client();
-    struct wire set = one_key(1, "/half");
+    struct store_wire set = one_key(1, "/half");
 
     (void)state;
     blob(&set, "v");
