@@ -104,7 +104,7 @@ static void copy_host(char *to, size_t size, const char *host)
         snprintf(to, size, "%s", host);
 }
 
-static void rendezvous_place_of(const struct options *options, struct meeting *meeting)
+static void rendezvous_options_place_of(const struct options *options, struct meeting *meeting)
 {
     const char *named = options->master_addr ? options->master_addr : options->local_addr;
 
@@ -143,7 +143,7 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
     const int is_static = !strcmp(backend, "static");
 
     *meeting = (struct meeting){ .kind = MEET_ALONE, .why = "one node: nothing is looked up" };
-    rendezvous_place_of(options, meeting);
+    rendezvous_options_place_of(options, meeting);
     meeting->serves_only = has_no_workers(options);
     if (meeting->serves_only && check_server(options, error, size) != OPTIONS_RUN)
         return OPTIONS_WRONG;

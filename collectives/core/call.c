@@ -201,7 +201,7 @@ void call_number(struct call *c)
 
 /* Hands the call to the group's thread, which takes over what belongs to it.  CT_ERR_UNSUPPORTED
  * without a work: no stream can wait for it. */
-static ct_status start(const struct call *c, ct_work **work)
+static ct_status call_hand_over(const struct call *c, ct_work **work)
 {
     ct_status status;
 
@@ -238,7 +238,7 @@ static ct_status call_give_up(struct call *c, ct_status status)
 static ct_status call_carry_out(struct call *c, ct_work **work)
 {
     /* Unsupported: the call is not for the thread, or no stream can wait for it. */
-    ct_status status = work || c->stream_waits ? start(c, work) : CT_ERR_UNSUPPORTED;
+    ct_status status = work || c->stream_waits ? call_hand_over(c, work) : CT_ERR_UNSUPPORTED;
 
     if (status == CT_OK) /* the thread owns the call now */
         return CT_OK;

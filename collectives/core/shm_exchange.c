@@ -22,7 +22,7 @@ static int may_be_direct(const struct call *c, const struct slots *s)
            && s->bytes >= (s->waiters == ROOT_WAITS ? ROOTED_FROM : DIRECT_FROM);
 }
 
-static void exchange_offer(const struct call *c, const struct slots *s)
+static void shm_exchange_offer(const struct call *c, const struct slots *s)
 {
     const struct blocks *from =
         c->send.blocks ? &c->send : &c->recv; /* a broadcast has one buffer */
@@ -44,8 +44,8 @@ static ct_status wait_as(const struct call *c, const struct slots *s, int for_of
     return call_is_root(c) ? shm_group_send_alone(f) : shm_group_wait(f, c->signature.root);
 }
 
-static ct_status exchange_look_up(const struct call *c, const struct slots *s,
-                                  enum direct_access *reach)
+static ct_status shm_exchange_look_up(const struct call *c, const struct slots *s,
+                                      enum direct_access *reach)
 {
     return shm_group_resolve_peers(
         c->group->shm, s->waiters == OTHERS_WAIT ? c->signature.root : -1,
@@ -106,7 +106,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
             shm_group_next_slot(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);
         if (status == CT_OK) {
             if (offering)
-                exchange_offer(c, s);
+                shm_exchange_offer(c, s);
             if (!offering || !shm_group_offers(f, s->sends > 0, s->recvs > 0))
                 s->show(c, at, n);
             status = shm_group_publish(f);
@@ -114,7 +114,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
         if (status == CT_OK)
             status = wait_as(c, s, offering);
         if (status == CT_OK && offering)
-            status = exchange_look_up(c, s, &reach);
+            status = shm_exchange_look_up(c, s, &reach);
         if (status == CT_OK && reach == DIRECT_ALL)
             return run_directly(c, s);
         if (status == CT_OK && offering)

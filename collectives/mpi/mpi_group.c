@@ -122,7 +122,7 @@ ct_status mpi_group_run(struct call *c, const struct mpi_call *operation)
 /* ---- The messages of libct's algorithms --------------------------------------------- */
 
 /* A failure is kept until the wait. */
-static void start(ct_group *group, struct request *requests, int count)
+static void mpi_group_post(ct_group *group, struct request *requests, int count)
 {
     struct mpi_group *m = group->mpi;
     const ct_status status = mpi_group_check_thread(group);
@@ -170,7 +170,7 @@ static void mpi_group_cancel(ct_group *group, struct request *r)
     group->mpi->plugin->give_up(&r->id, r->is_send ? BY_MPI_MESSAGE_OUT : BY_MPI_MESSAGE_IN);
 }
 
-static const struct message_carrier carrier = { .start = start,
+static const struct message_carrier carrier = { .start = mpi_group_post,
                                                 .wait = message_wait,
                                                 .cancel = mpi_group_cancel };
 

@@ -47,7 +47,7 @@ struct device_comm {
 
 _Static_assert(sizeof(struct comm_id) == sizeof(ncclUniqueId), "an id travels as it is");
 
-static ct_status find(int32_t *version)
+static ct_status nccl_read_version(int32_t *version)
 {
     const struct nccl *nccl;
     const ct_status status = nccl_find(&nccl);
@@ -519,7 +519,7 @@ static ct_status nccl_ask(struct device_comm *comm, int *done)
 }
 
 const struct comm_library comm_library_nccl = { .name = "nccl",
-                                                .find = find,
+                                                .find = nccl_read_version,
                                                 .make_id = make_id,
                                                 .join = nccl_join,
                                                 .start = nccl_start,

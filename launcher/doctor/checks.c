@@ -74,7 +74,7 @@ static int check_read_line(const char *path, char *text, size_t size)
     return 0;
 }
 
-static long long read_number(const char *path)
+static long long check_read_number(const char *path)
 {
     char text[64];
 
@@ -234,7 +234,7 @@ static int wrong_pids(const struct check_input *input, char *text, size_t size)
 {
     const long needed = (long)input->cores * WORKER_THREADS + 16;
     long long left = cgroup_pids_left("");
-    const long long kernel = read_number("/proc/sys/kernel/pid_max");
+    const long long kernel = check_read_number("/proc/sys/kernel/pid_max");
     const char *by = "pids.max of its control group";
     struct rlimit users;
 
@@ -481,7 +481,7 @@ static int wrong_port(const struct check_input *input, char *text, size_t size)
 
 static int wrong_somaxconn(const struct check_input *input, char *text, size_t size)
 {
-    const long long most = read_number("/proc/sys/net/core/somaxconn");
+    const long long most = check_read_number("/proc/sys/net/core/somaxconn");
     const long long ranks = (long long)input->cores * input->hosts;
 
     if (most < 0)

@@ -287,7 +287,7 @@ static const struct call_snapshot *missed_call(const struct verdict *verdict)
 }
 
 /* Has an earlier clause named the call? */
-static int text_is_named(const struct verdict *verdict, const struct call_snapshot *call)
+static int verdict_is_named(const struct verdict *verdict, const struct call_snapshot *call)
 {
     const struct call_snapshot *missed = missed_call(verdict);
 
@@ -322,7 +322,7 @@ static void describe_grammar(struct fields *f, const struct verdict *verdict,
     snprintf(text, sizeof text, "#%llu", (unsigned long long)does->after);
     set_field(f, "last", TEXT_ONLY, text);
     *call = '\0';
-    if (does->call && !text_is_named(verdict, does->call))
+    if (does->call && !verdict_is_named(verdict, does->call))
         describe_call(does->call, does->peer, call, sizeof call);
     set_field(f, "new call", TEXT_ONLY, call);
     set_field(f, "other group", TEXT_ONLY, other_group);
@@ -393,7 +393,7 @@ struct sentence {
     uint64_t key;
 };
 
-static void text_put(struct sentence *s, const char *text, size_t length, int is_in_key)
+static void verdict_put(struct sentence *s, const char *text, size_t length, int is_in_key)
 {
     const size_t room = s->size - 1 - s->used, fits = length < room ? length : room;
 
@@ -407,19 +407,19 @@ static void text_put(struct sentence *s, const char *text, size_t length, int is
     }
 }
 
-static void text_expand(struct sentence *s, const char *format, const struct fields *f)
+static void verdict_expand(struct sentence *s, const char *format, const struct fields *f)
 {
     while (*format) {
         const size_t plain = strcspn(format, "{[]");
 
-        text_put(s, format, plain, 1);
+        verdict_put(s, format, plain, 1);
         format += plain;
         if (*format == '[' && !*find_field(f, strchr(format, '{') + 1)->text) {
             format = strchr(format, ']');
         } else if (*format == '{') {
             const struct field *field = find_field(f, format + 1);
 
-            text_put(s, field->text, strlen(field->text), !(field->flags & FLICKERS));
+            verdict_put(s, field->text, strlen(field->text), !(field->flags & FLICKERS));
             format = strchr(format, '}');
         }
         format += *format != '\0';
@@ -438,11 +438,11 @@ static void put_sets(struct sentence *s, const struct verdict *verdict,
 
         describe_set(&fields, verdict, &verdict->set[i], job);
         if (i > first && kind == RANK_BLOCKED && verdict->set[i - 1].does.kind == kind) {
-            text_expand(s, " and " RANKS_IN_CALL, &fields);
+            verdict_expand(s, " and " RANKS_IN_CALL, &fields);
             continue;
         }
-        text_put(s, "; ", i > first ? 2 : 0, 1);
-        text_expand(s, activities[kind].text, &fields);
+        verdict_put(s, "; ", i > first ? 2 : 0, 1);
+        verdict_expand(s, activities[kind].text, &fields);
     }
 }
 
@@ -462,13 +462,13 @@ static void put_culprits_first(struct sentence *s, const struct verdict *verdict
         size_t start;
 
         describe_set(&fields, verdict, &verdict->set[i], job);
-        text_put(s, begins ? ". " : "; ", begins || i > 0 ? 2 : 0, 1);
+        verdict_put(s, begins ? ". " : "; ", begins || i > 0 ? 2 : 0, 1);
         start = s->used;
-        text_expand(s,
-                    kind == RANK_IN_CALL   ? waits_in_call
-                    : kind == RANK_IN_INIT ? waits_in_init
-                                           : activities[kind].text,
-                    &fields);
+        verdict_expand(s,
+                       kind == RANK_IN_CALL   ? waits_in_call
+                       : kind == RANK_IN_INIT ? waits_in_init
+                                              : activities[kind].text,
+                       &fields);
         if (begins && s->used > start)
             s->text[start] = (char)toupper((unsigned char)s->text[start]);
     }
@@ -487,7 +487,7 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
     set_field(&fields, "differ", 0, verdict->differ ? verdict->differ : "");
     describe_circle(verdict, circle, sizeof circle);
     set_field(&fields, "circle", 0, circle);
-    text_expand(&s, kinds[verdict->kind].text, &fields);
+    verdict_expand(&s, kinds[verdict->kind].text, &fields);
     if (*kinds[verdict->kind].text)
         put_sets(&s, verdict, job, 0);
     else

@@ -52,8 +52,8 @@ static int shares_no_store(void)
     return text && !strcmp(text, "1");
 }
 
-static void rendezvous_plan(struct job_rendezvous *meet, const struct options *options,
-                            const struct meeting *meeting)
+static void job_rendezvous_plan(struct job_rendezvous *meet, const struct options *options,
+                                const struct meeting *meeting)
 {
     *meet = (struct job_rendezvous){ .listener = -1, .file_lock = -1, .policy = STORE_POLICY_INIT };
     meet->is_elastic = meeting->kind == MEET_DYNAMIC;
@@ -215,7 +215,7 @@ static ct_status lock_file(struct job_rendezvous *meet)
     return ct_fail(CT_ERR_PEER, "%s is locked by another ctrun", meet->file);
 }
 
-static ct_status rendezvous_write_file(const struct job_rendezvous *meet)
+static ct_status job_rendezvous_write_file(const struct job_rendezvous *meet)
 {
     if (!*meet->file
         || (ftruncate(meet->file_lock, 0) == 0
@@ -372,7 +372,7 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     ct_status status;
     int stopped = 0;
 
-    rendezvous_plan(meet, options, meeting);
+    job_rendezvous_plan(meet, options, meeting);
     if (meeting->kind != MEET_ALONE)
         look_up_quickly();
     find_slurm_node(meet, options);
@@ -404,7 +404,7 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
             dprintf(options->surroundings.port_fd, "%d\n", meet->port);
             close(options->surroundings.port_fd);
         }
-        status = rendezvous_write_file(meet);
+        status = job_rendezvous_write_file(meet);
     }
     if (status == CT_OK)
         return 0;

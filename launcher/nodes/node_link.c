@@ -71,7 +71,7 @@ void node_link_print(struct node_link *link, int type, const char *format, ...)
 }
 
 /* 0: the socket took all, or as much as it takes now; -1: the connection broke. */
-static int link_write_out(struct node_link *link)
+static int node_link_write_out(struct node_link *link)
 {
     while (evbuffer_get_length(link->out) > 0) {
         struct iovec all = { evbuffer_pullup(link->out, -1), evbuffer_get_length(link->out) };
@@ -90,7 +90,7 @@ static int link_write_out(struct node_link *link)
 void node_link_flush(struct node_link *link)
 {
     if (link->fd >= 0)
-        link_write_out(link);
+        node_link_write_out(link);
 }
 
 /* ---- In --------------------------------------------------------------------- */
@@ -131,8 +131,8 @@ static void broken(struct node_link *link, int error, const char *why)
 }
 
 /* One that came whole. */
-static void link_take_message(struct node_link *link, int type, const unsigned char *data,
-                              size_t bytes)
+static void node_link_take_message(struct node_link *link, int type, const unsigned char *data,
+                                   size_t bytes)
 {
     char text[NODE_TEXT];
 
@@ -168,11 +168,11 @@ static void take_messages(struct node_link *link)
         if (evbuffer_get_length(in) < 4 + size)
             return;
         evbuffer_remove(in, message, 4 + size);
-        link_take_message(link, message[4], message + 5, size - 1);
+        node_link_take_message(link, message[4], message + 5, size - 1);
     }
 }
 
-static void link_on_readable(evutil_socket_t fd, short what, void *arg)
+static void node_link_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct node_link *link = arg;
     struct evbuffer *const in = link->in;
@@ -195,13 +195,13 @@ static void link_on_readable(evutil_socket_t fd, short what, void *arg)
         event_active(&link->readable, EV_READ, 0);
 }
 
-static void link_on_writable(evutil_socket_t fd, short what, void *arg)
+static void node_link_on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct node_link *link = arg;
 
     (void)fd;
     (void)what;
-    if (link_write_out(link) < 0)
+    if (node_link_write_out(link) < 0)
         broken(link, errno, "");
     else if (evbuffer_get_length(link->out) == 0)
         event_del(&link->writable);
@@ -220,8 +220,8 @@ int node_link_start(struct node_link *link, struct event_base *base, int fd,
     evutil_make_socket_nonblocking(fd);
     link->in = evbuffer_new();
     link->out = evbuffer_new();
-    event_assign(&link->readable, base, fd, EV_READ | EV_PERSIST, link_on_readable, link);
-    event_assign(&link->writable, base, fd, EV_WRITE | EV_PERSIST, link_on_writable, link);
+    event_assign(&link->readable, base, fd, EV_READ | EV_PERSIST, node_link_on_readable, link);
+    event_assign(&link->writable, base, fd, EV_WRITE | EV_PERSIST, node_link_on_writable, link);
     link->fd = fd;
     link->channel = channel;
     if (!link->in || !link->out || event_add(&link->readable, NULL) < 0) {

@@ -33,7 +33,7 @@ static void slurp_of(const struct oom_watch *oom, const char *group, const char 
 }
 
 /* The number after "key " at the start of a line; -1: none. */
-static long value_of(const char *text, const char *key)
+static long oom_value_of(const char *text, const char *key)
 {
     const size_t length = strlen(key);
 
@@ -48,7 +48,7 @@ static long kills_of(const struct oom_watch *oom, const char *group)
     char text[512];
 
     slurp_of(oom, group, oom->v1 ? "memory.oom_control" : "memory.events", text, sizeof text);
-    return value_of(text, "oom_kill");
+    return oom_value_of(text, "oom_kill");
 }
 
 /* In a container the path may be the host's, while only our part is mounted. */

@@ -125,7 +125,7 @@ static void json_lines(struct json_text *json, const char *name, const char *tex
     json_close(json, ']');
 }
 
-static void json_rank(struct json_text *json, const struct rank_row *row)
+static void board_json_rank(struct json_text *json, const struct rank_row *row)
 {
     const char process[] = { row->process, '\0' };
 
@@ -163,7 +163,7 @@ static void json_node(struct json_text *json, const struct board_node *node)
     json_close(json, ']');
     json_open(json, "ranks", '[');
     for (; i < node->lines; i++)
-        json_rank(json, &node->line[i].row);
+        board_json_rank(json, &node->line[i].row);
     json_close(json, ']');
 }
 
@@ -287,7 +287,7 @@ static const struct {
     [CPU] = { "ctrun_rank_cpu_seconds_total", "counter", "Processor time of the rank's process." },
 };
 
-static double value_of(const struct rank_row *row, int metric)
+static double board_value_of(const struct rank_row *row, int metric)
 {
     const double values[METRICS] = { [STATE] = 1,
                                      [CALLS] = (double)row->calls,
@@ -312,7 +312,7 @@ static void print_ranks(const struct board_node *from, int node, int metric, str
         if (metric == STATE)
             snprintf(state, sizeof state, ",state=\"%s\"", rank_stage_name(row->stage));
         text_print(to, "%s{rank=\"%d\",node=\"%d\",host=\"%s\"%s} %.17g\n", metrics[metric].name,
-                   row->rank, node, host, state, value_of(row, metric));
+                   row->rank, node, host, state, board_value_of(row, metric));
     }
 }
 

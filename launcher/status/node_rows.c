@@ -130,9 +130,9 @@ static char *last_lines(struct stream *stream)
 }
 
 /* rank: NULL, if there is no control page. */
-static void print_rank(const struct node_rows *rows, const struct job_snapshot *job,
-                       struct rank_snapshot *rank, int i, enum rank_stage by_verdict,
-                       struct text *to)
+static void node_rows_print_rank(const struct node_rows *rows, const struct job_snapshot *job,
+                                 struct rank_snapshot *rank, int i, enum rank_stage by_verdict,
+                                 struct text *to)
 {
     struct worker *worker = &rows->workers[i];
     char now[RANK_TEXT] = "";
@@ -191,7 +191,7 @@ void node_rows_print(struct node_rows *rows, const char *host, int restarts, str
         status_print_stuck(to, text);
     }
     for (int i = 0; stage && i < rows->size; i++)
-        print_rank(rows, &job, i < job.ranks ? &job.rank[i] : NULL, i, stage[i], to);
+        node_rows_print_rank(rows, &job, i < job.ranks ? &job.rank[i] : NULL, i, stage[i], to);
     verdict_list_free(&list);
     snapshot_free(&job);
     free(stage);

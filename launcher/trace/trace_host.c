@@ -19,7 +19,7 @@
 
 /* ---- Life ------------------------------------------------------------------ */
 
-static ct_status trace_make_memory(struct trace_host *trace)
+static ct_status trace_host_make_memory(struct trace_host *trace)
 {
     const ct_status status =
         inherited_create(TRACE_NAME, trace->bytes, &trace->memory, &trace->base);
@@ -34,7 +34,7 @@ static ct_status trace_make_memory(struct trace_host *trace)
     return ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
 }
 
-static void trace_fill(struct trace_host *trace)
+static void trace_host_fill(struct trace_host *trace)
 {
     struct trace_head *head = trace->base;
     struct trace_ring *own = trace_ring_at(trace->base, trace->rings - 1, trace->events);
@@ -59,8 +59,8 @@ int trace_host_open(struct trace_host *trace, const struct options *options, int
     trace->rings = size + 1;
     trace->events = trace_events_for(options->trace_size, trace->rings);
     trace->bytes = trace_bytes(trace->rings, trace->events);
-    if (trace_make_memory(trace) == CT_OK) {
-        trace_fill(trace);
+    if (trace_host_make_memory(trace) == CT_OK) {
+        trace_host_fill(trace);
         return 0;
     }
     log_line(LOG_ERROR, "--trace=%s, --trace-size: %s", trace->path, ct_last_error());
@@ -71,7 +71,7 @@ int trace_host_open(struct trace_host *trace, const struct options *options, int
 
 /* "run.json" is "run.node1.json" where there may be several nodes; of a node that joined later
  * "run.node1.round2.json", since a node before it may have had its number. */
-static int trace_open_file(struct trace_host *trace, const struct plan *plan)
+static int trace_host_open_file(struct trace_host *trace, const struct plan *plan)
 {
     struct trace_shared *shared = trace->shared;
     char part[64] = "";
@@ -91,7 +91,7 @@ static int trace_open_file(struct trace_host *trace, const struct plan *plan)
     return -1;
 }
 
-static void trace_describe(struct trace_about *about, const struct plan *plan)
+static void trace_host_describe(struct trace_about *about, const struct plan *plan)
 {
     *about = (struct trace_about){
         .node = plan->node, .nodes = plan->nodes, .round = plan->round, .restarts = plan->restarts
@@ -108,7 +108,7 @@ static void empty(struct trace_host *trace)
 
     if (madvise(rings, bytes, MADV_REMOVE) < 0)
         memset(rings, 0, bytes);
-    trace_fill(trace);
+    trace_host_fill(trace);
 }
 
 int trace_host_round(struct trace_host *trace, const struct plan *plan)
@@ -119,9 +119,9 @@ int trace_host_round(struct trace_host *trace, const struct plan *plan)
         return 0;
     if (*shared->path)
         empty(trace);
-    else if (trace_open_file(trace, plan) < 0)
+    else if (trace_host_open_file(trace, plan) < 0)
         return -1;
-    trace_describe(&shared->about, plan);
+    trace_host_describe(&shared->about, plan);
     shared->first = plan->base;
     shared->began_ns = clock_ns(CLOCK_MONOTONIC);
     for (int i = 0; i < trace->rings - 1; i++)
@@ -167,7 +167,7 @@ void trace_host_clock(struct trace_host *trace, const struct clock_reading *read
 /* ---- Writing a round -------------------------------------------------------- */
 
 /* Written once, whether ctrun or the guard goes on: first the file, then how far it is. */
-static void trace_settle(struct trace_host *trace)
+static void trace_host_settle(struct trace_host *trace)
 {
     struct trace_shared *shared = trace->shared;
 
@@ -210,7 +210,7 @@ static void next_ring(struct trace_host *trace)
 }
 
 /* A piece; 0: there is no more. */
-static int trace_write_some(struct trace_host *trace)
+static int trace_host_write_some(struct trace_host *trace)
 {
     struct trace_event events[CHUNK];
     const size_t count = trace->walk.ring ? trace_walk_events(&trace->walk, events, CHUNK) : 0;
@@ -219,12 +219,12 @@ static int trace_write_some(struct trace_host *trace)
         trace_part_event(&trace->part, &events[i]);
     if (count == 0)
         next_ring(trace);
-    trace_settle(trace);
+    trace_host_settle(trace);
     return trace->walk.ring != NULL;
 }
 
 /* All events of the round are put on the same clock, whoever writes them. */
-static void trace_begin(struct trace_host *trace)
+static void trace_host_begin(struct trace_host *trace)
 {
     struct trace_shared *shared = trace->shared;
 
@@ -239,19 +239,19 @@ static void trace_begin(struct trace_host *trace)
 static void end(struct trace_host *trace, const char *missing)
 {
     trace_part_end(&trace->part, missing);
-    trace_settle(trace);
+    trace_host_settle(trace);
     atomic_store(&trace->shared->has_round, 0);
     trace->is_writing = 0;
 }
 
-static void trace_on_turn(evutil_socket_t fd, short what, void *arg)
+static void trace_host_on_turn(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval now = { 0, 0 };
     struct trace_host *trace = arg;
 
     (void)fd;
     (void)what;
-    if (trace_write_some(trace)) {
+    if (trace_host_write_some(trace)) {
         event_add(&trace->turn, &now);
         return;
     }
@@ -269,16 +269,16 @@ void trace_host_ended(struct trace_host *trace, struct event_base *base, void (*
     trace_end(&trace->own, trace->round, CT_OK);
     trace->done = done;
     trace->arg = arg;
-    evtimer_assign(&trace->turn, base, trace_on_turn, trace);
-    trace_begin(trace);
+    evtimer_assign(&trace->turn, base, trace_host_on_turn, trace);
+    trace_host_begin(trace);
     event_active(&trace->turn, EV_TIMEOUT, 0);
 }
 
 static void write_rest(struct trace_host *trace, const char *missing)
 {
     if (!trace->is_writing)
-        trace_begin(trace);
-    while (trace_write_some(trace))
+        trace_host_begin(trace);
+    while (trace_host_write_some(trace))
         continue;
     end(trace, missing);
 }
@@ -294,7 +294,7 @@ void trace_host_save(void *arg)
     if (!shared || !atomic_load(&shared->has_round)
         || trace_file_resume(&trace->file, shared->path, &shared->body) != CT_OK)
         return;
-    trace_begin(trace);
+    trace_host_begin(trace);
     while (trace->walk.index < ring && trace_walk_ring(&trace->walk))
         continue;
     if (trace->walk.ring && ring >= 0) {

@@ -69,7 +69,7 @@ static int integer(const char **at, int64_t *value)
 }
 
 /* "1234.567": microseconds, read as nanoseconds.  Or an integer. */
-static int read_number(const char **at, int64_t *value)
+static int line_number(const char **at, int64_t *value)
 {
     const int is_negative = **at == '-';
 
@@ -135,7 +135,7 @@ static int members(const char **at, struct trace_line *line, int are_args)
                 return 0;
             continue;
         }
-        if (!(**at == '"' ? string(at, &text) : word(at, "null") || read_number(at, &read)))
+        if (!(**at == '"' ? string(at, &text) : word(at, "null") || line_number(at, &read)))
             return 0;
         value.size = (size_t)(*at - value.at);
         if (!keep(line, &key, value, read))

@@ -57,16 +57,16 @@ static const struct launcher launchers[] = {
 };
 
 /* An empty variable counts as unset. */
-static const char *env_variable(const char *name)
+static const char *launcher_env_variable(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
 
     return value && *value ? value : NULL;
 }
 
-static ct_status env_number(const char *name, int least, int most, int *value)
+static ct_status launcher_env_number(const char *name, int least, int most, int *value)
 {
-    const char *text = env_variable(name);
+    const char *text = launcher_env_variable(name);
     char *end;
     long parsed;
 
@@ -83,10 +83,10 @@ static ct_status env_number(const char *name, int least, int most, int *value)
  * and such are the worker's. */
 static int is_step_of_a_worker(void)
 {
-    const char *task = env_variable("SLURM_TASK_PID");
+    const char *task = launcher_env_variable("SLURM_TASK_PID");
 
-    return task && env_variable("SLURM_STEP_ID") && env_variable("TORCHELASTIC_RUN_ID")
-           && atoi(task) == getpid();
+    return task && launcher_env_variable("SLURM_STEP_ID")
+           && launcher_env_variable("TORCHELASTIC_RUN_ID") && atoi(task) == getpid();
 }
 
 static const struct launcher *find_launcher(void)
@@ -94,7 +94,7 @@ static const struct launcher *find_launcher(void)
     for (size_t i = is_step_of_a_worker() ? 1 : 0; i < sizeof launchers / sizeof *launchers; i++) {
         const struct launcher *l = &launchers[i];
 
-        if (env_variable(l->rank) && (!l->required || env_variable(l->required)))
+        if (launcher_env_variable(l->rank) && (!l->required || launcher_env_variable(l->required)))
             return l;
     }
     return NULL;
@@ -114,21 +114,21 @@ static ct_status from_launcher(const struct launcher *l, struct identity *who)
 {
     ct_status status;
 
-    if (!env_variable(l->size))
+    if (!launcher_env_variable(l->size))
         return ct_fail(CT_ERR_INVALID,
                        "%s is set (%s) but %s is not; start the program with "
                        "ctrun, or set both",
-                       l->rank, env_variable(l->rank), l->size);
+                       l->rank, launcher_env_variable(l->rank), l->size);
     who->launcher = l->name;
-    status = env_number(l->size, 1, INT_MAX, &who->size);
+    status = launcher_env_number(l->size, 1, INT_MAX, &who->size);
     if (status == CT_OK)
-        status = env_number(l->rank, 0, INT_MAX, &who->rank);
+        status = launcher_env_number(l->rank, 0, INT_MAX, &who->rank);
     if (status == CT_OK)
         status = check_rank(l->rank, l->size, who->rank, who->size);
-    if (status == CT_OK && env_variable(l->local_rank))
-        status = env_number(l->local_rank, 0, INT_MAX, &who->local_rank);
-    if (status == CT_OK && env_variable(l->local_size))
-        status = env_number(l->local_size, 1, INT_MAX, &who->local_size);
+    if (status == CT_OK && launcher_env_variable(l->local_rank))
+        status = launcher_env_number(l->local_rank, 0, INT_MAX, &who->local_rank);
+    if (status == CT_OK && launcher_env_variable(l->local_size))
+        status = launcher_env_number(l->local_size, 1, INT_MAX, &who->local_size);
     return status;
 }
 
@@ -138,13 +138,13 @@ static ct_status from_environment(struct identity *who)
 
     if (l)
         return from_launcher(l, who);
-    if (env_variable("WORLD_SIZE"))
+    if (launcher_env_variable("WORLD_SIZE"))
         return ct_fail(CT_ERR_INVALID,
                        "WORLD_SIZE is set (%s) but RANK is not; start the program "
                        "with ctrun, or set both",
-                       env_variable("WORLD_SIZE"));
-    if (env_variable("PMI_PORT")
-        && env_variable("PMI_ID")) /* each process would be a world of its own */
+                       launcher_env_variable("WORLD_SIZE"));
+    if (launcher_env_variable("PMI_PORT")
+        && launcher_env_variable("PMI_ID")) /* each process would be a world of its own */
         return ct_fail(
             CT_ERR_INVALID,
             "PMI_PORT is set but PMI_RANK is not; start the program with mpiexec without "
@@ -174,8 +174,8 @@ static ct_status from_options(const ct_init_options *options, struct identity *w
         who->rank = options->rank;
     if (options->rank >= 0 && options->world_size > 0) {
         who->launcher = "arguments";
-        if (env_variable("LOCAL_RANK"))
-            status = env_number("LOCAL_RANK", 0, INT_MAX, &who->local_rank);
+        if (launcher_env_variable("LOCAL_RANK"))
+            status = launcher_env_number("LOCAL_RANK", 0, INT_MAX, &who->local_rank);
     }
     return status == CT_OK ? check_rank("rank", "world_size", who->rank, who->size) : status;
 }
@@ -217,7 +217,8 @@ static int all_on_this_node(const struct launcher *l, const struct identity *who
 {
     if (who->local_size > 0)
         return who->local_size == who->size;
-    return l->one_node && env_variable(l->one_node) && !strcmp(env_variable(l->one_node), "1");
+    return l->one_node && launcher_env_variable(l->one_node)
+           && !strcmp(launcher_env_variable(l->one_node), "1");
 }
 
 /* A long value is cut, and its hash tells it from others: the end of Open MPI's is the pid. */
@@ -238,11 +239,12 @@ static void name_socket(const struct launcher *l, struct identity *who)
     char job[80] = "";
 
     for (size_t i = 0; i < sizeof l->jobs / sizeof *l->jobs && l->jobs[i]; i++)
-        if (env_variable(l->jobs[i])) {
+        if (launcher_env_variable(l->jobs[i])) {
             const size_t used = strlen(job);
 
             snprintf(job + used, sizeof job - used, "%s", used ? "." : "");
-            print_short(job + strlen(job), sizeof job - strlen(job), env_variable(l->jobs[i]));
+            print_short(job + strlen(job), sizeof job - strlen(job),
+                        launcher_env_variable(l->jobs[i]));
         }
     if (!*job)
         name_parent(job, sizeof job);
@@ -252,7 +254,8 @@ static void name_socket(const struct launcher *l, struct identity *who)
 /* The host of task 0 where the user's host file says where each task is: its first line. */
 static int first_of_hostfile(char *address, size_t size)
 {
-    const char *how = env_variable("SLURM_DISTRIBUTION"), *path = env_variable("SLURM_HOSTFILE");
+    const char *how = launcher_env_variable("SLURM_DISTRIBUTION"),
+               *path = launcher_env_variable("SLURM_HOSTFILE");
     struct host_list list;
     struct why why;
     int found;
@@ -267,7 +270,8 @@ static int first_of_hostfile(char *address, size_t size)
 /* Task 0 of a step is on its first node, unless a host file of the user's says otherwise. */
 static ct_status find_slurm_task_0(struct identity *who)
 {
-    const char *nodes = env_variable("SLURM_STEP_NODELIST"), *node = env_variable("SLURM_NODEID");
+    const char *nodes = launcher_env_variable("SLURM_STEP_NODELIST"),
+               *node = launcher_env_variable("SLURM_NODEID");
 
     if (first_of_hostfile(who->address, sizeof who->address))
         return CT_OK;
@@ -290,28 +294,28 @@ static ct_status from_slurm_step(struct identity *who)
 
     who->is_slurm_node = 1;
     who->port = slurm_step_port();
-    return status == CT_OK && env_variable("MASTER_PORT") && !is_step_of_a_worker()
-               ? env_number("MASTER_PORT", 1, 65535, &who->port)
+    return status == CT_OK && launcher_env_variable("MASTER_PORT") && !is_step_of_a_worker()
+               ? launcher_env_number("MASTER_PORT", 1, 65535, &who->port)
                : status;
 }
 
 static ct_status from_master(struct identity *who)
 {
     const struct launcher *l = find_launcher();
-    const char *address = is_step_of_a_worker() ? NULL : env_variable("MASTER_ADDR"),
-               *agent = env_variable("TORCHELASTIC_USE_AGENT_STORE");
+    const char *address = is_step_of_a_worker() ? NULL : launcher_env_variable("MASTER_ADDR"),
+               *agent = launcher_env_variable("TORCHELASTIC_USE_AGENT_STORE");
 
     if (address) {
         if (strlen(address) >= sizeof who->address)
             return ct_fail(CT_ERR_INVALID, "MASTER_ADDR is longer than a host name can be");
         snprintf(who->address, sizeof who->address, "%s", address);
         who->agent_store = agent && !strcmp(agent, "True");
-        if (!env_variable("MASTER_PORT"))
+        if (!launcher_env_variable("MASTER_PORT"))
             return ct_fail(CT_ERR_INVALID,
                            "MASTER_ADDR is set (%s) but MASTER_PORT is not; give "
                            "all ranks the same free port of that host",
                            address);
-        return env_number("MASTER_PORT", 1, 65535, &who->port);
+        return launcher_env_number("MASTER_PORT", 1, 65535, &who->port);
     }
     if (l && all_on_this_node(l, who) && strcmp(l->name, "env")) {
         name_socket(l, who);
@@ -336,8 +340,9 @@ ct_status identity_read(const ct_init_options *options, struct identity *who)
     ct_status status;
 
     memset(who, 0, sizeof *who);
-    if (env_variable("CT_GENERATION") && !is_step_of_a_worker())
-        snprintf(who->generation, sizeof who->generation, "%s", env_variable("CT_GENERATION"));
+    if (launcher_env_variable("CT_GENERATION") && !is_step_of_a_worker())
+        snprintf(who->generation, sizeof who->generation, "%s",
+                 launcher_env_variable("CT_GENERATION"));
     status = options ? from_options(options, who) : from_environment(who);
     if (status != CT_OK)
         return status;
@@ -355,7 +360,7 @@ ct_status identity_read(const ct_init_options *options, struct identity *who)
                        "init_method \"%s\": it must begin with env://, tcp:// or "
                        "file://",
                        method);
-    if (who->size == 1 && (!env_variable("MASTER_ADDR") || is_step_of_a_worker()))
+    if (who->size == 1 && (!launcher_env_variable("MASTER_ADDR") || is_step_of_a_worker()))
         return CT_OK;
     if (options && options->store)
         return CT_OK;

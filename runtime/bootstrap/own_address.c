@@ -11,7 +11,7 @@
 #include "runtime/net/socket.h"
 #include "runtime/store/tcp_store.h"
 
-static int own_is_loopback(const char *address)
+static int own_address_is_loopback(const char *address)
 {
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1");
 }
@@ -45,7 +45,7 @@ ct_status own_address(ct_store *store, int one_host, char *address, size_t size)
     if (status != CT_OK || known)
         return status;
     if (fd >= 0 && socket_local_address(fd, address, size) == CT_OK
-        && (one_host || !own_is_loopback(address)))
+        && (one_host || !own_address_is_loopback(address)))
         return CT_OK;
     if (!one_host) /* rank 0 may have reached its own store over loopback */
         return interface_outward(address, size);

@@ -214,7 +214,7 @@ ct_status store_all_gather_notify(ct_store *store, const char *what, const char 
 /* ---- Missing ranks ------------------------------------------------------------ */
 
 /* "2, 5-7" */
-static void gather_list_missing(const char *present, int count, char *text, size_t size)
+static void store_gather_list_missing(const char *present, int count, char *text, size_t size)
 {
     size_t used = 0;
     int first = -1;
@@ -247,7 +247,7 @@ static ct_status find_missing(ct_store *store, const char *what, int size, char 
     if (status == CT_OK)
         status = store_check_each(store, keys.names, size, present);
     if (status == CT_OK)
-        gather_list_missing(present, size, missing, room);
+        store_gather_list_missing(present, size, missing, room);
     keys_free(&keys);
     free(present);
     return status;
@@ -293,8 +293,8 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
 
 /* The rank that counted to the last one may have died before it set the key of all: so at the
  * deadline the keys of the ranks decide, and *is_joined is 0 if that key is not there. */
-static ct_status gather_wait_for_all(ct_store *store, const char *what, const char *all, int rank,
-                                     int size, int64_t deadline, int *is_joined)
+static ct_status store_gather_wait_for_all(ct_store *store, const char *what, const char *all,
+                                           int rank, int size, int64_t deadline, int *is_joined)
 {
     const int64_t start = clock_ms();
     const int warns = log_wants(LOG_WAITS);
@@ -366,7 +366,7 @@ ct_status store_all_gather_next(ct_store *store, const char *what, int rank, int
 
     *all = (struct gathered){ 0 };
     name_of_all(key, what, notices);
-    status = gather_wait_for_all(store, what, key, rank, size, deadline, &is_joined);
+    status = store_gather_wait_for_all(store, what, key, rank, size, deadline, &is_joined);
     if (status == CT_OK && is_joined) {
         status = ct_store_get(store, key, time_for_get(deadline), &all->memory, &bytes);
     } else if (status == CT_OK) {

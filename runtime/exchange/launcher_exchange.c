@@ -71,7 +71,7 @@ static ct_status carry(int rank, char text[TEXT], int64_t deadline)
 /* ---- Rank 0 ------------------------------------------------------------------ */
 
 /* "port,secret,address,address"; secret "-": that of the user, which all ranks have. */
-static ct_status exchange_offer(struct launcher_meeting *m, char text[TEXT])
+static ct_status launcher_exchange_offer(struct launcher_meeting *m, char text[TEXT])
 {
     char addresses[TEXT / 2];
     ct_status status = secret_read(&m->secret, NULL);
@@ -108,7 +108,7 @@ static void exchange_characters(char *text, const char *of, const char *by)
 static ct_status meet_as_rank_0(struct launcher_meeting *m, int64_t deadline)
 {
     char text[TEXT], sentence[512] = "";
-    const ct_status failed = exchange_offer(m, text);
+    const ct_status failed = launcher_exchange_offer(m, text);
     ct_status status;
 
     if (failed != CT_OK) {

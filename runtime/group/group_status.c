@@ -12,7 +12,7 @@
 
 #define MOST_NAMED 3
 
-static void status_describe(const struct control_call *call, char *text, size_t size)
+static void group_status_describe(const struct control_call *call, char *text, size_t size)
 {
     const unsigned tenths = (unsigned)((clock_coarse_ns() - call->begun_ns) / 100000000);
     char name[48];
@@ -33,8 +33,8 @@ static void status_describe(const struct control_call *call, char *text, size_t 
 }
 
 /* 0: it has begun the call, even if it has failed or left since. */
-static int status_is_missing(const struct control_rank *page, uint64_t id, uint64_t seq, char *text,
-                             size_t size)
+static int group_status_is_missing(const struct control_rank *page, uint64_t id, uint64_t seq,
+                                   char *text, size_t size)
 {
     struct control_call call;
 
@@ -51,7 +51,7 @@ static int status_is_missing(const struct control_rank *page, uint64_t id, uint6
         if (atomic_load(&line->begun) >= seq)
             return 0;
         if (now == id && control_line_read(line, id, &call))
-            status_describe(&call, text, size);
+            group_status_describe(&call, text, size);
     }
     return 1;
 }
@@ -74,8 +74,8 @@ static int has_begun(const ct_group *group, int member, uint64_t seq)
     char where[160];
 
     return page
-           && !status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
-                                 sizeof where);
+           && !group_status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
+                                       sizeof where);
 }
 
 /* Does a member's control page show that it does not make the call?  0: no readable page. */
@@ -85,8 +85,8 @@ static int has_not_begun(const ct_group *group, int member, uint64_t seq)
     char where[160];
 
     return page
-           && status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
-                                sizeof where);
+           && group_status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
+                                      sizeof where);
 }
 
 /* Has a signal, a debugger or its control group's freezer stopped it?  0: it is on another host. */
@@ -156,8 +156,8 @@ struct blame late_peer(const ct_group *group, int member, char *text, size_t siz
         snprintf(text, size, "; rank %d is stopped", group->ranks[member]);
         blame.reason = BLAME_STOPPED;
     } else if (page
-               && status_is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX, where,
-                                    sizeof where)) {
+               && group_status_is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX,
+                                          where, sizeof where)) {
         snprintf(text, size, "; rank %d %s", group->ranks[member], where);
     }
     return blame;
@@ -174,8 +174,8 @@ const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, s
         char where[160];
 
         if (!page
-            || !status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
-                                  sizeof where))
+            || !group_status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
+                                        sizeof where))
             continue;
         if (++missing <= MOST_NAMED && used < size)
             used +=

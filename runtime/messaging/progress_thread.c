@@ -30,7 +30,7 @@ static void wait_a_millisecond(struct mesh *mesh)
     pthread_cond_timedwait(&mesh->messages->needed, &mesh->transport->lock, &until);
 }
 
-static void thread_move(struct mesh *mesh)
+static void progress_thread_move(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
     struct wait wait;
@@ -61,7 +61,7 @@ void *progress_thread_main(void *arg)
         while (!m->stop && !needed(m))
             pthread_cond_wait(&m->needed, &mesh->transport->lock);
         wait_a_millisecond(mesh);
-        thread_move(mesh);
+        progress_thread_move(mesh);
     }
     pthread_mutex_unlock(&mesh->transport->lock);
     return NULL;

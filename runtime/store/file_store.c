@@ -56,7 +56,7 @@ static ct_status file_failed(const struct file_store *f, const char *what)
 /* ---- Reading the log -------------------------------------------------------- */
 
 /* Bounded, so that no sum with what other processes wrote overflows. */
-static int64_t file_count_of(const char *text)
+static int64_t file_store_count_of(const char *text)
 {
     const long long count = strtoll(text, NULL, 10);
 
@@ -69,9 +69,9 @@ static void bookkeeping(struct file_store *f, struct bytes key, struct bytes val
 
     snprintf(text, sizeof text, "%.*s", (int)value.size, (const char *)value.data);
     if (key.size == 9 && !memcmp(key.data, "refcount/", 9))
-        f->refcount = file_count_of(text);
+        f->refcount = file_store_count_of(text);
     if (key.size == 8 && !memcmp(key.data, "cleanup/", 8))
-        f->cleanup = file_count_of(text);
+        f->cleanup = file_store_count_of(text);
 }
 
 static ct_status replay_record(struct file_store *f, struct bytes key, struct bytes value)
@@ -101,7 +101,7 @@ static ct_status replay_record(struct file_store *f, struct bytes key, struct by
 }
 
 /* A length and as many bytes.  NULL: the end, or a record whose writer died half way. */
-static const char *file_take(const char **at, const char *end, uint32_t *size)
+static const char *file_store_take(const char **at, const char *end, uint32_t *size)
 {
     const char *data;
 
@@ -122,8 +122,8 @@ static ct_status replay_all(struct file_store *f, const char *data, size_t bytes
 
     while (status == CT_OK) {
         uint32_t key_size, value_size;
-        const char *key = file_take(&at, end, &key_size);
-        const char *value = key ? file_take(&at, end, &value_size) : NULL;
+        const char *key = file_store_take(&at, end, &key_size);
+        const char *value = key ? file_store_take(&at, end, &value_size) : NULL;
 
         if (!value)
             break;
@@ -249,7 +249,7 @@ static ct_status not_locked(const struct file_store *f, int64_t waited_ms, int l
 }
 
 /* flock() without LOCK_NB would wait for ever. */
-static ct_status file_take_lock(const struct file_store *f, int kind, int limit_ms)
+static ct_status file_store_take_lock(const struct file_store *f, int kind, int limit_ms)
 {
     const int64_t start = clock_ms(), deadline = deadline_after(limit_ms);
     long nap_us = FIRST_NAP_US;
@@ -278,7 +278,7 @@ static int lock_limit_ms(const struct file_store *f)
 
 static ct_status lock_within(struct file_store *f, int to_write, int limit_ms)
 {
-    ct_status status = file_take_lock(f, to_write ? LOCK_EX : LOCK_SH, limit_ms);
+    ct_status status = file_store_take_lock(f, to_write ? LOCK_EX : LOCK_SH, limit_ms);
 
     if (status != CT_OK)
         return status;
@@ -302,8 +302,8 @@ static void unlock(struct local_store *store)
     flock(((struct file_store *)store)->fd, LOCK_UN);
 }
 
-static ct_status file_changed(struct local_store *store, struct bytes key,
-                              const struct bytes *value)
+static ct_status file_store_changed(struct local_store *store, struct bytes key,
+                                    const struct bytes *value)
 {
     struct file_store *f = (struct file_store *)store;
 
@@ -338,7 +338,7 @@ static void close_file(struct local_store *store)
     free(f);
 }
 
-static const struct local_hooks hooks = { lock, file_changed, unlock, close_file, POLL_MS };
+static const struct local_hooks hooks = { lock, file_store_changed, unlock, close_file, POLL_MS };
 
 static int is_removed(const struct file_store *f)
 {
@@ -363,7 +363,7 @@ static ct_status open_locked(struct file_store *f)
         f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
         if (f->fd < 0)
             return file_failed(f, "open");
-        status = file_take_lock(f, LOCK_EX, lock_limit_ms(f));
+        status = file_store_take_lock(f, LOCK_EX, lock_limit_ms(f));
         if (status != CT_OK || !is_removed(f))
             return status;
     }

@@ -3,8 +3,9 @@
  * is no more than that.
  *
  * enter() takes the mutex and calls the kind's lock(): the file store then reads what other
- * processes wrote.  After a change the kind's local_changed() is called, which may write it to the
- * file, and waiting threads are woken.  A store with other processes polls while it waits. */
+ * processes wrote.  After a change the kind's local_store_changed() is called, which may write it
+ * to the file, and waiting threads are woken.  A store with other processes polls while it waits.
+ */
 #include "runtime/store/local_store.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static ct_status enter(struct local_store *s, int to_write)
     return status;
 }
 
-static void local_leave(struct local_store *s)
+static void local_store_leave(struct local_store *s)
 {
     s->hooks->unlock(s);
     while (budget_sweep(&s->budget))
@@ -39,12 +40,13 @@ static void local_leave(struct local_store *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
-static ct_status local_no_memory(void)
+static ct_status local_store_no_memory(void)
 {
     return ct_fail(CT_ERR_NOMEM, "no memory for a value of the store");
 }
 
-static ct_status local_changed(struct local_store *s, struct bytes key, const struct entry *entry)
+static ct_status local_store_changed(struct local_store *s, struct bytes key,
+                                     const struct entry *entry)
 {
     const struct bytes value = entry_value(entry);
 
@@ -57,8 +59,8 @@ static ct_status set_locked(struct local_store *s, struct bytes key, struct byte
     struct entry *entry = map_get(&s->map, key);
 
     if (!entry || entry_set(&s->map, entry, value_create(&s->budget, value.data, value.size)) < 0)
-        return local_no_memory();
-    return local_changed(s, key, entry);
+        return local_store_no_memory();
+    return local_store_changed(s, key, entry);
 }
 
 /* ---- Waiting ------------------------------------------------------------- */
@@ -73,7 +75,7 @@ static void sleep_until_stored(struct local_store *s, int64_t deadline)
     pthread_cond_timedwait(&s->stored, &s->mutex, &time);
 }
 
-/* Between enter() and local_leave().  On a failure local_leave() has been called. */
+/* Between enter() and local_store_leave().  On a failure local_store_leave() has been called. */
 static ct_status wait_inside(struct local_store *s, const struct bytes *keys, int count,
                              int64_t deadline)
 {
@@ -88,7 +90,7 @@ static ct_status wait_inside(struct local_store *s, const struct bytes *keys, in
         if (ready == count)
             return CT_OK;
         if (clock_ms() >= deadline) {
-            local_leave(s);
+            local_store_leave(s);
             return ct_fail(CT_ERR_TIMEOUT, "the %s store: key \"%.*s\" is not there after %lld ms",
                            s->store.ops->kind, (int)keys[ready].size,
                            (const char *)keys[ready].data, (long long)(clock_ms() - start));
@@ -110,7 +112,7 @@ static ct_status local_wait(ct_store *store, const struct bytes *keys, int count
     if (status == CT_OK)
         status = wait_inside(local(store), keys, count, deadline);
     if (status == CT_OK)
-        local_leave(local(store));
+        local_store_leave(local(store));
     return status;
 }
 
@@ -129,7 +131,7 @@ static ct_status local_multi_get(ct_store *store, const struct bytes *keys, int 
 
         status = value_copy(entry_value(entry), &values[got], &sizes[got]);
     }
-    local_leave(local(store));
+    local_store_leave(local(store));
     while (status != CT_OK && got > 0) {
         free(values[--got]);
         values[got] = NULL;
@@ -152,7 +154,7 @@ static ct_status local_set(ct_store *store, struct bytes key, struct bytes value
     if (status != CT_OK)
         return status;
     status = set_locked(local(store), key, value);
-    local_leave(local(store));
+    local_store_leave(local(store));
     return status;
 }
 
@@ -168,13 +170,13 @@ static ct_status local_add(ct_store *store, struct bytes key, int64_t delta, int
     entry = map_get(&s->map, key);
     failed = entry ? entry_add(&s->map, entry, delta, result) : -2;
     if (failed == -2)
-        status = local_no_memory();
+        status = local_store_no_memory();
     else if (failed)
         status = ct_fail(CT_ERR_INVALID, "ct_store_add: the value of key \"%.*s\" is no number",
                          (int)key.size, (const char *)key.data);
     else
-        status = local_changed(s, key, entry);
-    local_leave(s);
+        status = local_store_changed(s, key, entry);
+    local_store_leave(s);
     return status;
 }
 
@@ -187,7 +189,7 @@ static ct_status local_check(ct_store *store, const struct bytes *keys, int coun
     *present = 1;
     for (int i = 0; i < count && *present; i++)
         *present = entry_ready(map_find(&local(store)->map, keys[i]));
-    local_leave(local(store));
+    local_store_leave(local(store));
     return CT_OK;
 }
 
@@ -200,7 +202,7 @@ static ct_status local_check_each(ct_store *store, const struct bytes *keys, int
         return status;
     for (int i = 0; i < count; i++)
         present[i] = (char)entry_ready(map_find(&local(store)->map, keys[i]));
-    local_leave(local(store));
+    local_store_leave(local(store));
     return CT_OK;
 }
 
@@ -230,7 +232,7 @@ static ct_status local_compare_set(ct_store *store, struct bytes key, struct byt
     if (status != CT_OK)
         return status;
     status = compare_set_locked(local(store), key, expected, desired, value, bytes);
-    local_leave(local(store));
+    local_store_leave(local(store));
     return status;
 }
 
@@ -249,7 +251,7 @@ static ct_status local_delete(ct_store *store, struct bytes key, int *deleted)
         map_drop_if_idle(&s->map, entry);
         status = s->hooks->changed(s, key, NULL);
     }
-    local_leave(s);
+    local_store_leave(s);
     return status;
 }
 
@@ -260,7 +262,7 @@ static ct_status local_num_keys(ct_store *store, int64_t *count)
     if (status != CT_OK)
         return status;
     *count = local(store)->map.keys;
-    local_leave(local(store));
+    local_store_leave(local(store));
     return CT_OK;
 }
 
@@ -273,9 +275,9 @@ static ct_status local_append(ct_store *store, struct bytes key, struct bytes va
     if (status != CT_OK)
         return status;
     entry = map_get(&s->map, key);
-    status = entry && entry_append(&s->map, entry, value) == 0 ? local_changed(s, key, entry)
-                                                               : local_no_memory();
-    local_leave(s);
+    status = entry && entry_append(&s->map, entry, value) == 0 ? local_store_changed(s, key, entry)
+                                                               : local_store_no_memory();
+    local_store_leave(s);
     return status;
 }
 
@@ -288,7 +290,7 @@ static ct_status local_multi_set(ct_store *store, const struct bytes *keys, int 
         return status;
     for (int i = 0; i < count && status == CT_OK; i++)
         status = set_locked(local(store), keys[i], values[i]);
-    local_leave(local(store));
+    local_store_leave(local(store));
     return status;
 }
 
@@ -301,7 +303,7 @@ static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
         return status;
     for (const struct entry *entry = local(store)->map.oldest; entry; entry = entry->newer)
         key_list_add(&list, entry_key(entry));
-    local_leave(local(store));
+    local_store_leave(local(store));
     return key_list_finish(&list, CT_OK, keys, count);
 }
 
@@ -327,9 +329,9 @@ static ct_status local_queue_push(ct_store *store, struct bytes key, struct byte
         return status;
     entry = map_get(&s->map, key);
     if (!entry || entry_push(&s->map, entry, value_create(&s->budget, value.data, value.size)) < 0)
-        status = local_no_memory();
+        status = local_store_no_memory();
     pthread_cond_broadcast(&s->stored);
-    local_leave(s);
+    local_store_leave(s);
     return status;
 }
 
@@ -348,7 +350,7 @@ static ct_status local_queue_pop(ct_store *store, struct bytes key, int64_t dead
         entry = map_find(&s->map, key);
         popped = entry ? entry_pop(&s->map, entry) : NULL;
         if (!popped && entry && entry->value && clock_ms() >= deadline) {
-            local_leave(s);
+            local_store_leave(s);
             return ct_fail(CT_ERR_TIMEOUT, "the queue \"%.*s\" is empty", (int)key.size,
                            (const char *)key.data);
         }
@@ -362,7 +364,7 @@ static ct_status local_queue_pop(ct_store *store, struct bytes key, int64_t dead
     status = value_copy((struct bytes){ popped->data, popped->size }, value, bytes);
     value_release(popped);
     map_drop_if_idle(&s->map, entry);
-    local_leave(s);
+    local_store_leave(s);
     return status;
 }
 
@@ -377,7 +379,7 @@ static ct_status local_queue_len(ct_store *store, struct bytes key, int64_t *len
         return status;
     entry = map_find(&local(store)->map, key);
     *length = entry_queued(entry);
-    local_leave(local(store));
+    local_store_leave(local(store));
     return CT_OK;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_store.c - a client of a store's server, over PyTorch's protocol.
  *
- * One connection, one operation at a time: tcp_begin() locks the mutex, tcp_end() unlocks it.  A
- * key is sent as "/" + key; get is WAIT, then GET.  ct_store_tcp() with is_master starts the server
- * first.
+ * One connection, one operation at a time: tcp_store_begin() locks the mutex, tcp_store_end()
+ * unlocks it.  A key is sent as "/" + key; get is WAIT, then GET.  ct_store_tcp() with is_master
+ * starts the server first.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,8 +36,8 @@ struct client_store {
     struct secret secret;      /* with which it was connected */
 };
 
-static struct store_wire *tcp_begin(ct_store *store, const char *call, const struct bytes *keys,
-                                    int count)
+static struct store_wire *tcp_store_begin(ct_store *store, const char *call,
+                                          const struct bytes *keys, int count)
 {
     struct client_store *c = (struct client_store *)store;
 
@@ -46,7 +46,7 @@ static struct store_wire *tcp_begin(ct_store *store, const char *call, const str
     return &c->wire;
 }
 
-static ct_status tcp_end(ct_store *store, ct_status status)
+static ct_status tcp_store_end(ct_store *store, ct_status status)
 {
     pthread_mutex_unlock(&((struct client_store *)store)->lock);
     return status;
@@ -56,42 +56,43 @@ static ct_status tcp_end(ct_store *store, ct_status status)
 
 static ct_status client_wait(ct_store *store, const struct bytes *keys, int count, int64_t deadline)
 {
-    return tcp_end(store, wire_wait(tcp_begin(store, "wait", keys, count), keys, count, deadline));
+    return tcp_store_end(
+        store, wire_wait(tcp_store_begin(store, "wait", keys, count), keys, count, deadline));
 }
 
 /* ---- Without an answer ------------------------------------------------------ */
 
-static ct_status tcp_post(ct_store *store, const char *call, enum store_command command,
-                          struct bytes key, struct bytes value)
+static ct_status tcp_store_post(ct_store *store, const char *call, enum store_command command,
+                                struct bytes key, struct bytes value)
 {
-    struct store_wire *w = tcp_begin(store, call, &key, 1);
+    struct store_wire *w = tcp_store_begin(store, call, &key, 1);
 
     wire_command(w, command);
     wire_put_key(w, key);
     wire_put_blob(w, value);
-    return tcp_end(store, wire_post(w));
+    return tcp_store_end(store, wire_post(w));
 }
 
 static ct_status client_set(ct_store *store, struct bytes key, struct bytes value)
 {
-    return tcp_post(store, "set", STORE_SET, key, value);
+    return tcp_store_post(store, "set", STORE_SET, key, value);
 }
 
 static ct_status client_append(ct_store *store, struct bytes key, struct bytes value)
 {
-    return tcp_post(store, "append", STORE_APPEND, key, value);
+    return tcp_store_post(store, "append", STORE_APPEND, key, value);
 }
 
 static ct_status client_queue_push(ct_store *store, struct bytes key, struct bytes value)
 {
-    return tcp_post(store, "queue_push", STORE_QUEUE_PUSH, key, value);
+    return tcp_store_post(store, "queue_push", STORE_QUEUE_PUSH, key, value);
 }
 
 static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int count,
                                   const struct bytes *values)
 {
     const uint64_t pairs = (uint64_t)count;
-    struct store_wire *w = tcp_begin(store, "multi_set", keys, count);
+    struct store_wire *w = tcp_store_begin(store, "multi_set", keys, count);
 
     wire_command(w, STORE_MULTI_SET);
     wire_put(w, &pairs, sizeof pairs);
@@ -99,7 +100,7 @@ static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int
         wire_put_key(w, keys[i]);
         wire_put_blob(w, values[i]);
     }
-    return tcp_end(store, wire_post(w));
+    return tcp_store_end(store, wire_post(w));
 }
 
 /* ---- Answered by a number ---------------------------------------------------- */
@@ -113,49 +114,50 @@ static ct_status ask_count(struct store_wire *w, int64_t *count)
     return status;
 }
 
-static ct_status tcp_count_of(ct_store *store, const char *call, enum store_command command,
-                              const struct bytes *key, int64_t *count)
+static ct_status tcp_store_count_of(ct_store *store, const char *call, enum store_command command,
+                                    const struct bytes *key, int64_t *count)
 {
-    struct store_wire *w = tcp_begin(store, call, key, key != NULL);
+    struct store_wire *w = tcp_store_begin(store, call, key, key != NULL);
 
     wire_command(w, command);
     if (key)
         wire_put_key(w, *key);
-    return tcp_end(store, ask_count(w, count));
+    return tcp_store_end(store, ask_count(w, count));
 }
 
 static ct_status client_num_keys(ct_store *store, int64_t *count)
 {
-    return tcp_count_of(store, "num_keys", STORE_NUM_KEYS, NULL, count);
+    return tcp_store_count_of(store, "num_keys", STORE_NUM_KEYS, NULL, count);
 }
 
 static ct_status client_queue_len(ct_store *store, struct bytes key, int64_t *length)
 {
-    return tcp_count_of(store, "queue_len", STORE_QUEUE_LEN, &key, length);
+    return tcp_store_count_of(store, "queue_len", STORE_QUEUE_LEN, &key, length);
 }
 
 static ct_status client_delete(ct_store *store, struct bytes key, int *deleted)
 {
     int64_t count = 0;
-    const ct_status status = tcp_count_of(store, "delete", STORE_DELETE, &key, &count);
+    const ct_status status = tcp_store_count_of(store, "delete", STORE_DELETE, &key, &count);
 
     *deleted = count > 0;
     return status;
 }
 
-static ct_status tcp_client_add(ct_store *store, struct bytes key, int64_t delta, int64_t *sum)
+static ct_status tcp_store_client_add(ct_store *store, struct bytes key, int64_t delta,
+                                      int64_t *sum)
 {
-    struct store_wire *w = tcp_begin(store, "add", &key, 1);
+    struct store_wire *w = tcp_store_begin(store, "add", &key, 1);
 
     wire_command(w, STORE_ADD);
     wire_put_key(w, key);
     wire_put(w, &delta, sizeof delta);
-    return tcp_end(store, wire_ask(w, sum, sizeof *sum));
+    return tcp_store_end(store, wire_ask(w, sum, sizeof *sum));
 }
 
 static ct_status client_check(ct_store *store, const struct bytes *keys, int count, int *present)
 {
-    struct store_wire *w = tcp_begin(store, "check", keys, count);
+    struct store_wire *w = tcp_store_begin(store, "check", keys, count);
     uint8_t absent = 1;
     ct_status status;
 
@@ -164,29 +166,29 @@ static ct_status client_check(ct_store *store, const struct bytes *keys, int cou
     status = wire_ask(w, &absent, 1);
     if (status == CT_OK)
         *present = !absent;
-    return tcp_end(store, status);
+    return tcp_store_end(store, status);
 }
 
 static ct_status client_check_each(ct_store *store, const struct bytes *keys, int count,
                                    char *present)
 {
-    struct store_wire *w = tcp_begin(store, "check", keys, count);
+    struct store_wire *w = tcp_store_begin(store, "check", keys, count);
     const ct_status status = wire_check_each(w, keys, count, (uint8_t *)present);
 
     for (int i = 0; i < count && status == CT_OK; i++)
         present[i] = present[i] == 0;
-    return tcp_end(store, status);
+    return tcp_store_end(store, status);
 }
 
 /* PyTorch's workers are counted under a key without a "/" in front. */
-static ct_status tcp_add_worker(ct_store *store, int64_t delta, int64_t *workers)
+static ct_status tcp_store_add_worker(ct_store *store, int64_t delta, int64_t *workers)
 {
-    struct store_wire *w = tcp_begin(store, "wait_workers", NULL, 0);
+    struct store_wire *w = tcp_store_begin(store, "wait_workers", NULL, 0);
 
     wire_command(w, STORE_ADD);
     wire_put_blob(w, (struct bytes){ "init/", 5 });
     wire_put(w, &delta, sizeof delta);
-    return tcp_end(store, wire_ask(w, workers, sizeof *workers));
+    return tcp_store_end(store, wire_ask(w, workers, sizeof *workers));
 }
 
 static ct_status client_wait_workers(ct_store *store, int world_size, int64_t deadline)
@@ -194,7 +196,7 @@ static ct_status client_wait_workers(ct_store *store, int world_size, int64_t de
     const struct client_store *c = (struct client_store *)store;
     const int64_t start = clock_ms();
     int64_t workers = 0;
-    ct_status status = tcp_add_worker(store, 1, &workers);
+    ct_status status = tcp_store_add_worker(store, 1, &workers);
 
     while (status == CT_OK && c->host && workers < world_size) {
         if (clock_ms() >= deadline)
@@ -202,7 +204,7 @@ static ct_status client_wait_workers(ct_store *store, int world_size, int64_t de
                            c->wire.where, (long long)workers, world_size,
                            (long long)(clock_ms() - start));
         poll(NULL, 0, time_left_ms(deadline, WORKERS_POLL_MS));
-        status = tcp_add_worker(store, 0, &workers);
+        status = tcp_store_add_worker(store, 0, &workers);
     }
     return status;
 }
@@ -212,7 +214,7 @@ static ct_status client_wait_workers(ct_store *store, int world_size, int64_t de
 static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
                             size_t *bytes)
 {
-    struct store_wire *w = tcp_begin(store, "get", &key, 1);
+    struct store_wire *w = tcp_store_begin(store, "get", &key, 1);
     ct_status status = wire_wait(w, &key, 1, deadline);
 
     if (status == CT_OK) {
@@ -220,13 +222,13 @@ static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline,
         wire_put_key(w, key);
         status = wire_send(w);
     }
-    return tcp_end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+    return tcp_store_end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
 }
 
 static ct_status client_compare_set(ct_store *store, struct bytes key, struct bytes expected,
                                     struct bytes desired, void **value, size_t *bytes)
 {
-    struct store_wire *w = tcp_begin(store, "compare_set", &key, 1);
+    struct store_wire *w = tcp_store_begin(store, "compare_set", &key, 1);
     ct_status status;
 
     wire_command(w, STORE_COMPARE_SET);
@@ -234,13 +236,13 @@ static ct_status client_compare_set(ct_store *store, struct bytes key, struct by
     wire_put_blob(w, expected);
     wire_put_blob(w, desired);
     status = wire_send(w);
-    return tcp_end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+    return tcp_store_end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
 }
 
 static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int count,
                                   int64_t deadline, void **values, size_t *sizes)
 {
-    struct store_wire *w = tcp_begin(store, "multi_get", keys, count);
+    struct store_wire *w = tcp_store_begin(store, "multi_get", keys, count);
     ct_status status = wire_wait(w, keys, count, deadline);
     int got = 0;
 
@@ -255,7 +257,7 @@ static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int
         free(values[--got]);
         values[got] = NULL;
     }
-    return tcp_end(store, status);
+    return tcp_store_end(store, status);
 }
 
 /* *length: of the queue before; 0: nothing was there. */
@@ -275,7 +277,7 @@ static ct_status pop(struct store_wire *w, struct bytes key, int64_t *length, vo
 static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
                                   size_t *bytes)
 {
-    struct store_wire *w = tcp_begin(store, "queue_pop", &key, 1);
+    struct store_wire *w = tcp_store_begin(store, "queue_pop", &key, 1);
     char quoted[QUOTED_SIZE];
     int64_t length = 0;
     ct_status status = pop(w, key, &length, value, bytes);
@@ -288,7 +290,7 @@ static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t dea
             status = ct_fail(CT_ERR_TIMEOUT, "the store at %s: others emptied the queue %s first",
                              w->where, wire_quote(key, quoted));
     }
-    return tcp_end(store, status);
+    return tcp_store_end(store, status);
 }
 
 /* Only keys of this API, which start with "/".  A key with a 0 byte is cut there. */
@@ -308,7 +310,7 @@ static ct_status listed_key(struct store_wire *w, struct key_list *list)
 
 static ct_status client_list_keys(ct_store *store, char ***keys, int *count)
 {
-    struct store_wire *w = tcp_begin(store, "list_keys", NULL, 0);
+    struct store_wire *w = tcp_store_begin(store, "list_keys", NULL, 0);
     struct key_list list = { 0 };
     int64_t n = 0;
     ct_status status;
@@ -319,7 +321,7 @@ static ct_status client_list_keys(ct_store *store, char ***keys, int *count)
         status = wire_break(w, CT_ERR_PEER, "it claims %lld keys", (long long)n);
     while (status == CT_OK && n-- > 0)
         status = listed_key(w, &list);
-    return tcp_end(store, key_list_finish(&list, status, keys, count));
+    return tcp_store_end(store, key_list_finish(&list, status, keys, count));
 }
 
 /* ---- The store --------------------------------------------------------------- */
@@ -338,7 +340,7 @@ static void client_close(ct_store *store)
 static const struct store_ops client_ops = { .kind = "tcp",
                                              .set = client_set,
                                              .get = client_get,
-                                             .add = tcp_client_add,
+                                             .add = tcp_store_client_add,
                                              .wait = client_wait,
                                              .check = client_check,
                                              .check_each = client_check_each,
@@ -419,14 +421,14 @@ ct_status store_check_deaths(ct_store *store)
 {
     struct client_store *c = lock_client(store);
 
-    return c ? tcp_end(&c->store, wire_check_deaths(&c->wire)) : CT_OK;
+    return c ? tcp_store_end(&c->store, wire_check_deaths(&c->wire)) : CT_OK;
 }
 
 ct_status store_wait_beside(ct_store *store, int fd, int64_t deadline)
 {
     struct client_store *c = lock_client(store);
 
-    return c ? tcp_end(&c->store, wire_wait_beside(&c->wire, fd, deadline))
+    return c ? tcp_store_end(&c->store, wire_wait_beside(&c->wire, fd, deadline))
              : wire_wait_beside(NULL, fd, deadline);
 }
 

@@ -28,7 +28,7 @@ static ct_op premul_op_of(int slot)
 }
 
 /* The lock is held.  NULL: op was not made by ct_op_premul(), or was freed. */
-static struct slot *find(ct_op op)
+static struct slot *premul_look_up(ct_op op)
 {
     const int slot = op_is_premul(op) ? (op - PREMUL_FIRST) % SLOTS : 0;
 
@@ -69,7 +69,7 @@ ct_status ct_op_free(ct_op op)
     struct slot *slot;
 
     pthread_mutex_lock(&slots_lock);
-    slot = find(op);
+    slot = premul_look_up(op);
     if (slot)
         slot->taken = 0;
     pthread_mutex_unlock(&slots_lock);
@@ -85,7 +85,7 @@ ct_status premul_find(ct_op op, ct_dtype dtype, void *scalar)
     ct_dtype made_for = dtype;
 
     pthread_mutex_lock(&slots_lock);
-    slot = find(op);
+    slot = premul_look_up(op);
     if (slot) {
         made_for = slot->dtype;
         memcpy(scalar, slot->scalar, PREMUL_SCALAR_BYTES);

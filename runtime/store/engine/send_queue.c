@@ -19,7 +19,7 @@ struct chunk {
     unsigned char data[];
 };
 
-static void out_append(struct send_queue *queue, struct chunk *chunk)
+static void send_queue_append(struct send_queue *queue, struct chunk *chunk)
 {
     *(queue->last ? &queue->last->next : &queue->first) = chunk;
     queue->last = chunk;
@@ -37,7 +37,7 @@ int send_queue_add(struct send_queue *queue, const void *data, size_t bytes)
         if (!chunk)
             return -1;
         *chunk = (struct chunk){ .room = room };
-        out_append(queue, chunk);
+        send_queue_append(queue, chunk);
     }
     memcpy(chunk->data + chunk->to, data, bytes);
     chunk->to += bytes;
@@ -52,7 +52,7 @@ int send_queue_add_value(struct send_queue *queue, struct value *value)
     if (!chunk)
         return -1;
     *chunk = (struct chunk){ .value = value_hold(value), .to = value->size };
-    out_append(queue, chunk);
+    send_queue_append(queue, chunk);
     queue->bytes += value->size;
     return 0;
 }
@@ -68,7 +68,7 @@ static void drop_first(struct send_queue *queue)
     budget_free(queue->budget, chunk, sizeof *chunk + chunk->room);
 }
 
-static void out_sent(struct send_queue *queue, size_t bytes)
+static void send_queue_sent(struct send_queue *queue, size_t bytes)
 {
     queue->bytes -= bytes;
     while (queue->first && bytes >= queue->first->to - queue->first->from) {
@@ -100,7 +100,7 @@ int send_queue_send(struct send_queue *queue, struct secure_channel *channel, in
                 : sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0)
         return -1;
-    out_sent(queue, (size_t)n);
+    send_queue_sent(queue, (size_t)n);
     return 0;
 }
 

@@ -24,7 +24,7 @@ struct store_thread {
     struct store_server *server;
 };
 
-static void thread_on_stop(evutil_socket_t fd, short what, void *arg)
+static void store_thread_on_stop(evutil_socket_t fd, short what, void *arg)
 {
     struct store_thread *host = arg;
 
@@ -34,7 +34,7 @@ static void thread_on_stop(evutil_socket_t fd, short what, void *arg)
         event_base_loopbreak(host->base);
 }
 
-static void *thread_run(void *arg)
+static void *store_thread_run(void *arg)
 {
     struct store_thread *host = arg;
 
@@ -56,7 +56,7 @@ static void host_free(struct store_thread *host)
 
 static ct_status store_thread_begin(struct store_thread *host)
 {
-    const int error = thread_start(&host->thread, thread_run, host);
+    const int error = thread_start(&host->thread, store_thread_run, host);
 
     return error ? ct_fail(CT_ERR_SYSTEM, "no thread for the store: %s", strerror(error)) : CT_OK;
 }
@@ -91,7 +91,7 @@ ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
     descriptor_own(host->stop_fd);
     host->base = event_base_new();
     host->stop = host->base ? event_new(host->base, host->stop_fd, EV_READ | EV_PERSIST,
-                                        thread_on_stop, host)
+                                        store_thread_on_stop, host)
                             : NULL;
     if (host->stop_fd < 0 || !host->stop || event_add(host->stop, &pause) < 0) {
         close(listen_fd);
