@@ -75,7 +75,7 @@ static void set_state(struct examined *host, int state)
     host->state = state;
 }
 
-/* The number of the next pair that looks bad.  -1: there is none.  It takes the usual figures
+/* The number of the next pair that looks bad.  -1: no other does.  It takes the usual figures
  * before any pair is measured alone, since such pairs would make the others look bad. */
 static int find_bad_pair(struct doctor *d)
 {
@@ -282,12 +282,15 @@ static const struct branch_hooks hooks = { doctor_from_branch, doctor_branch_gon
 static void time_is_over(evutil_socket_t fd, short what, void *arg)
 {
     struct doctor *d = arg;
+    char text[100];
 
     (void)fd;
     (void)what;
+    snprintf(text, sizeof text, "it has not answered within %d s%s", ANSWER_SECONDS,
+             d->step > 0 ? " while the hosts measured" : "");
     for (int host = 0; host < d->report.hosts; host++)
         if (d->hosts[host].state == EXAMINED_BUSY)
-            lose(d, host, "it has not answered within 40 s", reach_remedy);
+            lose(d, host, text, d->step > 0 ? "see what it does: top, dmesg" : reach_remedy);
     go_on(d);
 }
 

@@ -195,9 +195,35 @@ static void a_line_that_does_not_end_loses_its_host(void **state)
     assert_int_equal(hosts[1].state, EXAMINED_GONE);
 }
 
+/* A third host is busy, so no step begins. */
+static void a_host_that_stops_while_it_measures_is_not_said_to_be_out_of_reach(void **state)
+{
+    (void)state;
+    d.busy = 3;
+    hosts[0].state = EXAMINED_DONE;
+    d.step = 2;
+    time_is_over(-1, 0, &d);
+    assert_one_fail(1, "it has not answered within 40 s while the hosts measured");
+    assert_string_equal(d.report.list[0].remedy, "see what it does: top, dmesg");
+}
+
+static void a_host_that_does_not_begin_has_the_remedy_for_ssh(void **state)
+{
+    (void)state;
+    d.busy = 3;
+    hosts[0].state = EXAMINED_DONE;
+    time_is_over(-1, 0, &d);
+    assert_one_fail(1, "it has not answered within 40 s");
+    assert_non_null(strstr(d.report.list[0].remedy, "ssh HOST ctctl --version"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_host_that_stops_while_it_measures_is_not_said_to_be_out_of_reach, begin, end),
+        cmocka_unit_test_setup_teardown(a_host_that_does_not_begin_has_the_remedy_for_ssh, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_line_that_means_nothing_is_shown_with_its_tabs, begin,
                                         end),
         cmocka_unit_test_setup_teardown(the_last_line_is_shown_without_an_end, begin, end),
