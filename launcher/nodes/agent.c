@@ -282,8 +282,10 @@ static void join(void *arg, int fd, struct secure_channel *channel)
     snprintf(join.role, sizeof join.role, "%s", a->options->role);
     node_join_print(&join, text);
     node_link_print(&a->link, NODE_JOIN, "%s", text);
-    a->asks_at_once = CLOCK_ASKS;
-    send_beat(a);
+    if (a->options->trace) {
+        a->asks_at_once = CLOCK_ASKS;
+        send_beat(a);
+    }
     a->last_message = clock_ms();
     a->lost[0] = 0;
     a->nodes.hooks->waits(a->nodes.job, "");

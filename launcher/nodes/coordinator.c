@@ -238,7 +238,7 @@ static void coordinator_name_clock(struct coordinator *c)
         fclose(file);
 }
 
-/* 0: it is no such message. */
+/* 0: the text is not a beat's. */
 static int coordinator_take_beat(struct coordinator *c, struct member *from, const char *text)
 {
     const unsigned long long now = (unsigned long long)clock_ns(CLOCK_MONOTONIC);
@@ -313,7 +313,7 @@ static int coordinator_take_message(struct coordinator *c, struct member *from, 
     }
 }
 
-/* 0: it is no such message. */
+/* 0: the text is not a beat's. */
 static int take_rows(struct coordinator *c, struct member *from, const char *data, size_t bytes)
 {
     unsigned look;
