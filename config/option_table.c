@@ -262,7 +262,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_START_METHOD] = {
         .name = "start-method", .value = "spawn|fork|forkserver", .fallback = "spawn", .variables = { "PET_START_METHOD" }, .any_in_environment = 1,
         .parse = parse_start_method, .field = FIELD(start_method),
-        .help = "no effect: workers are programs of their own" },
+        .help = "no effect: each worker is a separate program" },
     [OPTION_EVENT_LOG_HANDLER] = {
         .name = "event-log-handler", .value = "null|console", .fallback = "null", .variables = { "PET_EVENT_LOG_HANDLER" },
         .parse = parse_event_handler, .field = FIELD(event_log_handler),

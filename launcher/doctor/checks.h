@@ -11,8 +11,8 @@ typedef void finding_hook(enum level level, const char *check, const char *text,
                           const char *remedy);
 
 /* Those that mean something here, in the order of the table, and what should be the same on all
- * hosts.  hosts: of the job.  ctctl: its path where the user typed the command; ctrun lies beside
- * it.  folder: in which the user is, and so ctrun --hosts runs. */
+ * hosts.  hosts: of the job.  ctctl: its path where the user typed the command; ctrun is in the
+ * same folder.  folder: in which the user is, and so ctrun --hosts runs. */
 void checks_run(int hosts, const char *ctctl, const char *folder, finding_hook *hook);
 
 #endif

@@ -32,7 +32,7 @@ struct matrix {
 
 struct host_pair *matrix_pair(const struct matrix *matrix, int from, int to);
 
-/* Of the pairs that are measured; 0: there is none.  The usual figure is that of the best quarter,
+/* Of the pairs that are measured; 0: none was.  The usual figure is that of the best quarter,
  * which is the network's: of three hosts one that is slow makes four of the six pairs slow. */
 double matrix_usual(const struct matrix *matrix, enum figure figure);
 
@@ -41,7 +41,7 @@ int pair_is_bad(const struct host_pair *pair, enum figure figure, const double u
 /* All pairs of the host that are measured are slow, and there are so many that it is the host. */
 int host_is_slow(const struct matrix *matrix, int host, const double usual[FIGURES]);
 
-/* How far the host's clock is ahead of host 0's, by its pings to that.  NO_SKEW: there is none. */
+/* How far the host's clock is ahead of host 0's, by its pings to that.  NO_SKEW: not known. */
 #define NO_SKEW INT64_MIN
 int64_t matrix_skew(const struct matrix *matrix, int host);
 enum level clock_level(int64_t skew);

@@ -250,7 +250,7 @@ static const char *node_measure(const struct doctor_node *node, struct doctor_pe
     return failed;
 }
 
-/* -1: there is no further one. */
+/* -1: ctctl has sent the last one. */
 static int node_take_command(const struct doctor_node *node)
 {
     struct doctor_peer *peer;

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* The first line of the file that the words name, without its end.  -1: there is no such file, or
- * it is empty; then text is "". */
+/* The first line of the file that the words name, without its end.  -1: the file is missing
+ * or empty; then text is "". */
 int sysfs_line(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

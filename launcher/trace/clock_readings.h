@@ -5,8 +5,8 @@
  * The coordinator read its clock between the moments at which the node asked and heard.  So the
  * clocks differ by what it showed less the middle of these, and that is wrong by at most half of
  * the time between (Cristian 1989).  Clocks drift, so a long job needs two such readings.  A clock
- * that jumps, because its machine was paused, begins anew: nobody knows when in between it did, so
- * all that it jumped is an error of a round that had begun before.
+ * that jumps, because its machine was paused, begins anew.  The moment of the jump is not known, so
+ * all of it is an error of a round that had begun before.
  *
  * ctrun may be killed at any moment, and its guard reads what is there then. */
 #ifndef LAUNCHER_TRACE_CLOCK_READINGS_H

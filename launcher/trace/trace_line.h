@@ -2,9 +2,9 @@
 /* trace_line.h - reads the trace of a node or rank again, line by line.
  *
  * Each line is an event in JSON that begins with the members of trace_json.c, whatever their values
- * are.  Another line is refused with the file's name and the line's number, as is a "ts" that is no
- * time, or a part with other than five members that tell its clock.  So what was read may be copied
- * into another file, and that one is JSON too. */
+ * are.  Any other line is refused with the file's name and the line's number; so are a "ts" that is
+ * not a time, and a part that does not have the five members of its clock.  So what was read may be
+ * copied into another file, and that one is JSON too. */
 #ifndef LAUNCHER_TRACE_TRACE_LINE_H
 #define LAUNCHER_TRACE_TRACE_LINE_H
 

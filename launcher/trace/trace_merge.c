@@ -102,7 +102,7 @@ static void merge_shift(const struct trace_merge *merge)
 
 /* ---- Writing ----------------------------------------------------------------- */
 
-/* How wrong the wall clocks are nobody knows. */
+/* The error of wall clocks is not known. */
 static void merge_write_line(FILE *out, const struct trace_line *line, uint64_t shift_ns)
 {
     const char *from = line->text.at, *const end = from + line->text.size;
@@ -185,7 +185,7 @@ ct_status trace_merge_write(struct trace_merge *merge, FILE *out)
     fputs(TRACE_FILE_HEAD, out);
     for (int i = 0; i < merge->count && status == CT_OK && !ferror(out); i++)
         status = merge_file(merge, i, out, &gap);
-    if (status == CT_OK) /* else it is no whole trace, and must not look like one */
+    if (status == CT_OK) /* else the trace is not whole, and must not look so */
         fputs("\n" TRACE_FILE_TAIL, out);
     return status;
 }

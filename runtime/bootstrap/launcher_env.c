@@ -144,7 +144,7 @@ static ct_status from_environment(struct identity *who)
                        "with ctrun, or set both",
                        launcher_env_variable("WORLD_SIZE"));
     if (launcher_env_variable("PMI_PORT")
-        && launcher_env_variable("PMI_ID")) /* each process would be a world of its own */
+        && launcher_env_variable("PMI_ID")) /* each process would be a separate world */
         return ct_fail(
             CT_ERR_INVALID,
             "PMI_PORT is set but PMI_RANK is not; start the program with mpiexec without "

@@ -118,7 +118,7 @@ struct ct_group {
     struct ct_group *root;
     struct ct_group *next;    /* root: its groups; others: the next of them */
     pthread_mutex_t children; /* root: over next */
-    /* root: the store of its rendezvous, at which survivors meet again; a reference of its own */
+    /* root: the store of its rendezvous, at which survivors meet again; the root holds it */
     ct_store *store;
     int shrinks; /* tries of ct_shrink_group() */
     struct group_identity identity;

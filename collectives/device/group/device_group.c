@@ -47,8 +47,8 @@ enum path_number device_first_path(const ct_group *group, enum path_number overr
 
 /* ---- Gather --------------------------------------------------------------------- */
 
-/* In step k each rank sends all that it has to the rank 2^k to its left (all_gather_bruck.c), so
- * the result begins with the rank's own bytes and is rotated at the end. */
+/* In step k each rank sends all that it has to the rank 2^k to its left (the row bruck of
+ * all_gather.c), so the result begins with the rank's own bytes and is rotated at the end. */
 static ct_status device_gather_by_messages(struct call *c, const void *mine, size_t bytes,
                                            char *all)
 {

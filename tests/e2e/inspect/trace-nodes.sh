@@ -103,7 +103,7 @@ merge $three
 expect "are on one clock too" is "$code,$err" "0,"
 expect "the rounds begin together" see run.json 'len(named("round")) == 3 and max(e["ts"] for e in named("round")) < min(e["ts"] for e in named("round")) + 5e6'
 
-# Ranks without ctrun: nobody asked the others' clocks.
+# Ranks without ctrun: no ctrun compared their clocks.
 fresh
 for rank in 2 1 0; do
     ${real_on[rank]} ${shift_clock[rank]} env RANK=$rank WORLD_SIZE=3 MASTER_ADDR=h0 MASTER_PORT=$port CT_TRACE=run.json \

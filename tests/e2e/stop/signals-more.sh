@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Who is signalled, by what and when, and that nobody is left (see also signals.sh).
+# Which processes get which signal and when; none of them is left (see also signals.sh).
 . "$CT_SOURCE/tests/e2e/lib.sh"
 . "$CT_SOURCE/tests/e2e/nodes.sh"
 

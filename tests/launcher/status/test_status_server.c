@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_status_server.c - which clients the page answers, with what, and when the nodes look.  There
- * is no node; the loop turns when a test says so. */
+/* test_status_server.c - which clients the page answers, with what, and when the nodes look.  The
+ * job has no nodes; the loop turns when a test says so. */
 #include "tests/harness.h"
 
 #include <event2/event.h>

@@ -192,8 +192,8 @@ static long long number_in(const char *text, const char *part, const char *key)
     return strtoll(at + strlen(key), NULL, 10);
 }
 
-/* Nobody asked this node's clock: it is moved by what both of its files' clocks showed at their
- * ends, which on one host is little. */
+/* No ctrun compared this node's clock, so the part is moved by what both clocks of each file showed
+ * at its end.  On one host that is little. */
 static void a_trace_on_another_clock_is_moved_by_the_wall_clocks(void **state)
 {
     static const char *const parts[] = { "\"ctrun_part\",\"pid\":1,", "\"ctrun_part\",\"pid\":2," };

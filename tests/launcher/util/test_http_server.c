@@ -106,7 +106,7 @@ static const char *reply_to(int fd)
     return reply;
 }
 
-/* Its status, and what comes of the request on a connection of its own. */
+/* The status of the answer to a request on a new connection. */
 static const char *answer_to(struct site *site, const char *request, size_t size)
 {
     const int fd = connect_to(site);
