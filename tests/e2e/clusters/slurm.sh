@@ -139,7 +139,7 @@ start "$two" "ctrun sh -c 'echo began; exec sleep 2$$'"
 within 30 eval '[ "$(grep -c began job.out)" = 4 ]'
 agent= # the ctrun of node 1 of this job; one of the job before may still be ending
 for p in $(pgrep -x ctrun); do
-    tr '\0' '\n' <"/proc/$p/environ" >variables 2>/dev/null
+    tr '\0' '\n' 2>/dev/null <"/proc/$p/environ" >variables || continue # it ended: "variables" is still the one before's
     grep -qx "TMPDIR=$TMPDIR" variables && grep -qx "SLURM_JOB_ID=$id" variables && grep -qx SLURM_NODEID=1 variables && agent=$p && cp variables of_agent
 done
 sed -n 's/^CT_STORE_SECRET=//p' of_agent >secret
