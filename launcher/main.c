@@ -12,6 +12,7 @@
 #include "launcher/cli/cli.h"
 #include "launcher/job/job.h"
 #include "launcher/job/no_effect.h"
+#include "launcher/observers/observers.h"
 #include "launcher/placement/placement.h"
 #include "launcher/remote/branch.h"
 #include "launcher/remote/remote.h"
@@ -113,7 +114,7 @@ static int run(const struct options *options)
                  options->signals.unknown);
     if (meeting.kind != MEET_STATIC || options->node_rank == 0) /* one ctrun says it for all */
         nproc_warn(options, size);
-    return job_run(options, &meeting, size);
+    return job_run(options, &meeting, size, observers);
 }
 
 int main(int argc, char **argv)

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "config/values/hosts_node.h"
-#include "launcher/inspect/verdict_text.h"
 #include "launcher/workers/signals.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
@@ -33,7 +32,6 @@ static void tell_loss(struct job *job);
 static void give_time(struct job *job);
 static void stop_late(struct job *job);
 static void stop_workers(struct job *job);
-static void stop_for_good(struct job *job);
 static void forward_and_stop(struct job *job);
 static void tell_signal(struct job *job);
 static void hurry(struct job *job);
@@ -55,7 +53,6 @@ static const struct move {
         [WORKER_LEFT] = { STAY, give_time },
         [GRACE_OVER] = { STOPPING, stop_late },
         [TOLD_TO_STOP] = { STOPPING, stop_workers },
-        [WORKER_STUCK] = { STOPPING, stop_for_good },
         [SIGNALLED] = { STOPPING, forward_and_stop },
         [LAST_WORKER_GONE] = { ENDED, job_end_round },
     },
@@ -102,8 +99,6 @@ static void grace(struct job *job, int seconds)
 {
     const struct timeval time = { seconds, 0 };
 
-    stall_end(&job->stall); /* ranks that stop make no calls any more */
-    share_watch_end(&job->shares);
     event_add(&job->grace, &time);
 }
 
@@ -119,7 +114,7 @@ static void read_blames(struct job *job)
     for (int i = 0; i < job->size && job->control.head; i++)
         if (job->workers[i].running
             && control_blame_read(control_rank_at(job->control.head, i), job->plan.world, &blame))
-            root_graph_blames(&job->graph, job->workers[i].rank, &blame);
+            root_graph_blames(&job->round.graph, job->workers[i].rank, &blame);
 }
 
 static int is_spared(const struct worker *worker)
@@ -143,13 +138,13 @@ static int spare_culprits(struct job *job, int rank)
     const int half_ms = job->options->shutdown_timeout * 500; /* the other half is for SIGTERM */
     const int ms = half_ms < SPARE_MS ? half_ms : SPARE_MS;
     const struct timeval time = { ms / 1000, ms % 1000 * 1000L };
-    const int end = root_graph_end(&job->graph, rank);
+    const int end = root_graph_end(&job->round.graph, rank);
 
     for (int i = 0; i < job->size; i++) {
         struct worker *worker = &job->workers[i];
 
         /* A rank that is stopped says nothing. */
-        if (root_graph_is_marked(&job->graph, worker->rank) && worker->running
+        if (root_graph_is_marked(&job->round.graph, worker->rank) && worker->running
             && !worker->stopped) {
             worker->spared = 1;
             event_add(&job->spare, &time);
@@ -167,40 +162,40 @@ static void stop_spared(struct job *job)
 
 static void stop_workers(struct job *job)
 {
-    const int number = job->passed_on ? job->passed_on : SIGTERM;
+    const int number = job->told.passed_on ? job->told.passed_on : SIGTERM;
     char why[64] = "";
 
     for (int i = 0; i < job->size; i++)
         note_if_stopped(&job->workers[i]);
     read_blames(job);
-    job->culprit = spare_culprits(job, job->culprit);
-    if (job->first_failed)
-        snprintf(why, sizeof why, "rank %d failed", job->first_failed->rank);
-    events_stopping(&job->events, number, job->first_failed ? why : job->elsewhere);
-    trace_host_stopping(&job->trace, number);
+    job->round.culprit = spare_culprits(job, job->round.culprit);
+    if (job->round.first_failed)
+        snprintf(why, sizeof why, "rank %d failed", job->round.first_failed->rank);
+    JOB_TELL(job, stopping, number, job->round.first_failed ? why : job->round.elsewhere);
     for (int i = 0; i < job->size; i++)
         if (!is_spared(&job->workers[i]))
             worker_signal(&job->workers[i], number);
     grace(job, job->options->shutdown_timeout);
 }
 
-/* Reports job->failed to the nodes by one of their two calls. */
+/* Reports job->round.failed to the nodes by one of their two calls. */
 static void tell_failure(struct job *job,
                          void (*tell)(struct nodes *nodes, const struct failure *failure))
 {
-    const struct worker *worker = job->failed;
+    const struct worker *worker = job->round.failed;
     const struct restart_policy *policy = &job->options->restart;
     struct failure failure = { .rank = worker->rank,
-                               .culprit = job->culprit,
+                               .culprit = job->round.culprit,
                                .code = worker_exit_code(worker),
-                               .is_cause = worker_was_killed(worker)
-                                           && !root_graph_has_edge(&job->graph, worker->rank) };
+                               .is_cause =
+                                   worker_was_killed(worker)
+                                   && !root_graph_has_edge(&job->round.graph, worker->rank) };
     char what[128], cause[64];
 
     report_cause(worker, cause, sizeof cause);
     snprintf(what, sizeof what, "rank %d (pid %d) %s", worker->rank, (int)worker->pid, cause);
     failure.what = what;
-    failure.may_restart = !job->for_good
+    failure.may_restart = !job->stop.for_good
                           && (worker_exited(worker) ? policy->exits[worker_exit_code(worker) & 255]
                                                     : policy->signals[worker->code & 63]);
     tell(job->nodes, &failure);
@@ -208,7 +203,9 @@ static void tell_failure(struct job *job,
 
 static void stop_and_tell(struct job *job)
 {
-    job->culprit = root_graph_has_edge(&job->graph, job->failed->rank) ? job->failed->rank : -1;
+    job->round.culprit = root_graph_has_edge(&job->round.graph, job->round.failed->rank)
+                             ? job->round.failed->rank
+                             : -1;
     stop_workers(job);
     tell_failure(job, job->nodes->ops->failed);
 }
@@ -222,26 +219,11 @@ static void give_time(struct job *job)
 
 static void stop_late(struct job *job)
 {
-    job->failed = job->first_failed;
-    if (job->first_failed)
+    job->round.failed = job->round.first_failed;
+    if (job->round.first_failed)
         stop_and_tell(job);
     else
         stop_workers(job);
-}
-
-static void stop_for_good(struct job *job)
-{
-    const struct worker *worker = job->failed;
-    struct failure failure = { worker->rank, -1, 1, 0, NULL, 1 };
-    char what[160];
-
-    snprintf(what, sizeof what, "rank %d (pid %d) waits in the kernel (state D) for %g s",
-             worker->rank, (int)worker->pid, job->uninterruptible.limit);
-    log_line(LOG_ERROR, "%s: marking worker group UNHEALTHY; it is stopped and not restarted",
-             what);
-    failure.what = what;
-    stop_workers(job);
-    job->nodes->ops->failed(job->nodes, &failure);
 }
 
 /* The loss is logged at once; if too few are left the coordinator stops the round. */
@@ -249,17 +231,19 @@ static void tell_loss(struct job *job)
 {
     char cause[64];
 
-    job->lost++;
-    job->failed->lost = 1;
-    report_cause(job->failed, cause, sizeof cause);
-    log_line(LOG_WARN, "rank %d (pid %d) %s; the others go on (--on-failure=%s)", job->failed->rank,
-             (int)job->failed->pid, cause, job->options->settings[OPTION_ON_FAILURE].text);
+    job->round.lost++;
+    job->round.failed->lost = 1;
+    report_cause(job->round.failed, cause, sizeof cause);
+    log_line(LOG_WARN, "rank %d (pid %d) %s; the others go on (--on-failure=%s)",
+             job->round.failed->rank, (int)job->round.failed->pid, cause,
+             job->options->settings[OPTION_ON_FAILURE].text);
     tell_failure(job, job->nodes->ops->lost);
 }
 
 static void tell_signal(struct job *job)
 {
-    job->nodes->ops->signalled(job->nodes, job->connection_lost ? CONNECTION_LOST : job->signal);
+    job->nodes->ops->signalled(job->nodes, job->told.by == BY_LOST_CONNECTION ? CONNECTION_LOST
+                                                                              : job->told.signal);
 }
 
 static void say_signal(const struct job *job)
@@ -267,37 +251,40 @@ static void say_signal(const struct job *job)
     const int seconds = job->options->shutdown_timeout;
     char name[32], again[80] = "";
 
-    signal_name(job->signal, name, sizeof name);
-    if (seconds > HURRY_S && job->signal == SIGINT)
+    signal_name(job->told.signal, name, sizeof name);
+    if (seconds > HURRY_S && job->told.signal == SIGINT)
         snprintf(again, sizeof again, ". Press Ctrl-C again to shorten that to %d s", HURRY_S);
     else if (seconds > HURRY_S)
         snprintf(again, sizeof again, ". A second %s shortens that to %d s", name, HURRY_S);
     log_line(LOG_WARN, "Received %d death signal (%s): asked %d %s to stop, will kill %s in %d s%s",
-             job->signal, name, job->running, job->running == 1 ? "worker" : "workers",
-             job->running == 1 ? "it" : "them", seconds, again);
+             job->told.signal, name, job->round.running,
+             job->round.running == 1 ? "worker" : "workers",
+             job->round.running == 1 ? "it" : "them", seconds, again);
 }
 
 /* ctrun got no signal: the workers did not stop when they were asked to. */
 static void say_deadline(const struct job *job)
 {
-    log_line(LOG_WARN,
-             "--deadline was reached %d s ago and %d %s not stopped: SIGTERM; SIGKILL in %d s",
-             job->options->shutdown_timeout, job->running,
-             job->running == 1 ? "worker has" : "workers have", job->options->shutdown_timeout);
+    log_line(
+        LOG_WARN, "--deadline was reached %d s ago and %d %s not stopped: SIGTERM; SIGKILL in %d s",
+        job->options->shutdown_timeout, job->round.running,
+        job->round.running == 1 ? "worker has" : "workers have", job->options->shutdown_timeout);
 }
 
 static void forward_and_stop(struct job *job)
 {
-    if (!job->connection_lost) /* else nothing that is written here is read any more */
-        (job->by_deadline ? say_deadline : say_signal)(job);
-    job->first_failed = NULL;
+    static const char *const why[] = { [BY_SIGNAL] = "ctrun was told to stop",
+                                       [BY_DEADLINE] = "--deadline was reached",
+                                       [BY_LOST_CONNECTION] = "the ctrun of --hosts was lost" };
+
+    if (job->told.by == BY_SIGNAL)
+        say_signal(job);
+    else if (job->told.by == BY_DEADLINE)
+        say_deadline(job);
+    job->round.first_failed = NULL;
     job_ask_stop(job, "", 1);
-    events_stopping(&job->events, job->signal,
-                    job->by_deadline       ? "--deadline was reached"
-                    : job->connection_lost ? "the ctrun of --hosts was lost"
-                                           : "ctrun was told to stop");
-    trace_host_stopping(&job->trace, job->signal);
-    signal_workers(job, job->signal);
+    JOB_TELL(job, stopping, job->told.signal, why[job->told.by]);
+    signal_workers(job, job->told.signal);
     grace(job, job->options->shutdown_timeout);
     tell_signal(job);
 }
@@ -309,7 +296,7 @@ static void hurry(struct job *job)
     event_del(&job->spare);
     stop_spared(job);
     tell_signal(job);
-    if (++job->impatience > 1)
+    if (++job->told.impatience > 1)
         kill_workers(job);
     else if (job->options->shutdown_timeout > HURRY_S)
         grace(job, HURRY_S);
@@ -322,30 +309,26 @@ static void kill_workers(struct job *job)
 
 /* ---- Workers end ------------------------------------------------------------- */
 
-/* Before the first failure is settled: the other ranks may be waiting for this one. */
+/* Before the first failure is settled: the other ranks may be waiting for this one.  They are told
+ * first, those of this host before the others; then the observers. */
 void job_worker_died(void *arg, const struct worker *worker)
 {
     struct job *job = arg;
     struct control_death death;
-    const struct pmi_fault *fault = /* one that obeys a signal with exit code 0 has none */
-        pmi_server_ended(&job->pmi, worker->local_rank,
-                         worker->how == CLD_EXITED && worker->code == 0 && !worker->asked);
 
-    if (fault)
-        job->workers[worker->local_rank].fault = *fault;
     control_host_describe(&job->control, worker, &death);
     death.noted_ns = worker_failed(worker) ? worker_noted_ns(worker, &job->folder) : 0;
-    root_graph_died(&job->graph, &death, 1);
+    root_graph_died(&job->round.graph, &death, 1);
     control_host_died(&job->control, &death, 1);
-    trace_host_died(&job->trace, worker);
     job->nodes->ops->died(job->nodes, &death);
+    JOB_TELL(job, worker_died, &job->workers[worker->local_rank]);
 }
 
 static void set_first_failed(struct job *job, struct worker *worker)
 {
-    if (job->first_failed)
-        job->first_failed->first_failed = 0;
-    job->first_failed = worker;
+    if (job->round.first_failed)
+        job->round.first_failed->first_failed = 0;
+    job->round.first_failed = worker;
     worker->first_failed = 1;
 }
 
@@ -353,86 +336,74 @@ static void set_first_failed(struct job *job, struct worker *worker)
  * place as the first one, and it takes the place of a loss that is forgiven. */
 static int is_first_failed(const struct job *job, int left)
 {
-    if (!job->first_failed)
+    if (!job->round.first_failed)
         return 1;
     if (left)
-        return job->first_failed->lost;
-    return !job->options->on_failure.go_on && job_stopped_at(job, job->first_failed);
+        return job->round.first_failed->lost;
+    return !job->options->on_failure.go_on && job_stopped_at(job, job->round.first_failed);
 }
 
 static void worker_ended(struct job *job, struct worker *worker)
 {
-    const struct failed_round round = job_failed_round(job, job->first_failed);
-    const int its_own = !root_graph_has_edge(&job->graph, worker->rank)
-                        && (!job->first_failed || worker->spared || job->options->on_failure.go_on);
+    const struct failed_round round = job_failed_round(job, job->round.first_failed);
+    const int its_own =
+        !root_graph_has_edge(&job->round.graph, worker->rank)
+        && (!job->round.first_failed || worker->spared || job->options->on_failure.go_on);
 
-    events_worker_ended(&job->events, &round, worker, its_own);
-    job->running--;
+    JOB_TELL(job, worker_ended, &round, worker, its_own);
+    job->round.running--;
     if (worker_failed(worker) && job->state == RUNNING) {
         const int left = job_stopped_at(job, worker) > 0;
 
-        job->failed = worker;
+        job->round.failed = worker;
         if (is_first_failed(job, left))
             set_first_failed(job, worker);
         job_event(job, left                             ? WORKER_LEFT
                        : job->options->on_failure.go_on ? WORKER_LOST
                                                         : WORKER_FAILED);
     }
-    if (job->running > 0)
+    if (job->round.running > 0)
         return;
-    if (job->first_failed && job->state == RUNNING && job_stopped_at(job, job->first_failed)) {
-        job->failed = job->first_failed; /* the others had their time: now it is told */
+    if (job->round.first_failed && job->state == RUNNING
+        && job_stopped_at(job, job->round.first_failed)) {
+        job->round.failed = job->round.first_failed; /* the others had their time: now it is told */
         job_event(job, WORKER_FAILED);
     }
     job_event(job, LAST_WORKER_GONE);
 }
 
-/* It runs, or it ended with exit code 0 before others needed it. */
-static void found_fault(void *arg, int local_rank)
-{
-    struct job *job = arg;
-    struct worker *worker = &job->workers[local_rank];
+/* ---- What observers find ------------------------------------------------------ */
 
+void job_found_fault(struct job *job, struct worker *worker)
+{
     if (job->state != RUNNING)
         return;
-    worker->fault = *pmi_server_fault(&job->pmi, local_rank);
     if (job->options->on_failure.go_on && worker->running) { /* then its end is the loss */
         worker_signal(worker, SIGKILL);
         return;
     }
-    job->failed = worker;
+    job->round.failed = worker;
     if (is_first_failed(job, 0))
         set_first_failed(job, worker);
     job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
 }
 
 /* If its own node has a failure to report, too, that one counts: it was sent before. */
-static void found_gone(void *arg, int rank, const char *what)
+void job_found_failure(struct job *job, struct failure failure)
 {
-    struct job *job = arg;
-    struct failure failure = { .rank = rank,
-                               .culprit = -1,
-                               .code = 1,
-                               .may_restart = !job->for_good && job->options->restart.exits[1] };
-    char words[160];
-
+    failure.may_restart = failure.may_restart && !job->stop.for_good;
     if (job->state != RUNNING)
         return;
-    snprintf(words, sizeof words, "rank %d %s", rank, what);
-    log_line(LOG_ERROR, "%s", words);
-    failure.what = words;
     job_event(job, TOLD_TO_STOP);
     job->nodes->ops->failed(job->nodes, &failure);
 }
 
-static void found_fence(void *arg, const char *puts, size_t bytes)
+void job_stalled(struct job *job, const struct verdict_list *list)
 {
-    struct job *job = arg;
-
-    job->nodes->ops->fence(job->nodes, puts, bytes);
+    JOB_TELL(job, stalled, list);
 }
 
-static const struct pmi_hooks pmi_hooks = { found_fence, found_fault, found_gone };
+/* ---- Workers end, further -------------------------------------------------------- */
 
 static int is_known(const void *arg, pid_t pid)
 {
@@ -464,7 +435,8 @@ static int first_has_edge(const struct job *job, int count)
 {
     for (int i = 0; i < count; i++)
         if (worker_failed(&job->workers[job->failures.ended[i]]))
-            return root_graph_has_edge(&job->graph, job->workers[job->failures.ended[i]].rank);
+            return root_graph_has_edge(&job->round.graph,
+                                       job->workers[job->failures.ended[i]].rank);
     return 0;
 }
 
@@ -472,15 +444,15 @@ static void job_take_deaths(struct job *job, int count)
 {
     struct first_failure *failures = &job->failures;
 
-    job->takes_deaths = 1;
+    job->round.takes_deaths = 1;
     if (count > 0)
         job_look_for_signalled(job); /* they may have stopped because of it */
-    if (job->state == RUNNING && !job->first_failed && !job->options->on_failure.go_on
+    if (job->state == RUNNING && !job->round.first_failed && !job->options->on_failure.go_on
         && !first_has_edge(job, count))
         count = first_failure_to_front(failures, count, &job->folder);
     for (int i = 0; i < count; i++)
         worker_ended(job, &job->workers[failures->ended[i]]);
-    job->takes_deaths = 0;
+    job->round.takes_deaths = 0;
 }
 
 /* Before the workers are stopped for another node: their SIGCHLD may still be pending, as that
@@ -488,7 +460,7 @@ static void job_take_deaths(struct job *job, int count)
  * are taken with their own SIGCHLD: failures.ended is in use. */
 static void take_pending_deaths(struct job *job)
 {
-    if (job->state == RUNNING && !job->takes_deaths)
+    if (job->state == RUNNING && !job->round.takes_deaths)
         job_take_deaths(
             job, first_failure_await_killed(&job->failures, first_failure_collect(&job->failures)));
 }
@@ -510,7 +482,7 @@ static void on_round(void *arg, const struct plan *plan)
     struct job *job = arg;
 
     output_progress(&job->output, "");
-    job->restarted = job->plan.generation && plan->restarts > job->plan.restarts;
+    job->round.restarted = job->plan.generation && plan->restarts > job->plan.restarts;
     job->plan = *plan;
     job_event(job, ROUND);
 }
@@ -520,7 +492,7 @@ static void take_root_cause(struct job *job, int rank, const char *why)
 {
     struct worker *worker = *why ? NULL : worker_of_rank(job, rank);
 
-    snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
+    snprintf(job->round.elsewhere, sizeof job->round.elsewhere, "%s", why);
     if (worker && worker->pid > 0)
         set_first_failed(job, worker);
 }
@@ -533,10 +505,10 @@ static void on_stop(void *arg, int number, int rank, const char *why)
     take_pending_deaths(job);
     if (job->plan.round != round) /* the last worker was among them, and the next round has begun */
         return;
-    job->culprit = rank;
+    job->round.culprit = rank;
     take_root_cause(job, rank, why);
     if (job->state == RUNNING)
-        job->passed_on = number;
+        job->told.passed_on = number;
     job_event(job, job_stops_itself(job) ? WORKER_LEFT : TOLD_TO_STOP);
 }
 
@@ -553,7 +525,7 @@ static void on_over(void *arg, int code, int rank, const char *why)
 static void on_root_cause(void *arg, struct failure *failure, char what[NODE_TEXT])
 {
     struct job *job = arg;
-    const struct root_cause root = root_graph_find(&job->graph);
+    const struct root_cause root = root_graph_find(&job->round.graph);
     const struct restart_policy *policy = &job->options->restart;
 
     if (root.kind == ROOT_NONE)
@@ -562,10 +534,10 @@ static void on_root_cause(void *arg, struct failure *failure, char what[NODE_TEX
                                  .culprit = -1,
                                  .code = root.code,
                                  .may_restart =
-                                     !job->for_good
+                                     !job->stop.for_good
                                      && (root.is_signal ? policy->signals[(root.code - 128) & 63]
                                                         : policy->exits[root.code & 255]) };
-    root_graph_words(&job->graph, &root, what, NODE_TEXT);
+    root_graph_words(&job->round.graph, &root, what, NODE_TEXT);
 }
 
 static void on_died(void *arg, const struct control_death *death, int count)
@@ -573,21 +545,8 @@ static void on_died(void *arg, const struct control_death *death, int count)
     struct job *job = arg;
 
     control_host_died(&job->control, death, count);
-    root_graph_died(&job->graph, death, count);
-    if (death->how == CLD_EXITED && death->code == 0)
-        pmi_server_ended_elsewhere(&job->pmi, death->rank);
-}
-
-static void job_on_puts(void *arg, const char *puts, size_t bytes)
-{
-    if (pmi_server_merge(&((struct job *)arg)->pmi, puts, bytes) < 0)
-        log_line(LOG_ERROR, "what ranks of other nodes put by PMI can't be read, or there is no "
-                            "memory for it: ranks here will miss it");
-}
-
-static void on_fenced(void *arg)
-{
-    pmi_server_fenced(&((struct job *)arg)->pmi);
+    root_graph_died(&job->round.graph, death, count);
+    JOB_TELL(job, died_elsewhere, death);
 }
 
 static void job_on_waits(void *arg, const char *text)
@@ -595,56 +554,55 @@ static void job_on_waits(void *arg, const char *text)
     output_progress(&((struct job *)arg)->output, text);
 }
 
-static void on_clock(void *arg, const struct clock_reading *reading)
-{
-    trace_host_clock(&((struct job *)arg)->trace, reading);
-}
+/* ---- What the nodes say to observers ---------------------------------------------- */
 
 static void on_member(void *arg, int node, int there)
 {
-    events_node(&((struct job *)arg)->events, node, there);
+    struct job *job = arg;
+
+    JOB_TELL(job, member, node, there);
 }
 
-void job_send_rows(struct job *job, unsigned look)
+static void job_on_puts(void *arg, const char *puts, size_t bytes)
 {
-    struct text rows = { 0 };
+    struct job *job = arg;
 
-    status_rows(&job->status, job->plan.restarts, &rows);
-    job->nodes->ops->rows(job->nodes, look, rows.data, rows.used);
-    free(rows.data);
+    JOB_TELL(job, puts, puts, bytes);
+}
+
+static void on_fenced(void *arg)
+{
+    struct job *job = arg;
+
+    JOB_TELL(job, fenced, job);
 }
 
 static void on_slow(void *arg, const struct slow_rank *slow, const char *node)
 {
     struct job *job = arg;
-    const int seconds = job->options->stall;
-    const char *const others = job->plan.world == 2 ? "the other rank" : "each other rank";
-    char range[32];
 
-    snprintf(range, sizeof range, slow->others_least == slow->others_most ? "%d" : "%d to %d",
-             slow->others_least, slow->others_most);
-    if (slow->rank >= 0)
-        log_line(
-            LOG_WARN,
-            "rank %d makes the others wait (a straggler): in the last %d s it spent %d %% of the "
-            "time in collectives, %s %s %%",
-            slow->rank, seconds, slow->share, others, range);
-    else
-        log_line(LOG_WARN,
-                 "the ranks of %s make the others wait (stragglers): in the last %d s each of them "
-                 "spent at most %d %% of the time in collectives, %s %s %%",
-                 node, seconds, slow->share, others, range);
-    events_slow(&job->events, slow, seconds);
+    JOB_TELL(job, slow, slow, node);
 }
 
 static void on_look(void *arg, unsigned look)
 {
-    job_send_rows(arg, look);
+    struct job *job = arg;
+
+    JOB_TELL(job, look, look);
 }
 
 static void on_rows(void *arg, int node, unsigned look, const char *rows, size_t bytes)
 {
-    status_take(&((struct job *)arg)->status, node, look, rows, bytes);
+    struct job *job = arg;
+
+    JOB_TELL(job, rows, node, look, rows, bytes);
+}
+
+static void on_clock(void *arg, const struct clock_reading *reading)
+{
+    struct job *job = arg;
+
+    JOB_TELL(job, clock, reading);
 }
 
 const struct nodes_hooks job_nodes_hooks = { .round = on_round,
@@ -664,21 +622,24 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 
-/* Of a ctrun that --hosts started: its relay says it. */
-static int says_connection_lost(const struct job *job, const struct signalfd_siginfo *info)
+/* The relay of a ctrun that --hosts started says that it lost the connection, after which nothing
+ * that is written here is read any more. */
+static enum told_by told_by(const struct job *job, const struct signalfd_siginfo *info)
 {
     return job->options->surroundings.is_host_of_job && info->ssi_code == SI_QUEUE
-           && info->ssi_int == HOSTS_CONNECTION_LOST;
+                   && info->ssi_int == HOSTS_CONNECTION_LOST
+               ? BY_LOST_CONNECTION
+               : BY_SIGNAL;
 }
 
 /* One Ctrl-C reaches the ctruns of all nodes: another one may have passed it on before. */
-static void take_stop_signal(struct job *job, int number, int connection_lost)
+static void take_stop_signal(struct job *job, int number, enum told_by by)
 {
-    const int is_same = !job->signal && number == job->passed_on;
+    const int is_same = !job->told.signal && number == job->told.passed_on;
 
-    if (job->state != STOPPING || !job->signal) { /* later ones only hurry */
-        job->signal = number;
-        job->connection_lost = connection_lost;
+    if (job->state != STOPPING || !job->told.signal) { /* later ones only hurry */
+        job->told.signal = number;
+        job->told.by = by;
     }
     if (!is_same)
         job_event(job, SIGNALLED);
@@ -698,54 +659,11 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
         if (number == SIGCHLD)
             job_reap(job, (pid_t)info.ssi_pid);
         else if (sigismember(&job->options->signals.set, number) == 1)
-            take_stop_signal(job, number, says_connection_lost(job, &info));
+            take_stop_signal(job, number, told_by(job, &info));
         else
             signal_workers(job, number);
     }
 }
-
-static void found_stuck(void *arg, int local_rank)
-{
-    struct job *job = arg;
-
-    job->failed = &job->workers[local_rank];
-    job_event(job, WORKER_STUCK);
-}
-
-/* A place in a program has only its address here: the tool that knows its line may hang, too. */
-static void job_say_stall(const char *text)
-{
-    if (strstr(text, "+0x"))
-        log_line(LOG_WARN, "%s; ctctl status %d names the line", text, (int)getpid());
-    else
-        log_line(LOG_WARN, "%s", text);
-}
-
-/* As many lines as fit beside what the workers say. */
-static void found_stall(void *arg, const struct verdict_list *list)
-{
-    struct job *job = arg;
-    const int most = 6;
-    char text[VERDICT_TEXT];
-
-    for (int i = 0; i < list->count && i < most; i++) {
-        verdict_text(&list->verdict[i], list->job, text, sizeof text);
-        job_say_stall(text);
-    }
-    if (list->count > most)
-        log_line(LOG_WARN, "%d more like these: ctctl status %d", list->count - most,
-                 (int)getpid());
-    events_stalled(&job->events, list);
-}
-
-static void counted_shares(void *arg, const struct collective_shares *shares)
-{
-    struct job *job = arg;
-
-    job->nodes->ops->shares(job->nodes, shares);
-}
-
-/* ---- The status page ----------------------------------------------------------- */
 
 /* By which ctctl knows the job.  Workers of a job of one node see torchrun's choice instead, an id
  * that is new each time, whatever the user gave. */
@@ -756,37 +674,24 @@ const char *job_name(const struct job *job)
     return *name && strcmp(name, "none") != 0 ? name : job->meet.run_id;
 }
 
-static int look_elsewhere(void *arg, unsigned look)
+int job_moves(const struct job *job)
 {
-    struct job *job = arg;
-
-    return job->nodes ? job->nodes->ops->look(job->nodes, look) : 0;
+    return job->state == RUNNING && !event_pending(&job->grace, EV_TIMEOUT, NULL);
 }
 
-static void tell_facts(void *arg, struct job_facts *facts)
+const char *job_state_words(const struct job *job)
 {
-    static const char *const states[JOB_STATES] = { [MEETING] = "waiting for nodes",
-                                                    [RUNNING] = "running",
-                                                    [STOPPING] = "stopping",
-                                                    [ENDED] = "between two starts" };
-    struct job *job = arg;
+    static const char *const words[JOB_STATES] = { [MEETING] = "waiting for nodes",
+                                                   [RUNNING] = "running",
+                                                   [STOPPING] = "stopping",
+                                                   [ENDED] = "between two starts" };
 
-    facts->job = job_name(job);
-    facts->program = job->options->program[0] ? job->options->program[0] : "";
-    facts->state = states[job->state];
     if (job->state == DONE)
-        facts->state = job->code == 0 ? "succeeded" : "failed";
-    else if (job->size == 0 && job->plan.generation)
-        facts->state = states[RUNNING]; /* elsewhere; here a round ends at once */
-    facts->world = job->plan.world;
-    facts->restarts = job->plan.restarts;
-    facts->started_s = job->started_s;
-    facts->said = &job->output.said;
-    facts->node = job->plan.node;
-    facts->nodes = job->plan.nodes;
+        return job->code == 0 ? "succeeded" : "failed";
+    if (job->size == 0 && job->plan.generation) /* elsewhere; here a round ends at once */
+        return words[RUNNING];
+    return words[job->state];
 }
-
-static const struct status_hooks status_hooks = { look_elsewhere, tell_facts };
 
 static void spare_over(evutil_socket_t fd, short what, void *arg)
 {
@@ -821,8 +726,6 @@ int job_listen(struct job *job)
         job->base = event_base_new_with_config(config);
         event_config_free(config);
     }
-    if (job->base) /* without it tear_down() stops none */
-        init_watch_setup(&job->init_watch, job->base, &job->meet, job->workers, job->size);
     job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!job->base || job->signal_fd < 0) {
         log_line(LOG_ERROR, "cannot watch for events: %s", strerror(errno));
@@ -835,23 +738,6 @@ int job_listen(struct job *job)
     job_deadline_open(job);
     event_add(&job->signals, NULL);
     output_setup(&job->output, job->base, job->options, &job->folder);
-    if (uninterruptible_watch_open(&job->uninterruptible, job->base, job->workers, job->size,
-                                   found_stuck, job)
-        < 0) {
-        log_line(LOG_ERROR, "out of memory for %d workers", job->size);
-        return 1;
-    }
-    health_open(&job->health, job->base);
     job->started_s = (double)clock_ns(CLOCK_REALTIME) / 1e9;
-    if (job->options->status.is_on)
-        output_open_consoles(&job->output); /* what ctrun says is shown on the page, too */
-    if (status_open(&job->status, job->base, job->options, &job->control, job->meet.is_coordinator,
-                    &status_hooks, job)
-        != 0)
-        return 1;
-    pmi_server_setup(&job->pmi, job->base, &pmi_hooks, job, job->options->stall);
-    stall_setup(&job->stall, job->base, job->options->stall, &job->control, found_stall, job);
-    share_watch_setup(&job->shares, job->base, job->options->stall, &job->control, counted_shares,
-                      job);
     return 0;
 }

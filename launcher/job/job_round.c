@@ -44,45 +44,45 @@ static void say_what_failed(struct job *job, int restarts)
     if (restarts > 0)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
-    if (*job->elsewhere) { /* the first failure of all nodes, whatever failed here */
+    if (*job->round.elsewhere) { /* the first failure of all nodes, whatever failed here */
         const int node = job->plan.generation ? job->plan.node : job->options->node_rank;
         const int is_said = job->options->surroundings.one_output && node > 0;
 
-        log_line(is_said ? LOG_INFO : LOG_ERROR, "%s%s%s", job->elsewhere,
+        log_line(is_said ? LOG_INFO : LOG_ERROR, "%s%s%s", job->round.elsewhere,
                  job->plan.world > 0 && job->size > 0 ? "; the workers here were stopped" : "",
                  next);
-    } else if (job->first_failed) {
-        struct failed_round round = job_failed_round(job, job->first_failed);
-        const struct root_cause root = root_graph_find(&job->graph);
-        const uint64_t stopped_at = job_stopped_at(job, job->first_failed);
+    } else if (job->round.first_failed) {
+        struct failed_round round = job_failed_round(job, job->round.first_failed);
+        const struct root_cause root = root_graph_find(&job->round.graph);
+        const uint64_t stopped_at = job_stopped_at(job, job->round.first_failed);
 
-        if (root.kind > ROOT_EXITED && root.rank == job->first_failed->rank
+        if (root.kind > ROOT_EXITED && root.rank == job->round.first_failed->rank
             && !job->options->on_failure.go_on) { /* else the root's end is the sentence */
-            root_graph_words(&job->graph, &root, words, sizeof words);
+            root_graph_words(&job->round.graph, &root, words, sizeof words);
             round.root_cause = words;
         }
         if (stopped_at) /* no failure: they did as they were asked to */
             log_line(LOG_WARN,
                      "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d%s",
-                     (unsigned long long)stopped_at, job->first_failed->code, next);
+                     (unsigned long long)stopped_at, job->round.first_failed->code, next);
         else
             report_failure(&round, next);
-        job->reported = restarts == 0 ? job->first_failed : NULL;
+        job->reported = restarts == 0 ? job->round.first_failed : NULL;
     }
-    if (job->first_failed)
+    if (job->round.first_failed)
         oom_watch_reset(&job->oom);
-    job->first_failed = NULL;
-    job->elsewhere[0] = 0;
+    job->round.first_failed = NULL;
+    job->round.elsewhere[0] = 0;
 }
 
 /* A node came, left or failed; nothing failed here. */
 static void say_what_changed(struct job *job)
 {
-    if (*job->elsewhere)
-        log_line(LOG_WARN, "%s; the workers%s begin again, %d in all", job->elsewhere,
+    if (*job->round.elsewhere)
+        log_line(LOG_WARN, "%s; the workers%s begin again, %d in all", job->round.elsewhere,
                  job->size > 0 ? " here" : "", job->plan.world);
-    job->first_failed = NULL;
-    job->elsewhere[0] = 0;
+    job->round.first_failed = NULL;
+    job->round.elsewhere[0] = 0;
 }
 
 /* ---- End ---------------------------------------------------------------- */
@@ -96,12 +96,7 @@ static void clear_workers(struct job *job)
     event_del(&job->grace);
     event_del(&job->spare);
     job_stop_end(job);
-    init_watch_stop(&job->init_watch);
-    uninterruptible_watch_end(&job->uninterruptible);
-    stall_end(&job->stall);
-    share_watch_end(&job->shares);
-    status_end_round(&job->status);
-    pmi_server_end(&job->pmi);
+    JOB_TELL(job, round_ended, job);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
     deadline = clock_ms() + 200;
@@ -128,20 +123,37 @@ static int round_all_are_done(const struct job *job)
     return 1;
 }
 
-static void tell_end(void *arg)
+static void tell_end(struct job *job)
 {
-    struct job *job = arg;
     const struct round_end end = { job_code_of_stopped(job), round_all_are_done(job) };
 
     job->nodes->ops->ended(job->nodes, &end);
 }
 
+void job_drained(void *arg)
+{
+    struct job *job = arg;
+
+    if (--job->watch.draining == 0)
+        tell_end(job);
+}
+
+/* The node's round is over when its observers have written what they know of it. */
+static void drain(struct job *job)
+{
+    job->watch.draining = 1;
+    for (int i = 0; i < job->watch.open; i++)
+        if (job->watch.rows[i]->drain) {
+            job->watch.draining++;
+            job->watch.rows[i]->drain(job->watch.states[i], job);
+        }
+    job_drained(job);
+}
+
 void job_end_round(struct job *job)
 {
     clear_workers(job);
-    if (job->status.was_asked && !job->meet.is_coordinator)
-        job_send_rows(job, 0);
-    trace_host_ended(&job->trace, job->base, tell_end, job);
+    drain(job);
 }
 
 /* ---- Start ------------------------------------------------------------- */
@@ -173,10 +185,8 @@ static struct round round_of(struct job *job)
                            .folder = &job->folder,
                            .descriptors = &job->descriptors,
                            .placement = job->placement,
-                           .serves_pmi = job->serves_pmi,
                            .progress_room = progress_room_of_workers(),
-                           .inherited = { job->control.memory, job->control.event,
-                                          job->trace.memory, -1 } };
+                           .inherited = { .trace_memory = -1, .pmi = -1 } };
 }
 
 /* Thousands of starts take seconds: a signal that stops ctrun does not wait for the last. */
@@ -188,41 +198,11 @@ static int is_told_to_stop(const struct job *job)
            && !sigisemptyset(&ours);
 }
 
-static int open_pmi(struct job *job)
-{
-    const struct plan *plan = &job->plan;
-    const struct pmi_round round = { .base = plan->base,
-                                     .size = job->size,
-                                     .world = plan->world,
-                                     .nodes = plan->nodes,
-                                     .generation = plan->generation,
-                                     .mapping = plan->mapping };
-
-    if (!job->serves_pmi || pmi_server_begin(&job->pmi, &round) == 0)
-        return 0;
-    log_line(LOG_ERROR, "out of memory for PMI");
-    return 1;
-}
-
-/* 0, or ctrun's exit code and the error is logged. */
-static int give_pmi(struct job *job, struct round *round, int local_rank)
-{
-    if (!job->serves_pmi)
-        return 0;
-    round->inherited.pmi = pmi_server_give(&job->pmi, local_rank);
-    if (round->inherited.pmi >= 0)
-        return 0;
-    log_line(LOG_ERROR, "cannot make the socket by which rank %d speaks PMI: %s",
-             job->plan.base + local_rank, strerror(errno));
-    return 1;
-}
-
 /* 0 also if a signal is pending before all have started: the event loop takes it. */
-static int start_workers(struct job *job)
+static int start_workers(struct job *job, struct round *round)
 {
     int64_t spoke = clock_ms();
     struct worker_env env;
-    struct round round;
     int code = 0;
 
     if (run_folder_next(&job->folder) != 0
@@ -230,10 +210,9 @@ static int start_workers(struct job *job)
         return 1;
     control_host_open(&job->control, &job->plan, job->size, job_name(job),
                       job->options->program[0]);
-    round = round_of(job);
-    if (open_pmi(job) != 0)
-        return 1;
-    if (worker_env_create(&env, job->options, &round) < 0) {
+    round->inherited.control_memory = job->control.memory;
+    round->inherited.control_event = job->control.event;
+    if (worker_env_create(&env, job->options, round) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;
     }
@@ -243,30 +222,29 @@ static int start_workers(struct job *job)
         no_effect_ranks(job->options, job->plan.world);
     if (job->size > 1) {
         starter_begin(&job->starter);
-        round.starter = &job->starter;
+        round->starter = &job->starter;
     }
     for (int i = 0; i < job->size && (i == 0 || !is_told_to_stop(job)); i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;
         worker_wrap(&job->workers[i], &job->wrapper, job->plan.world);
-        code = give_pmi(job, &round, i);
+        JOB_ASK(job, code, inherits, i, &round->inherited);
         if (code == 0)
             code = worker_start(&job->workers[i], &job->program, &env, &job->ignored, &job->output,
                                 &job->guard);
-        pmi_server_given(&job->pmi, i);
         if (code != 0)
             break;
         first_failure_watch(&job->failures, &job->workers[i]);
         control_host_started(&job->control, i, job->workers[i].pid);
-        events_worker_started(&job->events, &job->workers[i]);
-        job->running++;
+        JOB_TELL(job, worker_started, &job->workers[i]);
+        job->round.running++;
         if (clock_ms() - spoke > ALIVE_MS) { /* a thousand workers on a busy host take many s */
             job->nodes->ops->alive(job->nodes);
             spoke = clock_ms();
         }
     }
     starter_end(&job->starter);
-    if (job->running == job->size && job->options->report != REPORT_NOT)
+    if (job->round.running == job->size && job->options->report != REPORT_NOT)
         place_report(job->options->report, job->workers, &env);
     worker_env_destroy(&env);
     return code;
@@ -275,50 +253,45 @@ static int start_workers(struct job *job)
 /* What could not even be started fails the round as an exit with that code would. */
 void job_start_round(struct job *job)
 {
-    int code;
+    struct round round;
+    int code = 0;
 
-    if (job->restarted) {
+    if (job->round.restarted)
         say_what_failed(job, job->plan.restarts);
-        events_restarted(&job->events, &job->plan, job->options->max_restarts.most);
-    } else {
+    else
         say_what_changed(job);
-    }
-    events_round_began(&job->events, &job->plan);
-    job->running = job->lost = 0;
-    job->failed = NULL;
-    job->culprit = -1;
-    root_graph_begin(&job->graph, job->plan.world);
+    job->round.running = job->round.lost = 0;
+    job->round.failed = NULL;
+    job->round.culprit = -1;
+    root_graph_begin(&job->round.graph, job->plan.world);
+    round = round_of(job);
+    JOB_ASK(job, code, round_begins, job, &round);
     if (job->size == 0) { /* as if its workers had ended: the coordinator does not wait for them */
         job->state = ENDED;
         return;
     }
-    code = trace_host_round(&job->trace, &job->plan) < 0 ? 1 : start_workers(job);
-    status_begin_round(&job->status, job->workers, job->size);
+    if (code == 0)
+        code = start_workers(job, &round);
     if (code == 0) {
-        if (job->running == job->size)
-            init_watch_start(&job->init_watch);
-        uninterruptible_watch_begin(&job->uninterruptible);
-        stall_begin(&job->stall);
-        if (job->plan.world > 1)
-            share_watch_begin(&job->shares, job->plan.base, job->size);
+        JOB_TELL(job, round_began, job);
         return;
     }
     job->state = ENDED;
     clear_workers(job);
     job->nodes->ops->refused(job->nodes, code);
-    trace_host_ended(&job->trace, job->base, tell_end, job);
+    drain(job);
 }
 
 /* ---- No other follows --------------------------------------------------- */
 
 void job_finish(struct job *job)
 {
-    if (job->code == 0 && job->lost > 0)
+    if (job->code == 0 && job->round.lost > 0)
         log_line(LOG_WARN, "the job succeeded without %d of its %d workers here, which failed",
-                 job->lost, job->size);
-    else if (job->code == 0 && *job->elsewhere)
+                 job->round.lost, job->size);
+    else if (job->code == 0 && *job->round.elsewhere)
         log_line(LOG_WARN, "%s; the others went on, and the job succeeded without it",
-                 job->elsewhere);
+                 job->round.elsewhere);
     else
         say_what_failed(job, 0);
     event_base_loopbreak(job->base);

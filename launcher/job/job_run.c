@@ -4,7 +4,7 @@
  * What can refuse comes before what has to be undone: the limits are looked at, the program is
  * looked for, places are given, the store's socket is bound; then folders, the guard, the other
  * nodes. */
-#include "launcher/job/job.h"
+#include "launcher/job/job_internal.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/job/job_internal.h"
 #include "launcher/pmi/mpi_library.h"
 #include "launcher/report/gpu_topology_report.h"
 #include "launcher/workers/limits.h"
@@ -66,7 +65,7 @@ static int watch_workers(struct job *job)
     }
     oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
     subreaper_start(&job->subreaper);
-    return events_open(&job->events, job->options) < 0;
+    return 0;
 }
 
 /* Prints torchrun's line, except for a rank in C without OpenMP, which does not read the variable.
@@ -95,7 +94,6 @@ static int find_program_and_places(struct job *job)
         || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
         return code;
     say_threads(job);
-    job->serves_pmi = serves_pmi(job->options, &job->program);
     if (job->options->report != REPORT_NOT)
         links_report_read(job->placement, "");
     return 0;
@@ -110,22 +108,59 @@ static int open_doors(struct job *job)
         || (code = job_listen(job)) != 0
         || (job->meet.is_coordinator && (code = job_rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
-    events_job_started(&job->events, job->meet.run_id, job->size);
     return 0;
+}
+
+static int make_observers(struct job *job)
+{
+    int count = 0;
+
+    while (job->watch.rows[count])
+        count++;
+    job->watch.states = calloc((size_t)count, sizeof *job->watch.states);
+    while (job->watch.states && job->watch.open < count
+           && (job->watch.states[job->watch.open] =
+                   calloc(1, job->watch.rows[job->watch.open]->bytes)))
+        job->watch.open++;
+    if (job->watch.open == count)
+        return 0;
+    log_line(LOG_ERROR, "out of memory");
+    return 1;
+}
+
+static int open_observers(struct job *job)
+{
+    int code = make_observers(job);
+
+    JOB_ASK(job, code, open, job);
+    return code;
+}
+
+static int begin_observers(struct job *job)
+{
+    int code = 0;
+
+    JOB_ASK(job, code, job_began, job);
+    return code;
+}
+
+static void save_observers(void *arg)
+{
+    struct job *job = arg;
+
+    JOB_TELL(job, save, job);
 }
 
 /* From here on there are files to remove; the guard removes them if ctrun is killed. */
 static int open_folder_and_guard(struct job *job)
 {
-    struct guard_last last_words = { &job->folder, trace_host_save, &job->trace };
+    struct guard_last last_words = { &job->folder, save_observers, job };
     int code;
 
     if (job->size == 0)
         return 0;
     if ((code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size)) != 0)
         return code;
-    if (trace_host_open(&job->trace, job->options, job->size) < 0)
-        return 1;
     if (guard_start(&job->guard, job->size, &last_words) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
@@ -142,10 +177,9 @@ static int meet_nodes(struct job *job)
 
 static int setup(struct job *job)
 {
-    static step *const steps[] = { check_limits,  check_interface,
-                                   watch_workers, find_program_and_places,
-                                   open_doors,    open_folder_and_guard,
-                                   meet_nodes };
+    static step *const steps[] = { check_limits,    check_interface,         watch_workers,
+                                   open_observers,  find_program_and_places, open_doors,
+                                   begin_observers, open_folder_and_guard,   meet_nodes };
     int code = 0;
 
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
@@ -164,27 +198,28 @@ static int has_failed(const struct worker *worker)
  * of ctrun, which the caller gets unless the worker wrote a file in the time that ctrun gave it. */
 static void pass_on(struct job *job)
 {
-    const struct failed_round round = job_failed_round(job, job->reported);
+    struct job_end end = { .code = job->code, .round = job_failed_round(job, job->reported) };
     char fault[1200] = "";
     int has_file;
 
     if (job->code != 0)
         log_last_error(fault, sizeof fault);
-    if (job->code != 0 && job->by_deadline)
+    if (job->code != 0 && job->told.by == BY_DEADLINE)
         snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
-    else if (job->code != 0 && job->code == 128 + job->signal)
-        snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
-    has_file = has_failed(job->reported) && (report_upward(&round) || !job->reported->asked);
+    else if (job->code != 0 && job->code == 128 + job->told.signal)
+        snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->told.signal);
+    has_file = has_failed(job->reported) && (report_upward(&end.round) || !job->reported->asked);
     if (job->code != 0 && !has_file)
         report_own_fault(fault);
-    events_job_ended(&job->events, job->code, &round, fault);
+    end.fault = fault;
+    JOB_TELL(job, close, &end);
 }
 
 /* The reader of ctrun's output gets as long as a worker that stops, unless a signal ends the job.
  */
 static void finish_output(struct job *job)
 {
-    const int seconds = job->signal ? 0 : job->options->shutdown_timeout;
+    const int seconds = job->told.signal ? 0 : job->options->shutdown_timeout;
 
     if (job->folder.unnamed && job->folder.attempt >= 0)
         log_line(LOG_WARN, "the workers' output is in %s", job->folder.path);
@@ -197,23 +232,20 @@ static void tear_down(struct job *job)
     for (int i = 0; job->workers && i < job->size; i++)
         worker_free(&job->workers[i]);
     first_failure_close(&job->failures);
-    root_graph_free(&job->graph);
+    root_graph_free(&job->round.graph);
     control_host_close(&job->control);
-    trace_host_close(&job->trace);
-    events_close(&job->events);
     run_folder_remove(&job->folder);
     guard_stop(&job->guard);
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
     job_rendezvous_close(&job->meet);
-    pmi_server_end(&job->pmi);
     if (job->base) {
-        init_watch_stop(&job->init_watch);
         finish_output(job);
-        uninterruptible_watch_close(&job->uninterruptible);
-        http_server_close(&job->health);
         event_base_free(job->base);
     }
+    for (int i = 0; i < job->watch.open; i++)
+        free(job->watch.states[i]);
+    free(job->watch.states);
     if (job->signal_fd >= 0)
         close(job->signal_fd);
     wrapper_free(&job->wrapper);
@@ -221,18 +253,18 @@ static void tear_down(struct job *job)
     free(job->workers);
 }
 
-int job_run(const struct options *options, const struct meeting *meeting, int size)
+int job_run(const struct options *options, const struct meeting *meeting, int size,
+            const struct job_observer *const *observers)
 {
     struct job job = { .options = options,
                        .meeting = meeting,
+                       .watch.rows = observers,
                        .size = size,
                        .state = MEETING,
                        .signal_fd = -1,
                        .meet = { .listener = -1, .file_lock = -1 },
                        .failures.epoll = -1,
                        .control = { .memory = -1, .event = -1 },
-                       .trace = { .memory = -1, .file.fd = -1 },
-                       .events.fd = -1,
                        .guard.pipe = -1 };
 
     job.code = setup(&job);
@@ -242,7 +274,6 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
             store_server_run(job.meet.server, job.base);
     }
     pass_on(&job);
-    status_close(&job.status);
     tear_down(&job);
     return job.code;
 }

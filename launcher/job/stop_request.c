@@ -21,17 +21,17 @@
 /* 1: the request is new. */
 static int note_request(struct job *job, int for_good)
 {
-    job->for_good |= for_good;
-    if (!job->control.head || job->asked_to_stop > for_good)
+    job->stop.for_good |= for_good;
+    if (!job->control.head || job->stop.asked > for_good)
         return 0;
-    job->asked_to_stop = for_good + 1;
+    job->stop.asked = for_good + 1;
     atomic_store(&job->control.head->stop_asked, 1);
     return 1;
 }
 
 void job_ask_stop(struct job *job, const char *why, int for_good)
 {
-    const int first = !job->asked_to_stop;
+    const int first = !job->stop.asked;
 
     if (!note_request(job, for_good))
         return;
@@ -49,7 +49,7 @@ void job_stop_asked(void *arg, int for_good)
 
 void job_look_for_signalled(struct job *job)
 {
-    for (int i = 0; job->control.head && i < job->size && !job->asked_to_stop; i++)
+    for (int i = 0; job->control.head && i < job->size && !job->stop.asked; i++)
         if (atomic_load(&control_rank_at(job->control.head, i)->stop_wanted)) {
             char why[64];
 
@@ -67,21 +67,22 @@ static void on_worker_signalled(evutil_socket_t fd, short what, void *arg)
 
 void job_stop_begin(struct job *job)
 {
-    job->asked_to_stop = 0;
-    job->for_good = job->after_deadline; /* else a round that begins means that the job goes on */
+    job->stop.asked = 0;
+    job->stop.for_good =
+        job->stop.after_deadline; /* else a round that begins means that the job goes on */
     if (!job->control.head)
         return;
-    event_assign(&job->signalled, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
+    event_assign(&job->stop.wanted, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
                  on_worker_signalled, job);
-    event_add(&job->signalled, NULL);
-    if (job->after_deadline) /* it was reached between two rounds */
+    event_add(&job->stop.wanted, NULL);
+    if (job->stop.after_deadline) /* it was reached between two rounds */
         job_ask_stop(job, "the deadline is over", 1);
 }
 
 void job_stop_end(struct job *job)
 {
-    if (job->control.head && event_initialized(&job->signalled))
-        event_del(&job->signalled);
+    if (job->control.head && event_initialized(&job->stop.wanted))
+        event_del(&job->stop.wanted);
 }
 
 /* Ranks of another node may have ended before the last vote returned here: then the pages say only
@@ -93,8 +94,7 @@ int job_stops_itself(const struct job *job)
     for (int i = 0; head && i < job->size; i++) {
         const struct control_rank *page = control_rank_at(head, i);
 
-        if (atomic_load(&page->stopped_at)
-            || (job->asked_to_stop && atomic_load(&page->stop_checked)))
+        if (atomic_load(&page->stopped_at) || (job->stop.asked && atomic_load(&page->stop_checked)))
             return 1;
     }
     return 0;
@@ -133,7 +133,7 @@ static void wait_until(struct job *job, int64_t moment)
     gettimeofday(&now, NULL);
     if (moment > now.tv_sec)
         left = (struct timeval){ moment - now.tv_sec - 1, 1000000 - now.tv_usec };
-    event_add(&job->deadline, &left);
+    event_add(&job->stop.deadline, &left);
 }
 
 /* First the workers are asked to stop.  With --deadline SIGTERM follows after the grace; Slurm
@@ -147,17 +147,17 @@ static void deadline_reached(evutil_socket_t fd, short what, void *arg)
     (void)what;
     snprintf(why, sizeof why, "--deadline is reached, and SIGTERM follows in %d s",
              job->options->shutdown_timeout);
-    if (time(NULL) < job->stop_by) { /* the clock was set */
-        wait_until(job, job->stop_by);
-    } else if (!job->after_deadline) {
-        job->after_deadline = 1;
+    if (time(NULL) < job->stop.due) { /* the clock was set */
+        wait_until(job, job->stop.due);
+    } else if (!job->stop.after_deadline) {
+        job->stop.after_deadline = 1;
         job_ask_stop(job, job->options->deadline ? why : "the job's time in Slurm is nearly over",
                      1);
         if (job->options->deadline)
-            wait_until(job, job->stop_by + job->options->shutdown_timeout);
+            wait_until(job, job->stop.due + job->options->shutdown_timeout);
     } else if (job->state != STOPPING) {
-        job->signal = SIGTERM;
-        job->by_deadline = 1;
+        job->told.signal = SIGTERM;
+        job->told.by = BY_DEADLINE;
         job_event(job, SIGNALLED);
     }
 }
@@ -169,17 +169,17 @@ void job_deadline_open(struct job *job)
     const int64_t now = time(NULL);
     int64_t end;
 
-    evtimer_assign(&job->deadline, job->base, deadline_reached, job);
+    evtimer_assign(&job->stop.deadline, job->base, deadline_reached, job);
     if (job->options->deadline)
-        deadline_of_words(job->options->deadline, now, &job->stop_by);
+        deadline_of_words(job->options->deadline, now, &job->stop.due);
     else if (slurm && deadline_of_epoch(slurm, &end) == 0 && end > now)
-        job->stop_by = is_given ? end - job->options->deadline_margin : deadline_before(end, now);
+        job->stop.due = is_given ? end - job->options->deadline_margin : deadline_before(end, now);
     else if (slurm && *slurm)
         log_line(
             LOG_WARN,
             "SLURM_JOB_END_TIME=%.60s is not in the future, so the job has no deadline: `unset "
             "SLURM_JOB_END_TIME` if this shell has it from a job that is over",
             slurm);
-    if (job->stop_by)
-        wait_until(job, job->stop_by);
+    if (job->stop.due)
+        wait_until(job, job->stop.due);
 }

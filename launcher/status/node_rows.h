@@ -10,7 +10,7 @@
 #include <event2/event_struct.h>
 #include <stdint.h>
 
-#include "launcher/health/control_page_host.h"
+#include "launcher/nodes/control_page_host.h"
 #include "launcher/workers/worker.h"
 
 struct node_rows {

@@ -15,12 +15,14 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/source_lines.h"
-#include "launcher/health/stall_detector.h"
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"
+#include "launcher/job/job.h"
+#include "launcher/observers/observers.h"
+#include "launcher/observers/stall_observer.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "runtime/util/clock.h"
 
@@ -401,59 +403,69 @@ static void the_output_of_tools_becomes_places(void **state)
 
 /* ---- --stall --------------------------------------------------------------------- */
 
-static void count_it(void *arg, const struct verdict_list *list)
+static void count_it(void *said, const struct verdict_list *list)
 {
     assert_true(list->count > 0);
-    ++*(int *)arg;
+    ++*(int *)said;
 }
 
-static void check_now(struct event_base *base, struct stall *stall)
+static void check_now(struct stall *stall)
 {
     event_active(&stall->timer, EV_TIMEOUT, 0);
-    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    event_base_loop(stall->job->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
 static void a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long(void **state)
 {
-    struct event_base *base = event_base_new();
+    const struct options options = { .stall = 3600 };
+    const struct job_observer counter = { .stalled = count_it };
+    const struct job_observer *const table[] = { &counter };
     struct page page = make_page(2, 2);
     struct record waits = recorded(&page, 0), other = recorded(&page, 1);
-    const struct control_host control = { .head = page.head, .memory = page.fd };
     struct stall stall;
     int said = 0;
+    struct job job = { .options = &options,
+                       .base = event_base_new(),
+                       .control = { .head = page.head, .memory = page.fd },
+                       .watch = { table, (void *[]){ &said }, 1 },
+                       .state = RUNNING };
 
     (void)state;
-    stall_setup(&stall, base, 3600, &control, count_it, &said);
-    stall_begin(&stall);
+    evtimer_assign(&job.grace, job.base, NULL, NULL);
+    stall_observer.job_began(&stall, &job);
+    stall_observer.round_began(&stall, &job);
     record_begin(&waits, &barrier, 0, NULL, clock_coarse_ns());
-    check_now(base, &stall);
+    check_now(&stall);
     assert_int_equal(said, 0); /* it came just now */
     stall.seconds = 1;
     waits.line->now.begun_ns -= 2000000000;
-    check_now(base, &stall);
-    check_now(base, &stall);
+    check_now(&stall);
+    check_now(&stall);
     assert_int_equal(said, 1);
     waits.line->now.seq++; /* and the same at the next step */
-    check_now(base, &stall);
+    check_now(&stall);
     assert_int_equal(said, 1);
     waits.line->now.begun_ns = 0; /* since the machine was started: far more than ten times */
-    check_now(base, &stall);
-    check_now(base, &stall);
+    check_now(&stall);
+    check_now(&stall);
     assert_int_equal(said, 2);
     control_rank_at(page.head, 1)->state = CONTROL_LEFT;
     record_close(&other);
-    check_now(base, &stall);
+    check_now(&stall);
     assert_int_equal(said, 3);
     record_end(&waits, 6, CONTROL_IDLE);
-    check_now(base, &stall);
+    check_now(&stall);
     assert_int_equal(said, 3);
-    stall_begin(&stall); /* another round */
+    stall_observer.round_began(&stall, &job); /* another round */
     waits.line->now.phase = CONTROL_IN;
-    check_now(base, &stall);
+    check_now(&stall);
     assert_int_equal(said, 4);
-    stall_end(&stall);
+    job.state = STOPPING;
+    waits.line->now.begun_ns--;
+    check_now(&stall);
+    assert_int_equal(said, 4);
     assert_false(event_pending(&stall.timer, EV_TIMEOUT, NULL));
-    event_base_free(base);
+    event_base_free(job.base);
     free_page(&page);
 }
 

@@ -83,11 +83,9 @@ static void begin(struct event_base *base, const struct options *options)
 {
     job = (struct job){ .options = options,
                         .state = RUNNING,
-                        .plan = { .round = 3, .generation = "g" },
-                        .events.fd = -1 };
+                        .plan = { .round = 3, .generation = "g" } };
     evtimer_assign(&job.grace, base, NULL, NULL);
     evtimer_assign(&job.spare, base, NULL, NULL);
-    evtimer_assign(&job.stall.timer, base, NULL, NULL);
 }
 
 static void a_node_that_stops_a_round_stops_it(void **state)
@@ -100,7 +98,7 @@ static void a_node_that_stops_a_round_stops_it(void **state)
     next_round = job.plan;
     job_nodes_hooks.stop(&job, 0, -1, "node 1: rank 4 failed");
     assert_int_equal(job.state, STOPPING);
-    assert_string_equal(job.elsewhere, "node 1: rank 4 failed");
+    assert_string_equal(job.round.elsewhere, "node 1: rank 4 failed");
     event_del(&job.grace);
     event_base_free(base);
 }
@@ -116,8 +114,59 @@ static void a_stop_of_the_round_before_does_not_stop_the_next_one(void **state)
     job_nodes_hooks.stop(&job, 0, -1, "node hosta (pid 7) has come");
     assert_int_equal(job.plan.round, 4);
     assert_int_equal(job.state, RUNNING);
-    assert_string_equal(job.elsewhere, "");
+    assert_string_equal(job.round.elsewhere, "");
     event_base_free(base);
+}
+
+/* ---- The order at a worker's death --------------------------------------------------- */
+
+static char told[64];
+
+static void nodes_are_told(struct nodes *nodes, const struct control_death *death)
+{
+    (void)nodes;
+    assert_int_equal(death->rank, 0);
+    assert_int_equal(atomic_load(&job.control.head->deaths), 1);
+    strcat(told, "nodes ");
+}
+
+static void first_is_told(void *state, struct worker *worker)
+{
+    assert_int_equal(*(int *)state, 1);
+    assert_ptr_equal(worker, job.workers);
+    strcat(told, "first ");
+}
+
+static void second_is_told(void *state, struct worker *worker)
+{
+    assert_int_equal(*(int *)state, 2);
+    assert_ptr_equal(worker, job.workers);
+    strcat(told, "second ");
+}
+
+static void a_death_is_told_to_the_ranks_here_then_to_the_nodes_then_to_observers(void **state)
+{
+    static const struct nodes_ops ops = { .died = nodes_are_told };
+    static const struct job_observer first = { .worker_died = first_is_told }, silent = { 0 },
+                                     second = { .worker_died = second_is_told };
+    const struct job_observer *const table[] = { &first, &silent, &second, NULL };
+    const struct plan plan = { .world = 2, .nodes = 2, .generation = "g" };
+    struct worker worker = { .how = CLD_KILLED, .code = SIGKILL };
+    struct nodes nodes = { .ops = &ops };
+    int states[] = { 1, 0, 2 };
+
+    (void)state;
+    job = (struct job){ .control = { .memory = -1, .event = -1 },
+                        .workers = &worker,
+                        .size = 1,
+                        .nodes = &nodes,
+                        .watch = { table, (void *[]){ &states[0], &states[1], &states[2] }, 3 } };
+    assert_int_equal(control_host_open(&job.control, &plan, 1, "job", "program"), 0);
+    root_graph_begin(&job.round.graph, 2);
+    job_worker_died(&job, &worker);
+    assert_string_equal(told, "nodes first second ");
+    root_graph_free(&job.round.graph);
+    control_host_close(&job.control);
 }
 
 int main(void)
@@ -125,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_stops_a_round_stops_it),
         cmocka_unit_test(a_stop_of_the_round_before_does_not_stop_the_next_one),
+        cmocka_unit_test(a_death_is_told_to_the_ranks_here_then_to_the_nodes_then_to_observers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

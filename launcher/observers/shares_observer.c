@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/health/collective_shares.h"
+/* shares_observer.c - counts by a timer, compares on the coordinator (hook slow), says it. */
+#include "launcher/observers/shares_observer.h"
 
 #include <event2/event.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "launcher/job/job.h"
+#include "launcher/observers/observers.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/log.h"
 
 #define LOOKS 100         /* in a window */
 #define LONGEST_US 250000 /* between two looks */
 #define SHORTEST_US 5000
+
+struct share_watch {
+    struct job *job;
+    struct event timer;
+    int seconds;              /* of two windows; 0: it is off */
+    int first_rank, size;     /* of the round's workers here */
+    int looks;                /* in this window */
+    struct rank_share *share; /* [size] */
+};
 
 static int per_cent(int part, int of)
 {
@@ -61,7 +74,7 @@ static void begin_window(struct share_watch *watch)
 {
     watch->looks = 0;
     for (int i = 0; i < watch->size; i++) {
-        const struct control_rank *page = control_rank_at(watch->control->head, i);
+        const struct control_rank *page = control_rank_at(watch->job->control.head, i);
 
         watch->share[i] = (struct rank_share){ .calls_before = begun_by(page) };
     }
@@ -75,10 +88,10 @@ static void end_window(struct share_watch *watch)
 
     for (int i = 0; i < watch->size; i++)
         watch->share[i].calls =
-            begun_by(control_rank_at(watch->control->head, i)) - watch->share[i].calls_before;
+            begun_by(control_rank_at(watch->job->control.head, i)) - watch->share[i].calls_before;
     shares = shares_of(watch->share, watch->size, watch->looks, watch->first_rank);
     begin_window(watch);
-    watch->counted(watch->arg, &shares);
+    watch->job->nodes->ops->shares(watch->job->nodes, &shares);
 }
 
 static void shares_set_timer(struct share_watch *watch)
@@ -102,8 +115,10 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    if (!job_moves(watch->job))
+        return;
     for (int i = 0; i < watch->size; i++) {
-        const struct control_rank *page = control_rank_at(watch->control->head, i);
+        const struct control_rank *page = control_rank_at(watch->job->control.head, i);
 
         for (int line = 0; line < CONTROL_GROUPS; line++)
             if (is_inside(&page->groups[line])) {
@@ -116,37 +131,66 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
         end_window(watch); /* last: it may end the watch */
 }
 
-void share_watch_setup(struct share_watch *watch, struct event_base *base, int seconds,
-                       const struct control_host *control,
-                       void (*counted)(void *arg, const struct collective_shares *shares),
-                       void *arg)
+static int shares_job_began(void *state, struct job *job)
 {
-    *watch = (struct share_watch){
-        .control = control, .seconds = seconds, .counted = counted, .arg = arg
-    };
-    evtimer_assign(&watch->timer, base, shares_look, watch);
+    struct share_watch *watch = state;
+
+    watch->job = job;
+    watch->seconds = job->options->stall;
+    evtimer_assign(&watch->timer, job->base, shares_look, watch);
+    return 0;
 }
 
-void share_watch_begin(struct share_watch *watch, int first_rank, int size)
+static void shares_round_began(void *state, struct job *job)
 {
-    share_watch_end(watch);
-    if (watch->seconds <= 0 || size < 1 || !watch->control->head)
+    struct share_watch *watch = state;
+
+    event_del(&watch->timer);
+    if (watch->seconds <= 0 || job->plan.world < 2 || !job->control.head)
         return;
-    watch->share = calloc((size_t)size, sizeof *watch->share);
+    free(watch->share);
+    watch->share = calloc((size_t)job->size, sizeof *watch->share);
     if (!watch->share) {
-        log_line(LOG_WARN, "out of memory: a slow rank among the %d here is not noticed", size);
+        log_line(LOG_WARN, "out of memory: a slow rank among the %d here is not noticed",
+                 job->size);
         return;
     }
-    watch->first_rank = first_rank;
-    watch->size = size;
+    watch->first_rank = job->plan.base;
+    watch->size = job->size;
     begin_window(watch);
     shares_set_timer(watch);
 }
 
-void share_watch_end(struct share_watch *watch)
+static void shares_close(void *state, const struct job_end *end)
 {
-    event_del(&watch->timer);
-    free(watch->share);
-    watch->share = NULL;
-    watch->size = 0;
+    (void)end;
+    free(((struct share_watch *)state)->share);
 }
+
+static void shares_slow(void *state, const struct slow_rank *slow, const char *node)
+{
+    const struct job *job = ((struct share_watch *)state)->job;
+    const int seconds = job->options->stall;
+    const char *const others = job->plan.world == 2 ? "the other rank" : "each other rank";
+    char range[32];
+
+    snprintf(range, sizeof range, slow->others_least == slow->others_most ? "%d" : "%d to %d",
+             slow->others_least, slow->others_most);
+    if (slow->rank >= 0)
+        log_line(
+            LOG_WARN,
+            "rank %d makes the others wait (a straggler): in the last %d s it spent %d %% of the "
+            "time in collectives, %s %s %%",
+            slow->rank, seconds, slow->share, others, range);
+    else
+        log_line(LOG_WARN,
+                 "the ranks of %s make the others wait (stragglers): in the last %d s each of them "
+                 "spent at most %d %% of the time in collectives, %s %s %%",
+                 node, seconds, slow->share, others, range);
+}
+
+const struct job_observer shares_observer = { .bytes = sizeof(struct share_watch),
+                                              .job_began = shares_job_began,
+                                              .close = shares_close,
+                                              .round_began = shares_round_began,
+                                              .slow = shares_slow };

@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init_watch.c - names the ranks that do not come to ct_init_process_group().
+/* init_observer.c - names the ranks that do not come to ct_init_process_group().
  *
  * Each rank of libct notes its arrival in the store before it waits for the others.  From the first
  * connection to the store on, ctrun checks once a second until all ranks have arrived.  If ranks
  * are missing 5 s after the first arrival, one line names them; again every 30 s.  Ranks of a
  * program that does not use libct never arrive: then ctrun says nothing and soon stops checking. */
-#include "launcher/health/init_watch.h"
-
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/job/job.h"
+#include "launcher/observers/observers.h"
 #include "launcher/report/report.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
 #define QUIET_CHECKS 10 /* no arrival and no connection: a program that does not use libct */
+
+struct init_watch {
+    const struct job *job;
+    struct event tick;
+    int quiet;     /* checks since the last connection to the store */
+    int64_t first; /* when an arrival was first seen; 0: none yet */
+    int64_t say;   /* when to speak next */
+};
 
 static void init_watch_check_again(struct init_watch *watch)
 {
@@ -44,21 +52,21 @@ static void init_watch_say(const struct init_watch *watch, int arrived, int64_t 
     size_t used = 0;
     int listed = 0;
 
-    for (int i = 0; i < watch->size; i++) {
+    for (int i = 0; i < watch->job->size; i++) {
         char one[128];
 
-        if (job_rendezvous_arrived(watch->meet, watch->workers[i].rank))
+        if (job_rendezvous_arrived(&watch->job->meet, watch->job->workers[i].rank))
             continue;
         if (++listed > 8)
             continue; /* one screen */
-        init_watch_describe(&watch->workers[i], one, sizeof one);
+        init_watch_describe(&watch->job->workers[i], one, sizeof one);
         used +=
             (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", used ? ", " : "", one);
     }
     if (listed > 8)
         snprintf(missing + used, sizeof missing - used, " and %d more", listed - 8);
     log_line(LOG_WARN, "waiting %d s: %d/%d ranks are in ct_init_process_group(); missing %s",
-             (int)(waited_ms / 1000), arrived, watch->size, missing);
+             (int)(waited_ms / 1000), arrived, watch->job->size, missing);
 }
 
 static void init_watch_tick(evutil_socket_t fd, short what, void *arg)
@@ -69,9 +77,11 @@ static void init_watch_tick(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    for (int i = 0; i < watch->size; i++)
-        arrived += job_rendezvous_arrived(watch->meet, watch->workers[i].rank);
-    if (arrived == watch->size || (arrived == 0 && ++watch->quiet > QUIET_CHECKS))
+    if (watch->job->state != RUNNING)
+        return;
+    for (int i = 0; i < watch->job->size; i++)
+        arrived += job_rendezvous_arrived(&watch->job->meet, watch->job->workers[i].rank);
+    if (arrived == watch->job->size || (arrived == 0 && ++watch->quiet > QUIET_CHECKS))
         return;
     init_watch_check_again(watch);
     if (arrived > 0 && !watch->first) {
@@ -84,13 +94,6 @@ static void init_watch_tick(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-void init_watch_setup(struct init_watch *watch, struct event_base *base,
-                      const struct job_rendezvous *meet, const struct worker *workers, int size)
-{
-    *watch = (struct init_watch){ .meet = meet, .workers = workers, .size = size };
-    evtimer_assign(&watch->tick, base, init_watch_tick, watch);
-}
-
 static void on_connection(void *arg)
 {
     struct init_watch *watch = arg;
@@ -100,16 +103,24 @@ static void on_connection(void *arg)
         init_watch_check_again(watch);
 }
 
-void init_watch_start(struct init_watch *watch)
+static int init_watch_job_began(void *state, struct job *job)
 {
-    watch->first = watch->say = 0;
-    if (watch->size > 1 && watch->meet->server)
-        store_server_on_connection(watch->meet->server, on_connection, watch);
+    struct init_watch *watch = state;
+
+    watch->job = job;
+    evtimer_assign(&watch->tick, job->base, init_watch_tick, watch);
+    return 0;
 }
 
-void init_watch_stop(struct init_watch *watch)
+static void init_watch_round_began(void *state, struct job *job)
 {
-    event_del(&watch->tick);
-    if (watch->meet->server)
-        store_server_on_connection(watch->meet->server, NULL, NULL);
+    struct init_watch *watch = state;
+
+    watch->first = watch->say = 0;
+    if (job->size > 1 && job->round.running == job->size && job->meet.server)
+        store_server_on_connection(job->meet.server, on_connection, watch);
 }
+
+const struct job_observer init_observer = { .bytes = sizeof(struct init_watch),
+                                            .job_began = init_watch_job_began,
+                                            .round_began = init_watch_round_began };

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_host.c - the rings, what ctrun itself adds to them, and their way to the file. */
-#include "launcher/trace/trace_host.h"
-
+/* trace_observer.c - ctrun's side of the trace (--trace): the rings of its workers, one of its own
+ * for starts, deaths and stops, and their way to the file.
+ *
+ * The rings are made once, before the guard: it shares them, so that what happened can still be
+ * written when ctrun is killed.  At the end of each round they go to the file, a piece at
+ * each turn of the event loop, and are empty again for the next.  Each node of a job writes its own
+ * file, all on the coordinator's clock; `ctctl trace merge` (trace_merge.h) makes one of them. */
 #include <errno.h>
 #include <event2/event.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "launcher/workers/worker.h"
+#include "launcher/job/job.h"
+#include "launcher/observers/observers.h"
+#include "launcher/trace/clock_readings.h"
+#include "runtime/trace/trace_json.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
@@ -17,9 +25,42 @@
 #define CHUNK 512       /* events at each turn of the event loop, which has more to do */
 #define HALF_WRITTEN 16 /* events that a killed rank may leave so: not worth a warning */
 
+/* What the guard has to know, in memory that ctrun shares with it. */
+struct trace_shared {
+    _Atomic int64_t body;  /* of the file */
+    _Atomic int has_round; /* one that is not all written; the file is open then */
+    _Atomic int ring;      /* of it, is being written; -1: none yet */
+    _Atomic uint64_t at;   /* and that event comes next */
+    int first;             /* rank of the first worker here */
+    int64_t began_ns;      /* the round, by this node's clock */
+    char path[PATH_MAX];   /* of the file; "": it was not opened yet */
+    struct clock_readings readings;
+    struct trace_about about;
+};
+
+struct tracer {
+    const char *path; /* --trace; NULL: off */
+    int nodes_most;   /* of the job; with more than one, each writes FILE.node<N> */
+    int memory;       /* handed down to each worker; -1: off */
+    void *base;
+    size_t bytes;
+    int rings; /* of the workers, and ours */
+    uint64_t events;
+    struct trace own;
+    uint64_t round; /* its event */
+    struct trace_shared *shared;
+    struct trace_file file;
+    /* Writing a round. */
+    int is_writing;
+    struct trace_walk walk;
+    struct trace_part part;
+    struct event turn;
+    struct job *job;
+};
+
 /* ---- Life ------------------------------------------------------------------ */
 
-static ct_status trace_host_make_memory(struct trace_host *trace)
+static ct_status tracer_make_memory(struct tracer *trace)
 {
     const ct_status status =
         inherited_create(TRACE_NAME, trace->bytes, &trace->memory, &trace->base);
@@ -34,7 +75,7 @@ static ct_status trace_host_make_memory(struct trace_host *trace)
     return ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
 }
 
-static void trace_host_fill(struct trace_host *trace)
+static void tracer_fill(struct tracer *trace)
 {
     struct trace_head *head = trace->base;
     struct trace_ring *own = trace_ring_at(trace->base, trace->rings - 1, trace->events);
@@ -49,29 +90,33 @@ static void trace_host_fill(struct trace_host *trace)
         (struct trace){ .ring = own, .events = trace_events_of(own), .mask = trace->events - 1 };
 }
 
-int trace_host_open(struct trace_host *trace, const struct options *options, int size)
+static int tracer_open(void *state, struct job *job)
 {
-    *trace = (struct trace_host){
-        .memory = -1, .file.fd = -1, .path = options->trace, .nodes_most = options->nnodes.max
+    const struct options *options = job->options;
+    struct tracer *trace = state;
+
+    *trace = (struct tracer){
+        .memory = -1, .file.fd = -1, .job = job, .nodes_most = options->nnodes.max
     };
-    if (!trace->path)
+    if (!options->trace || job->size == 0)
         return 0;
-    trace->rings = size + 1;
+    trace->path = options->trace;
+    trace->rings = job->size + 1;
     trace->events = trace_events_for(options->trace_size, trace->rings);
     trace->bytes = trace_bytes(trace->rings, trace->events);
-    if (trace_host_make_memory(trace) == CT_OK) {
-        trace_host_fill(trace);
+    if (tracer_make_memory(trace) == CT_OK) {
+        tracer_fill(trace);
         return 0;
     }
     log_line(LOG_ERROR, "--trace=%s, --trace-size: %s", trace->path, ct_last_error());
-    return -1;
+    return 1;
 }
 
 /* ---- A round --------------------------------------------------------------- */
 
 /* "run.json" is "run.node1.json" where there may be several nodes; of a node that joined later
  * "run.node1.round2.json", since a node before it may have had its number. */
-static int trace_host_open_file(struct trace_host *trace, const struct plan *plan)
+static int trace_open_round_file(struct tracer *trace, const struct plan *plan)
 {
     struct trace_shared *shared = trace->shared;
     char part[64] = "";
@@ -91,7 +136,7 @@ static int trace_host_open_file(struct trace_host *trace, const struct plan *pla
     return -1;
 }
 
-static void trace_host_describe(struct trace_about *about, const struct plan *plan)
+static void tracer_describe(struct trace_about *about, const struct plan *plan)
 {
     *about = (struct trace_about){
         .node = plan->node, .nodes = plan->nodes, .round = plan->round, .restarts = plan->restarts
@@ -101,27 +146,30 @@ static void trace_host_describe(struct trace_about *about, const struct plan *pl
 }
 
 /* As new: nothing of it takes memory any more. */
-static void empty(struct trace_host *trace)
+static void tracer_empty(struct tracer *trace)
 {
     char *rings = (char *)trace->base + TRACE_HEAD_BYTES;
     const size_t bytes = trace->bytes - TRACE_HEAD_BYTES;
 
     if (madvise(rings, bytes, MADV_REMOVE) < 0)
         memset(rings, 0, bytes);
-    trace_host_fill(trace);
+    tracer_fill(trace);
 }
 
-int trace_host_round(struct trace_host *trace, const struct plan *plan)
+static int tracer_round_begins(void *state, struct job *job, struct round *round)
 {
+    struct tracer *trace = state;
     struct trace_shared *shared = trace->shared;
+    const struct plan *plan = &job->plan;
 
     if (!trace->path)
         return 0;
+    round->inherited.trace_memory = trace->memory;
     if (*shared->path)
-        empty(trace);
-    else if (trace_host_open_file(trace, plan) < 0)
-        return -1;
-    trace_host_describe(&shared->about, plan);
+        tracer_empty(trace);
+    else if (trace_open_round_file(trace, plan) < 0)
+        return 1;
+    tracer_describe(&shared->about, plan);
     shared->first = plan->base;
     shared->began_ns = clock_ns(CLOCK_MONOTONIC);
     for (int i = 0; i < trace->rings - 1; i++)
@@ -134,8 +182,9 @@ int trace_host_round(struct trace_host *trace, const struct plan *plan)
     return 0;
 }
 
-void trace_host_died(struct trace_host *trace, const struct worker *worker)
+static void tracer_worker_died(void *state, struct worker *worker)
 {
+    struct tracer *trace = state;
     uint64_t event;
 
     if (!trace->path)
@@ -149,8 +198,11 @@ void trace_host_died(struct trace_host *trace, const struct worker *worker)
         trace_end_now(&trace->own, event, worker->code);
 }
 
-void trace_host_stopping(struct trace_host *trace, int signal)
+static void tracer_stopping(void *state, int signal, const char *why)
 {
+    struct tracer *trace = state;
+
+    (void)why;
     if (trace->path)
         trace_begin_now(&trace->own, &(struct trace_what){ .kind = TRACE_STOPPING,
                                                            .peer = -1,
@@ -158,8 +210,10 @@ void trace_host_stopping(struct trace_host *trace, int signal)
                                                            .group = TRACE_GROUPS });
 }
 
-void trace_host_clock(struct trace_host *trace, const struct clock_reading *reading)
+static void tracer_clock(void *state, const struct clock_reading *reading)
 {
+    struct tracer *trace = state;
+
     if (trace->path)
         clock_readings_add(&trace->shared->readings, reading);
 }
@@ -167,7 +221,7 @@ void trace_host_clock(struct trace_host *trace, const struct clock_reading *read
 /* ---- Writing a round -------------------------------------------------------- */
 
 /* Written once, whether ctrun or the guard goes on: first the file, then how far it is. */
-static void trace_host_settle(struct trace_host *trace)
+static void tracer_settle(struct tracer *trace)
 {
     struct trace_shared *shared = trace->shared;
 
@@ -182,7 +236,7 @@ static int is_own(const struct trace_walk *walk)
     return walk->index == walk->rings - 1;
 }
 
-static void warn_of_loss(const struct trace_host *trace)
+static void warn_of_loss(const struct tracer *trace)
 {
     const struct trace_walk *walk = &trace->walk;
     char writer[32] = "ctrun";
@@ -195,7 +249,7 @@ static void warn_of_loss(const struct trace_host *trace)
              (unsigned long long)walk->lost, writer, (unsigned long long)trace->events);
 }
 
-static void next_ring(struct trace_host *trace)
+static void next_ring(struct tracer *trace)
 {
     struct trace_walk *walk = &trace->walk;
 
@@ -210,7 +264,7 @@ static void next_ring(struct trace_host *trace)
 }
 
 /* A piece; 0: there is no more. */
-static int trace_host_write_some(struct trace_host *trace)
+static int tracer_write_some(struct tracer *trace)
 {
     struct trace_event events[CHUNK];
     const size_t count = trace->walk.ring ? trace_walk_events(&trace->walk, events, CHUNK) : 0;
@@ -219,12 +273,12 @@ static int trace_host_write_some(struct trace_host *trace)
         trace_part_event(&trace->part, &events[i]);
     if (count == 0)
         next_ring(trace);
-    trace_host_settle(trace);
+    tracer_settle(trace);
     return trace->walk.ring != NULL;
 }
 
 /* All events of the round are put on the same clock, whoever writes them. */
-static void trace_host_begin(struct trace_host *trace)
+static void tracer_begin(struct tracer *trace)
 {
     struct trace_shared *shared = trace->shared;
 
@@ -236,65 +290,65 @@ static void trace_host_begin(struct trace_host *trace)
     trace_walk_begin(&trace->walk, trace->base, trace->rings, trace->events);
 }
 
-static void end(struct trace_host *trace, const char *missing)
+static void tracer_end(struct tracer *trace, const char *missing)
 {
     trace_part_end(&trace->part, missing);
-    trace_host_settle(trace);
+    tracer_settle(trace);
     atomic_store(&trace->shared->has_round, 0);
     trace->is_writing = 0;
 }
 
-static void trace_host_on_turn(evutil_socket_t fd, short what, void *arg)
+static void tracer_on_turn(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval now = { 0, 0 };
-    struct trace_host *trace = arg;
+    struct tracer *trace = arg;
 
     (void)fd;
     (void)what;
-    if (trace_host_write_some(trace)) {
+    if (tracer_write_some(trace)) {
         event_add(&trace->turn, &now);
         return;
     }
-    end(trace, "");
-    trace->done(trace->arg);
+    tracer_end(trace, "");
+    job_drained(trace->job);
 }
 
-void trace_host_ended(struct trace_host *trace, struct event_base *base, void (*done)(void *arg),
-                      void *arg)
+static void tracer_drain(void *state, struct job *job)
 {
+    struct tracer *trace = state;
+
     if (!trace->path || !atomic_load(&trace->shared->has_round)) {
-        done(arg);
+        job_drained(job);
         return;
     }
     trace_end(&trace->own, trace->round, CT_OK);
-    trace->done = done;
-    trace->arg = arg;
-    evtimer_assign(&trace->turn, base, trace_host_on_turn, trace);
-    trace_host_begin(trace);
+    evtimer_assign(&trace->turn, job->base, tracer_on_turn, trace);
+    tracer_begin(trace);
     event_active(&trace->turn, EV_TIMEOUT, 0);
 }
 
-static void write_rest(struct trace_host *trace, const char *missing)
+static void write_rest(struct tracer *trace, const char *missing)
 {
     if (!trace->is_writing)
-        trace_host_begin(trace);
-    while (trace_host_write_some(trace))
+        tracer_begin(trace);
+    while (tracer_write_some(trace))
         continue;
-    end(trace, missing);
+    tracer_end(trace, missing);
 }
 
 /* Goes on where ctrun stopped: its part may be half written. */
-void trace_host_save(void *arg)
+static void tracer_save(void *state, struct job *job)
 {
-    struct trace_host *trace = arg;
+    struct tracer *trace = state;
     struct trace_shared *shared = trace->shared;
     const int ring = shared ? atomic_load(&shared->ring) : -1;
     const uint64_t at = shared ? atomic_load(&shared->at) : 0;
 
+    (void)job;
     if (!shared || !atomic_load(&shared->has_round)
         || trace_file_resume(&trace->file, shared->path, &shared->body) != CT_OK)
         return;
-    trace_host_begin(trace);
+    tracer_begin(trace);
     while (trace->walk.index < ring && trace_walk_ring(&trace->walk))
         continue;
     if (trace->walk.ring && ring >= 0) {
@@ -307,8 +361,12 @@ void trace_host_save(void *arg)
 
 /* ---- End -------------------------------------------------------------------- */
 
-void trace_host_close(struct trace_host *trace)
+/* What is not written yet is, now. */
+static void tracer_close(void *state, const struct job_end *end)
 {
+    struct tracer *trace = state;
+
+    (void)end;
     if (trace->is_writing)
         event_del(&trace->turn);
     if (trace->shared && atomic_load(&trace->shared->has_round))
@@ -320,5 +378,14 @@ void trace_host_close(struct trace_host *trace)
         munmap(trace->shared, sizeof *trace->shared);
     if (trace->memory >= 0)
         close(trace->memory);
-    *trace = (struct trace_host){ .memory = -1, .file.fd = -1 };
 }
+
+const struct job_observer trace_observer = { .bytes = sizeof(struct tracer),
+                                             .open = tracer_open,
+                                             .close = tracer_close,
+                                             .save = tracer_save,
+                                             .round_begins = tracer_round_begins,
+                                             .worker_died = tracer_worker_died,
+                                             .stopping = tracer_stopping,
+                                             .drain = tracer_drain,
+                                             .clock = tracer_clock };

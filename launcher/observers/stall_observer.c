@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_detector.c - checks the control page twice within the time.
+/* stall_observer.c - checks the control page twice within the time.
  *
  * Most checks end with the page: no rank has waited for that long.  Only otherwise it reads /proc
  * and makes verdicts.  The page has nothing of a program without libct; such a process is reported
@@ -7,17 +7,23 @@
  * cannot be seen from outside.  No external tool runs here, since what hangs the workers may hang
  * the tool, too.  The same verdicts are reported again after ten times the wait, so a server that
  * waits for requests causes only a few lines. */
-#include "launcher/health/stall_detector.h"
+#include "launcher/observers/stall_observer.h"
 
 #include <event2/event.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"
+#include "launcher/job/job.h"
+#include "launcher/observers/observers.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
+#define MOST_LINES 6 /* there is more on the terminal: what the workers say */
 
 static void stall_set_timer(struct stall *stall)
 {
@@ -98,9 +104,32 @@ static int is_news(struct stall *stall, const struct verdict_list *list)
     return 1;
 }
 
+/* A place in a program has only its address here: the tool that knows its line may hang, too. */
+static void stall_say_line(const char *text)
+{
+    if (strstr(text, "+0x"))
+        log_line(LOG_WARN, "%s; ctctl status %d names the line", text, (int)getpid());
+    else
+        log_line(LOG_WARN, "%s", text);
+}
+
+static void stall_say(const struct verdict_list *list)
+{
+    char text[VERDICT_TEXT];
+
+    for (int i = 0; i < list->count && i < MOST_LINES; i++) {
+        verdict_text(&list->verdict[i], list->job, text, sizeof text);
+        stall_say_line(text);
+    }
+    if (list->count > MOST_LINES)
+        log_line(LOG_WARN, "%d more like these: ctctl status %d", list->count - MOST_LINES,
+                 (int)getpid());
+}
+
 static void stall_check(evutil_socket_t fd, short what, void *arg)
 {
     struct stall *stall = arg;
+    const struct control_host *control = &stall->job->control;
     const uint64_t limit_ns = (uint64_t)stall->seconds * 1000000000;
     struct job_snapshot job;
     struct verdict_list list;
@@ -108,8 +137,10 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    if (!job_moves(stall->job))
+        return;
     stall_set_timer(stall);
-    if (!stall->control->head || page_read(stall->control->memory, &job) < 0)
+    if (!control->head || page_read(control->memory, &job) < 0)
         return;
     stopped_ns = stopped_for(stall, &job);
     if (a_rank_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
@@ -119,8 +150,10 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
         for (int i = 0; i < list.count; i++)
             if (list.verdict[i].kind == VERDICT_PROCESS)
                 list.verdict[i].waited_ns = stopped_ns;
-        if (!held_for_a_moment(stall, &job) && is_news(stall, &list))
-            stall->found(stall->arg, &list);
+        if (!held_for_a_moment(stall, &job) && is_news(stall, &list)) {
+            stall_say(&list);
+            job_stalled(stall->job, &list);
+        }
         verdict_list_free(&list);
     } else {
         stall->traced_ns = 0;
@@ -128,22 +161,26 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
     snapshot_free(&job);
 }
 
-void stall_setup(struct stall *stall, struct event_base *base, int seconds,
-                 const struct control_host *control,
-                 void (*found)(void *arg, const struct verdict_list *list), void *arg)
+static int stall_job_began(void *state, struct job *job)
 {
-    *stall = (struct stall){ .control = control, .seconds = seconds, .found = found, .arg = arg };
-    evtimer_assign(&stall->timer, base, stall_check, stall);
+    struct stall *stall = state;
+
+    stall->job = job;
+    stall->seconds = job->options->stall;
+    evtimer_assign(&stall->timer, job->base, stall_check, stall);
+    return 0;
 }
 
-void stall_begin(struct stall *stall)
+static void stall_round_began(void *state, struct job *job)
 {
+    struct stall *stall = state;
+
+    (void)job;
     stall->reported = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
     if (stall->seconds > 0)
         stall_set_timer(stall);
 }
 
-void stall_end(struct stall *stall)
-{
-    event_del(&stall->timer);
-}
+const struct job_observer stall_observer = { .bytes = sizeof(struct stall),
+                                             .job_began = stall_job_began,
+                                             .round_began = stall_round_began };

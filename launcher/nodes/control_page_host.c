@@ -4,7 +4,7 @@
  * A worker sleeps on a futex in its host's memory, or in epoll_wait() if it has peers on other
  * hosts. So ctrun wakes both kinds: it raises the word in the page's head and wakes its futex, and
  * it writes an eventfd that all workers watch.  Two system calls reach all workers. */
-#include "launcher/health/control_page_host.h"
+#include "launcher/nodes/control_page_host.h"
 
 #include <errno.h>
 #include <linux/futex.h>

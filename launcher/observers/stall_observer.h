@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_detector.h - --stall: reports which ranks wait, and for which, once a rank has waited for
+/* stall_observer.h - --stall: reports which ranks wait, and for which, once a rank has waited for
  * that long, and which process was stopped all the time.  For a job that moves this costs two
  * checks in that time: of ctrun's own control page, and of the state of processes that do not use
  * libct. */
-#ifndef LAUNCHER_HEALTH_STALL_DETECTOR_H
-#define LAUNCHER_HEALTH_STALL_DETECTOR_H
+#ifndef LAUNCHER_OBSERVERS_STALL_OBSERVER_H
+#define LAUNCHER_OBSERVERS_STALL_OBSERVER_H
 
 #include <event2/event_struct.h>
 #include <stdint.h>
 
-#include "launcher/health/control_page_host.h"
-
-struct verdict_list;
+struct job;
 
 struct stall {
+    struct job *job;
     struct event timer;
-    const struct control_host *control;
     int seconds;         /* 0: it is off */
     uint64_t reported;   /* the key of the last report; 0: none in this round */
     uint64_t again_ns;   /* wait after which the same is reported again */
     uint64_t stopped_ns; /* since when a process without libct is stopped; 0: none is */
     uint64_t traced_ns;  /* since when a debugger holds one; likewise */
-    void (*found)(void *arg, const struct verdict_list *list);
-    void *arg;
 };
-
-void stall_setup(struct stall *stall, struct event_base *base, int seconds,
-                 const struct control_host *control,
-                 void (*found)(void *arg, const struct verdict_list *list), void *arg);
-void stall_begin(struct stall *stall); /* a round */
-void stall_end(struct stall *stall);
 
 #endif

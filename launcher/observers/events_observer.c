@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.c - --events=FILE: each event is one line, appended by one write(), so that
- * the lines of several nodes stay whole.  A disk that fills up costs lines, not the job. */
-#include "launcher/job/events.h"
-
+/* events_observer.c - --events=FILE: what happens, for programs: a JSON object a line
+ * (docs/events.md).
+ *
+ * Each event is appended by one write(), so that the lines of several nodes, which may share the
+ * file, stay whole.  A disk that fills up costs lines, not the job. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include "launcher/inspect/verdict_text.h"
+#include "launcher/job/job.h"
+#include "launcher/observers/observers.h"
 #include "launcher/report/error_file.h"
 #include "runtime/util/json_writer.h"
 #include "runtime/util/log.h"
@@ -20,35 +23,18 @@
 #define MOST_WORDS 256    /* of argv */
 #define LONGEST_TEXT 8192 /* of one of them, of an error */
 
-int events_open(struct events *events, const struct options *options)
-{
-    *events = (struct events){ .options = options, .fd = -1, .run_id = "" };
-    events->plan.node = options->node_rank;
-    if (!options->events)
-        return 0;
-    /* O_NONBLOCK: open() of a FIFO without a reader would block for ever. */
-    events->fd =
-        open(options->events, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (events->fd >= 0)
-        return 0;
-    log_line(LOG_ERROR, "--events=%s: %s", options->events,
-             errno == ENXIO ? "no process reads that FIFO" : strerror(errno));
-    return -1;
-}
-
-void events_close(struct events *events)
-{
-    if (events->fd >= 0)
-        close(events->fd);
-    events->fd = -1;
-    free(events->line.data);
-    events->line = (struct text){ 0 };
-}
+struct events {
+    const struct job *job;
+    int fd;           /* -1: no --events; then the hooks do nothing */
+    int torn, failed; /* the last line is not whole; a failure was said */
+    struct text line;
+};
 
 /* ---- A line ----------------------------------------------------------------- */
 
 static void events_begin(struct events *events, struct json_text *json, const char *event)
 {
+    const struct job *job = events->job;
     char host[256] = "", time[64], stamp[96];
     struct timeval now;
     struct tm day;
@@ -62,8 +48,8 @@ static void events_begin(struct events *events, struct json_text *json, const ch
     json_open(json, NULL, '{');
     json_string(json, "event", event);
     json_string(json, "time", stamp);
-    json_string(json, "run_id", events->run_id);
-    json_number(json, "node", events->plan.node);
+    json_string(json, "run_id", job->meet.run_id);
+    json_number(json, "node", job->plan.generation ? job->plan.node : job->options->node_rank);
     json_string(json, "host", host);
 }
 
@@ -91,8 +77,8 @@ static void events_end(struct events *events, struct json_text *json)
     if (wrote == (ssize_t)size || events->failed)
         return;
     events->failed = 1;
-    log_line(LOG_WARN, "--events=%s: %s; events are lost, the job goes on", events->options->events,
-             wrote < 0 ? strerror(errno) : "a line was cut short");
+    log_line(LOG_WARN, "--events=%s: %s; events are lost, the job goes on",
+             events->job->options->events, wrote < 0 ? strerror(errno) : "a line was cut short");
 }
 
 /* Without an end it could fill the disk by itself. */
@@ -103,75 +89,104 @@ static void add_cut(struct json_text *json, const char *name, const char *text)
 
 /* ---- The events ------------------------------------------------------------- */
 
-void events_job_started(struct events *events, const char *run_id, int size)
+static int events_open(void *state, struct job *job)
 {
-    char **word = events->options->program;
+    const char *const file = job->options->events;
+    struct events *events = state;
+
+    *events = (struct events){ .job = job, .fd = -1 };
+    if (!file)
+        return 0;
+    /* O_NONBLOCK: open() of a FIFO without a reader would block for ever. */
+    events->fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (events->fd >= 0)
+        return 0;
+    log_line(LOG_ERROR, "--events=%s: %s", file,
+             errno == ENXIO ? "no process reads that FIFO" : strerror(errno));
+    return 1;
+}
+
+static int events_job_began(void *state, struct job *job)
+{
+    char *const *word = job->options->program;
+    struct events *events = state;
     struct json_text json;
 
-    events->run_id = run_id;
     if (events->fd < 0)
-        return;
+        return 0;
     events_begin(events, &json, "job_start");
     json_string(&json, "version", CT_VERSION);
     json_number(&json, "pid", getpid());
-    json_number(&json, "workers", size);
+    json_number(&json, "workers", job->size);
     json_open(&json, "argv", '[');
     for (int i = 0; word[i] && i < MOST_WORDS; i++)
         add_cut(&json, NULL, word[i]);
     json_close(&json, ']');
     events_end(events, &json);
+    return 0;
 }
 
-void events_job_ended(struct events *events, int code, const struct failed_round *round,
-                      const char *fault)
+static void events_job_ended(struct events *events, const struct job_end *end)
 {
+    const struct worker *culprit = end->round.first_failed;
     struct json_text json;
 
-    if (events->fd < 0)
-        return;
     events_begin(events, &json, "job_end");
-    json_number(&json, "code", code);
-    if (round->first_failed) {
+    json_number(&json, "code", end->code);
+    if (culprit) {
         json_open(&json, "culprit", '{');
-        json_number(&json, "rank", round->first_failed->rank);
-        json_number(&json, "pid", round->first_failed->pid);
+        json_number(&json, "rank", culprit->rank);
+        json_number(&json, "pid", culprit->pid);
         json_close(&json, '}');
     } else {
         json_null(&json, "culprit");
     }
-    if (*fault)
-        add_cut(&json, "fault", fault);
+    if (*end->fault)
+        add_cut(&json, "fault", end->fault);
     else
         json_null(&json, "fault");
     events_end(events, &json);
 }
 
-void events_round_began(struct events *events, const struct plan *plan)
+static void events_close(void *state, const struct job_end *end)
+{
+    struct events *events = state;
+
+    if (events->fd < 0)
+        return;
+    events_job_ended(events, end);
+    close(events->fd);
+    free(events->line.data);
+}
+
+static void events_restarted(struct events *events, const struct job *job)
 {
     struct json_text json;
 
-    events->plan = *plan;
-    if (events->fd < 0)
-        return;
-    events_begin(events, &json, "round_begin");
-    json_string(&json, "generation", plan->generation);
-    json_number(&json, "restarts", plan->restarts);
-    json_number(&json, "nodes", plan->nodes);
-    json_number(&json, "world", plan->world);
-    json_number(&json, "first_rank", plan->base);
+    events_begin(events, &json, "restart");
+    json_number(&json, "restarts", job->plan.restarts);
+    json_number(&json, "max_restarts", job->options->max_restarts.most);
     events_end(events, &json);
 }
 
-void events_restarted(struct events *events, const struct plan *plan, int most)
+static int events_round_begins(void *state, struct job *job, struct round *round)
 {
+    struct events *events = state;
     struct json_text json;
 
+    (void)round;
     if (events->fd < 0)
-        return;
-    events_begin(events, &json, "restart");
-    json_number(&json, "restarts", plan->restarts);
-    json_number(&json, "max_restarts", most);
+        return 0;
+    if (job->round.restarted)
+        events_restarted(events, job);
+    events_begin(events, &json, "round_begin");
+    json_string(&json, "generation", job->plan.generation);
+    json_number(&json, "restarts", job->plan.restarts);
+    json_number(&json, "nodes", job->plan.nodes);
+    json_number(&json, "world", job->plan.world);
+    json_number(&json, "first_rank", job->plan.base);
     events_end(events, &json);
+    return 0;
 }
 
 static void add_worker(struct json_text *json, const struct worker *worker)
@@ -181,8 +196,9 @@ static void add_worker(struct json_text *json, const struct worker *worker)
     json_number(json, "pid", worker->pid);
 }
 
-void events_worker_started(struct events *events, const struct worker *worker)
+static void events_worker_started(void *state, struct worker *worker)
 {
+    struct events *events = state;
     struct json_text json;
 
     if (events->fd < 0)
@@ -207,9 +223,10 @@ static void add_error(struct json_text *json, const struct failed_round *round,
     error_json_free(&error);
 }
 
-void events_worker_ended(struct events *events, const struct failed_round *round,
-                         const struct worker *worker, int its_own)
+static void events_worker_ended(void *state, const struct failed_round *round,
+                                struct worker *worker, int its_own)
 {
+    struct events *events = state;
     const int exited = worker->how == CLD_EXITED;
     char name[32], detail[800], why[200];
     struct json_text json;
@@ -241,8 +258,9 @@ void events_worker_ended(struct events *events, const struct failed_round *round
     events_end(events, &json);
 }
 
-void events_stopping(struct events *events, int signal, const char *why)
+static void events_stopping(void *state, int signal, const char *why)
 {
+    struct events *events = state;
     struct json_text json;
     char name[32];
 
@@ -254,8 +272,9 @@ void events_stopping(struct events *events, int signal, const char *why)
     events_end(events, &json);
 }
 
-void events_stalled(struct events *events, const struct verdict_list *list)
+static void events_stalled(void *state, const struct verdict_list *list)
 {
+    struct events *events = state;
     struct json_text json;
 
     if (events->fd < 0)
@@ -276,24 +295,27 @@ static void number_or_null(struct json_text *json, const char *name, int value)
         json_null(json, name);
 }
 
-void events_slow(struct events *events, const struct slow_rank *slow, int seconds)
+static void events_slow(void *state, const struct slow_rank *slow, const char *node)
 {
+    struct events *events = state;
     struct json_text json;
 
+    (void)node;
     if (events->fd < 0)
         return;
     events_begin(events, &json, "slow_rank");
     number_or_null(&json, "rank", slow->rank);
     number_or_null(&json, "of_node", slow->node);
-    json_number(&json, "seconds", seconds);
+    json_number(&json, "seconds", events->job->options->stall);
     json_number(&json, "in_collectives", slow->share);
     json_number(&json, "others_least", slow->others_least);
     json_number(&json, "others_most", slow->others_most);
     events_end(events, &json);
 }
 
-void events_node(struct events *events, int node, int there)
+static void events_member(void *state, int node, int there)
 {
+    struct events *events = state;
     struct json_text json;
 
     if (events->fd < 0)
@@ -302,3 +324,15 @@ void events_node(struct events *events, int node, int there)
     json_number(&json, "who", node);
     events_end(events, &json);
 }
+
+const struct job_observer events_observer = { .bytes = sizeof(struct events),
+                                              .open = events_open,
+                                              .job_began = events_job_began,
+                                              .close = events_close,
+                                              .round_begins = events_round_begins,
+                                              .worker_started = events_worker_started,
+                                              .worker_ended = events_worker_ended,
+                                              .stopping = events_stopping,
+                                              .member = events_member,
+                                              .slow = events_slow,
+                                              .stalled = events_stalled };

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "launcher/health/control_page_host.h"
+#include "launcher/nodes/control_page_host.h"
 #include "launcher/workers/worker.h"
 
 /* By comparing each with each these would be 20,000,000,000 comparisons. */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* observers.c - the order in which those that watch a job are told. */
+#include "launcher/observers/observers.h"
+
+#include <stddef.h>
+
+const struct job_observer *const observers[] = { &events_observer,
+                                                 &trace_observer,
+                                                 &stall_observer,
+                                                 &shares_observer,
+                                                 &status_observer,
+                                                 &init_observer,
+                                                 &uninterruptible_observer,
+                                                 &health_observer,
+                                                 &pmi_observer,
+                                                 NULL };

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* observers.h - what watches a job: each row is a file of this folder (launcher/job/observer.h). */
+#ifndef LAUNCHER_OBSERVERS_OBSERVERS_H
+#define LAUNCHER_OBSERVERS_OBSERVERS_H
+
+#include "launcher/job/observer.h"
+
+extern const struct job_observer events_observer;
+extern const struct job_observer trace_observer;
+extern const struct job_observer stall_observer;
+extern const struct job_observer shares_observer;
+extern const struct job_observer status_observer;
+extern const struct job_observer init_observer;
+extern const struct job_observer uninterruptible_observer;
+extern const struct job_observer health_observer;
+extern const struct job_observer pmi_observer;
+
+extern const struct job_observer *const observers[]; /* a NULL ends it */
+
+#endif
