@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "config/values/parse_deadline.h"
+#include "config/values/parse_duration.h"
 #include "config/values/suggest.h"
 
 #define FIELD(name) offsetof(struct options, name)

@@ -31,12 +31,12 @@ struct setting {
 struct surroundings {
     int srun_nodes;          /* ctrun starts itself on so many nodes by srun; 0: it does not */
     const char *exchange_of; /* the launcher that carries where node 0 is; NULL: it is said */
-    int is_host_of_job;      /* another ctrun has started this one, for --hosts: */
+    int is_host_of_job;      /* a ctrun with --hosts has started this one */
     const char *host_names;  /* of all nodes, separated by commas; NULL: not known */
-    int port_fd;             /* where node 0 writes its port for it; 0: nowhere */
-    int terminals;           /* bits 1, 2: that one's standard output and error are terminals */
-    int one_output;          /* what all nodes write, one user reads: what one says is enough */
-    int behind_srun;       /* so this one was started: a SIGINT that comes by srun means SIGTERM */
+    int port_fd;             /* where node 0 writes its port for that ctrun; 0: nowhere */
+    int terminals;   /* bits 1, 2: the standard output and error of that ctrun are terminals */
+    int one_output;  /* what all nodes write, one user reads: what one says is enough */
+    int behind_srun; /* so this one was started: a SIGINT that comes by srun means SIGTERM */
     const char *more_cpus; /* the option that gives this ctrun %d processors; NULL: not known */
     char texts[10][300];   /* of the settings that it gave */
     int used;

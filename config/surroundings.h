@@ -9,8 +9,8 @@
 
 #include "config/options.h"
 
-/* Fills in the settings that nothing else gave, and options->surroundings.  OPTIONS_WRONG: error
- * says how ctrun would have to be started here. */
+/* Fills in options->surroundings, and the settings that are still unset.  OPTIONS_WRONG: error says
+ * how to start ctrun here. */
 enum outcome surroundings_apply(struct options *options, char *error, size_t size);
 
 #endif

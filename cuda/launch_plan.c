@@ -281,7 +281,7 @@ static ct_status batch_add(struct launch_batch *b, const struct fold_task *task)
 
 _Static_assert(KERNEL_COUNT <= 64, "a set of kernels is a number");
 
-/* One kernel after the other. */
+/* Launches a kernel with all parts that use it, then the next kernel. */
 static ct_status launch_all(struct launch_batch *b, const struct fold_part *parts, int count,
                             int first)
 {

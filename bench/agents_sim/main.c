@@ -28,7 +28,7 @@
 
 #include "launcher/nodes/node_messages.h"
 #include "runtime/net/socket.h"
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

@@ -54,14 +54,13 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
     blame = ct_last_blame();
     signature_describe(&c->signature, text, sizeof text);
     if (status == CT_ERR_TIMEOUT) {
-        snprintf(how_long, sizeof how_long, "gave up after %lld ms (limit %d ms, set by %s): ",
-                 (long long)(clock_ms() - started), c->limit.ms, c->limit.by);
+        timeout_gave_up(&c->limit, started, how_long, sizeof how_long);
         blame = late_rank(c->group, c->signature.seq, blame, late, sizeof late);
         where_are_missing(c->group, c->signature.seq, where, sizeof where);
     }
     if (strncmp(ct_last_error(), text, strlen(text)) != 0) /* else a path has named it already */
-        ct_fail_because(blame, status, "%s on group %s: %s%s%s", text,
-                        group_here(c->group, here, sizeof here), how_long,
+        ct_fail_because(blame, status, "%s on group %s: %s%s%s%s", text,
+                        group_here(c->group, here, sizeof here), how_long, *how_long ? ": " : "",
                         *ct_last_error() ? ct_last_error() : late, where);
     return c->refused ? status : group_fail(c->group, status);
 }

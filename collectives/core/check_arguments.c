@@ -57,7 +57,7 @@ static ct_status arguments_check_blocks(const struct request_of_call *r, const s
 
 /* ---- Host or device memory -------------------------------------------------------- */
 
-/* Block i of a list; else all blocks. */
+/* Is block i empty?  With counts but no list: are all blocks empty? */
 static int is_empty(const struct blocks *b, int i)
 {
     if (b->list || !b->counts)

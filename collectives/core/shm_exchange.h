@@ -23,7 +23,8 @@ struct slots {
     enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } waiters;
     void (*show)(struct call *c, size_t at, size_t n); /* into shm_group_own() */
     ct_status (*take)(struct call *c, size_t at, size_t n);
-    ct_status (*direct)(struct call *c); /* between the two rounds; NULL: always through slots */
+    ct_status (*direct)(
+        struct call *c); /* copies between the ranks' buffers; NULL: always through slots */
     /* Blocks of each rank's send buffer (the root's, if only others wait) and recv buffer that
      * direct() reads or writes on other ranks; 0: none. */
     int sends, recvs;

@@ -27,9 +27,10 @@ int rail_leaf_of(const struct rail_tree *tree, int host);
 int rail_leaf_host(const struct rail_tree *tree, int leaf);
 int rail_leaf_peer(const struct rail_tree *tree, int leaf); /* its group rank in the rail */
 
-/* Before the steps: what takes part folds the pair's data.  arrived: room for as many bytes. */
+/* Before the steps: the host of a pair that takes part folds the data of both.  arrived: room for
+ * as many bytes. */
 ct_status rail_join_pair(const struct rail_tree *tree, struct span data, char *arrived);
-/* After them: the other one gets data. */
+/* After the steps: that host sends the data to the other host of the pair. */
 ct_status rail_tell_pair(const struct rail_tree *tree, struct span data);
 
 /* data = fold of data and of what arrived from that leaf. */

@@ -19,7 +19,7 @@ struct host_slots {
 struct host_list {
     struct host_slots *hosts; /* malloc'ed */
     int count;
-    int room, *places; /* for host_list.c: which name is where, by its hash */
+    int room, *places; /* of hosts; a hash table from a name to its index (host_list.c) */
 };
 
 /* "a,b:4,[fd00::1]:2,node[01-03,7]:8": what Slurm writes as SLURM_JOB_NODELIST is such a list.  A

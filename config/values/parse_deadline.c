@@ -89,3 +89,16 @@ int deadline_of_words(const char *text, int64_t now, int64_t *at)
         return deadline_of_epoch(text, at);
     return of_duration(text, now, at) == 0 ? 0 : of_clock(text, now, at);
 }
+
+int parse_deadline(const char *text, void *field, struct why *why)
+{
+    int64_t at;
+
+    if (deadline_of_words(text, 0, &at) < 0)
+        return value_wrong(why,
+                           "'%s' is no deadline: give 90s, 30m, 2h or 1d from now, HH:MM by the "
+                           "clock, or @SECONDS since the epoch",
+                           text);
+    *(const char **)field = text;
+    return 0;
+}

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "config/values/parse_number.h"
+
 /* Slurm gives the time at which it kills a job; the job should stop earlier. */
 #define DEADLINE_MARGIN 60 /* seconds */
 
@@ -20,5 +22,7 @@ int deadline_of_epoch(const char *text, int64_t *at);
 /* The same; or "HH:MM", the next time that the local clock shows it; or a duration from `now` on:
  * "90" or "90s", "5m", "1h", "2d". */
 int deadline_of_words(const char *text, int64_t now, int64_t *at);
+
+value_parser parse_deadline; /* const char *, which deadline_of_words() reads */
 
 #endif

@@ -7,37 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/values/parse_deadline.h"
-
-/* "90", "90s", "5m", "1h", "2d" in seconds; -1: it is none of these. */
-static int duration(const char *text)
-{
-    static const struct {
-        char letter;
-        int seconds;
-    } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
-    char *end;
-    const long value = strtol(text, &end, 10);
-
-    if (!isdigit((unsigned char)*text) || value < 1 || value > 1000000)
-        return -1;
-    if (!*end)
-        return (int)value;
-    for (int i = 0; i < 4; i++)
-        if (*end == units[i].letter && !end[1] && value <= 0x7fffffff / units[i].seconds)
-            return (int)value * units[i].seconds;
-    return -1;
-}
-
-int parse_duration(const char *text, void *field, struct why *why)
-{
-    const int seconds = strcmp(text, "0") != 0 ? duration(text) : 0;
-
-    if (seconds < 0)
-        return value_wrong(why, "'%s': a time as 10s or 5m (s, m, h, d), or 0", text);
-    *(int *)field = seconds;
-    return 0;
-}
+#include "config/values/parse_duration.h"
 
 int parse_restart_budget(const char *text, void *field, struct why *why)
 {
@@ -48,7 +18,7 @@ int parse_restart_budget(const char *text, void *field, struct why *why)
     snprintf(count, sizeof count, "%.*s", slash ? (int)(slash - text) : 31, text);
     if (value_int(count, &budget.most) < 0)
         return value_wrong(why, "invalid int value: '%s'", text);
-    if (slash && (budget.window_seconds = duration(slash + 1)) < 0)
+    if (slash && (budget.window_seconds = duration_seconds(slash + 1)) < 0)
         return value_wrong(why, "'%s': a number, or a number in a time as 3/1h (s, m, h, d)", text);
     if (budget.most < 0)
         return value_wrong(why, "max_restarts must be >= 0, not %d", budget.most);
@@ -132,18 +102,5 @@ int parse_on_failure(const char *text, void *field, struct why *why)
         return value_wrong(
             why, "'%s': stop, continue, or continue:MIN (as long as MIN workers live)", text);
     *(struct on_failure *)field = value;
-    return 0;
-}
-
-int parse_deadline(const char *text, void *field, struct why *why)
-{
-    int64_t at;
-
-    if (deadline_of_words(text, 0, &at) < 0)
-        return value_wrong(why,
-                           "'%s' is no deadline: give 90s, 30m, 2h or 1d from now, HH:MM by the "
-                           "clock, or @SECONDS since the epoch",
-                           text);
-    *(const char **)field = text;
     return 0;
 }

@@ -23,10 +23,8 @@ struct on_failure {
     int least; /* as long as so many of them live */
 };
 
-value_parser parse_duration; /* int, seconds; 0: off */
 value_parser parse_restart_budget;
 value_parser parse_restart_policy;
 value_parser parse_on_failure;
-value_parser parse_deadline; /* const char *: parse_deadline.h reads it */
 
 #endif

@@ -33,7 +33,7 @@
 #include "runtime/net/interface.h"
 #include "runtime/net/libssl.h"
 #include "runtime/net/socket.h"
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 #include "runtime/util/cgroup.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/cpu_set.h"

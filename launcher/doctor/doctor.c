@@ -494,7 +494,7 @@ int doctor_run(const struct doctor_options *given)
     int code;
 
     if (!given->hosts && !given->hostfile && task && atoi(task) > 0)
-        return 0; /* srun started one on each node: the first examines them all */
+        return 0; /* srun started a doctor on each node, and task 0 examines all nodes */
     log_setup("ctctl", LOG_WARN);
     if ((code = read_options(&d, given)) != 0 || (code = doctor_plan(&d)) != 0
         || (code = examine(&d)) != 0)

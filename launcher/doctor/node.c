@@ -114,7 +114,7 @@ static void answer_others(int listener, const char *secret)
     const pid_t parent = getpid();
     int fd;
 
-    if (fork() != 0) /* no process: the others say that they get no answer */
+    if (fork() != 0) /* if fork() failed, the other hosts say that this one does not answer */
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGCHLD, SIG_IGN);

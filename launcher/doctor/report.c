@@ -39,8 +39,8 @@ void report_add(struct report *report, int host, enum level level, const char *c
 
 /* ---- Findings ------------------------------------------------------------------------- */
 
-/* What is the same on several hosts is together, in the order of the hosts.  The same text may be
- * right on one host and wrong on another, where more is needed. */
+/* Sorts by check, text, level and host.  The same text may be right on one host and wrong on
+ * another one that needs more. */
 static int by_text(const void *a, const void *b)
 {
     const struct diagnosis *x = a, *y = b;

@@ -14,7 +14,7 @@ struct group_member {
     int waits;                         /* in line->now, for least_ns or longer */
     int deadlock;                      /* number of its deadlock, from 1; 0: not in a deadlock */
     const struct group_member *needed; /* the member of the same deadlock that it waits for */
-    int in_circle;                     /* ->needed leads back to it; 0: it waits for the circle */
+    int in_circle; /* 1: it is part of the circle of waits; 0: it waits for a part of it */
 };
 
 struct group_view {

@@ -8,8 +8,8 @@
 
 #define VERDICT_TEXT 1000 /* ctrun's log takes no longer line */
 
-/* One sentence; what does not fit ends in "...".  Gives a key that is the same as long as the
- * sentence says the same, apart from times, process states and a call's #number. */
+/* Writes one sentence, which ends in "..." if it is cut.  Gives a key of the sentence.  Times,
+ * process states and a call's #number do not change the key. */
 uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *job, char *text,
                       size_t size);
 

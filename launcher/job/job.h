@@ -35,7 +35,7 @@ struct job_round {
     char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
 };
 
-/* All ranks shall stop at the same step (stop_request.c). */
+/* All ranks shall stop at the same step (should_stop.c). */
 struct stop_request {
     struct event wanted;   /* by a worker that got SIGTERM */
     struct event deadline; /* of the job */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_internal.h - what the four files of a job share: job.c takes in events and decides,
- * job_round.c starts the workers of a round and clears what is left of them, stop_request.c has
- * them stop at the same step, job_run.c sets up and tears down. */
+/* job_internal.h - what the files of a job share: job.c takes in events and decides,
+ * worker_ends.c and from_nodes.c bring events, job_round.c starts the workers of a round and
+ * clears what is left of them, stop_workers.c stops them, should_stop.c has them stop at the same
+ * step, job_run.c sets up and tears down. */
 #ifndef LAUNCHER_JOB_JOB_INTERNAL_H
 #define LAUNCHER_JOB_JOB_INTERNAL_H
 
@@ -35,10 +36,30 @@ enum job_event {
 
 /* job.c */
 void job_event(struct job *job, enum job_event event);
-void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
-extern const struct nodes_hooks job_nodes_hooks;
 /* 0, or ctrun's exit code and the error is logged. */
 int job_listen(struct job *job);
+
+/* worker_ends.c */
+void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
+void job_set_first_failed(struct job *job, struct worker *worker);
+void job_take_pending_deaths(struct job *job);
+void job_reap(struct job *job, pid_t first);
+
+/* from_nodes.c */
+extern const struct nodes_hooks job_nodes_hooks;
+
+/* stop_workers.c: what moves[][] does. */
+void stop_for_failure(struct job *job);
+void stop_tell_loss(struct job *job);
+void stop_give_time(struct job *job);
+void stop_late(struct job *job);
+void stop_workers(struct job *job);
+void stop_for_signal(struct job *job);
+void stop_tell_signal(struct job *job);
+void stop_hurry(struct job *job);
+void stop_by_kill(struct job *job);
+void stop_spared(struct job *job);
+void stop_signal_workers(struct job *job, int number);
 
 /* job_round.c: what job.c does when a round begins, when its last worker is gone, and when the job
  * is over. */
@@ -47,7 +68,7 @@ void job_end_round(struct job *job);
 void job_finish(struct job *job);
 struct failed_round job_failed_round(struct job *job, struct worker *first_failed);
 
-/* stop_request.c */
+/* should_stop.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);
 void job_stop_begin(struct job *job);         /* of a round, after its control page is there */
 void job_stop_end(struct job *job);           /* before that is gone */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coordinator.h - the ctrun that decides for all nodes of a job, as its four
- * files see it: coordinator.c holds the nodes and takes in what happens to them, join.c waits for
- * them, rounds.c decides what follows, fence.c exchanges what MPI programs put by PMI.
+ * files see it: coordinator.c holds the nodes and takes in what happens to them, wait_for_nodes.c
+ * waits for them, rounds.c decides what follows, fence.c exchanges what MPI programs put by PMI.
  *
  * The first member is this ctrun itself, which calls reach; the others are agents, which messages
  * reach.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.  In an
@@ -67,7 +67,7 @@ struct coordinator {
     char clock[96];           /* by which the traces of all nodes name the clock of this host */
     struct member **members;  /* as they came; the first is this ctrun, if it has workers */
     int count, room;
-    struct member **ranked; /* of the round, by node number */
+    struct member **ranked; /* the members of this round, by node number */
     int ranked_count, world;
     enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
     char mapping[NODE_MAPPING]; /* of the round: struct plan */
@@ -108,7 +108,7 @@ int fence_puts(struct coordinator *c, struct member *from, const char *data, siz
 void fence_in(struct coordinator *c, struct member *from, const char *generation);
 void fence_own(struct coordinator *c, const char *puts, size_t bytes);
 
-/* ---- join.c ------------------------------------------------------------------- */
+/* ---- wait_for_nodes.c ---------------------------------------------------------- */
 
 /* Begins the next round when enough nodes are there: within the call if they are. */
 void join_wait(struct coordinator *c);

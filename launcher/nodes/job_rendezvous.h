@@ -11,7 +11,7 @@
 #include "config/rendezvous_options.h"
 #include "runtime/store/server/server.h"
 
-/* What a node waits for is said after this time, and again after that. */
+/* A node that waits logs what it waits for: the first time, and between two times. */
 enum { FIRST_WORD_MS = 5000, NEXT_WORD_MS = 30000 };
 
 #define JOB_SECRET_TEXT (sizeof((struct secret *)0)->bytes + 1)

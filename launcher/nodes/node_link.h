@@ -12,7 +12,7 @@
 
 #include "launcher/nodes/job_rendezvous.h"
 #include "runtime/store/server/launcher_peers.h"
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 #include "runtime/util/error.h"
 
 struct evbuffer;

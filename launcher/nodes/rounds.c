@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rounds.c - rounds begin and end on all nodes together, and the first failure decides what
- * follows. */
+ * follows.  wait_for_nodes.c decides when enough nodes are there for a round. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 const struct job_observer *const observers[] = { &events_observer,
                                                  &trace_observer,
                                                  &stall_observer,
-                                                 &shares_observer,
+                                                 &straggler_observer,
                                                  &status_observer,
                                                  &init_observer,
                                                  &uninterruptible_observer,

@@ -8,7 +8,7 @@
 extern const struct job_observer events_observer;
 extern const struct job_observer trace_observer;
 extern const struct job_observer stall_observer;
-extern const struct job_observer shares_observer;
+extern const struct job_observer straggler_observer;
 extern const struct job_observer status_observer;
 extern const struct job_observer init_observer;
 extern const struct job_observer uninterruptible_observer;

@@ -43,8 +43,8 @@ void gpus_items(const struct gpus *gpus, const char *value, struct devices *item
  * item that names nothing.  Where no GPU was found all items are taken as they are. */
 void gpus_visible(const struct gpus *gpus, const char *value, struct devices *visible);
 
-/* Those of `visible` that --gpus chooses: positions in it, or names.  -1: a sentence
- * about the first item that can't be. */
+/* Puts the GPUs that --gpus lists, by their position in `visible` or by name, into *chosen.
+ * -1: error names the first item that is wrong. */
 int gpus_choose(const struct gpus *gpus, const struct devices *visible, const char *list,
                 struct devices *chosen, char *error, size_t size);
 

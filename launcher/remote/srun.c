@@ -142,8 +142,8 @@ static _Noreturn void srun_child(const struct options *options, char **words,
 {
     const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
 
-    /* Slurm signals the batch script's process group at the job's end.  An srun in it would stop
-     * to pass on what the workers print while they save. */
+    /* Slurm signals the batch script's process group at the job's end.  An srun in that group would
+     * not pass on any more what the workers print while they save. */
     if (terminal < 0)
         setpgid(0, 0);
     else

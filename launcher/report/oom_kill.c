@@ -51,7 +51,8 @@ static long kills_of(const struct oom_watch *oom, const char *group)
     return oom_value_of(text, "oom_kill");
 }
 
-/* In a container the path may be the host's, while only our part is mounted. */
+/* In a container the group's path may be the host's.  If nothing is there, the root of the mount
+ * is the group. */
 static int take(struct oom_watch *oom, int v1, const char *root, const char *group, size_t length)
 {
     oom->v1 = v1;

@@ -15,7 +15,7 @@
 #include "launcher/nodes/node_messages.h"
 #include "launcher/status/page.h"
 #include "runtime/net/socket.h"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"

@@ -49,7 +49,7 @@ static struct path path_of(const struct run_folder *folder, int attempt, int wor
 
 /* ---- Making it ------------------------------------------------------------ */
 
-/* Where nothing is to be kept, a job can do without. */
+/* A job that keeps no logs runs even if this folder can't be made. */
 static void create_for_errors(struct run_folder *folder)
 {
     const char *chosen = getenv("TMPDIR");

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define DRIFT_USUAL 100e-6 /* of one quartz by another one's clock, at most */
-#define DRIFT_MOST 1000e-6 /* what runs apart faster has jumped */
+#define DRIFT_MOST 1000e-6 /* if two clocks run apart faster than that, one has jumped */
 
 /* Of the readings that one clock gave, by their number. */
 static unsigned clock_slot(unsigned number)

@@ -121,7 +121,7 @@ static int is_seen(const char *name)
     return !strchr(name, '/') || access(name, F_OK) == 0;
 }
 
-/* What would let a file be executed, or why nothing would. */
+/* Says how to make the file executable, or why it can't be. */
 static const char *cure_of(const char *path)
 {
     struct statvfs about;

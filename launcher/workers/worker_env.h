@@ -7,7 +7,7 @@
 #include "launcher/placement/placement.h"
 #include "launcher/stdio/log_dir.h"
 #include "launcher/workers/spawn.h"
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 
 /* What each worker inherits beside its streams, under the same numbers: descriptors of the job's,
  * which keeps them.  One that is not above STDERR_FILENO (0, -1) does not exist. */

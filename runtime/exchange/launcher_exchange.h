@@ -4,7 +4,7 @@
 #ifndef RUNTIME_EXCHANGE_LAUNCHER_EXCHANGE_H
 #define RUNTIME_EXCHANGE_LAUNCHER_EXCHANGE_H
 
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 
 /* Where rank 0 serves the store of each init of this process.  Zeroed: it is not known yet. */
 struct launcher_meeting {

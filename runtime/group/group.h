@@ -51,9 +51,9 @@ struct failure_state {
      * death notice, and this rank has not sent it to others. */
     struct group_failure told, death;
     _Atomic uint64_t pending; /* the first call that will fail; 0: no failure is pending */
-    _Atomic int status;       /* CT_OK: the group has not failed; what waits of calls look at */
-    _Atomic int reported;     /* failed, or told: a wait for what is no call has to end */
-    _Atomic int interrupted;  /* failed, told or a death: waits of ct_send and ct_recv end */
+    _Atomic int status;       /* CT_OK: the group has not failed.  The waits of calls look at it */
+    _Atomic int reported;     /* failed, or another rank told of a failure: ends the other waits */
+    _Atomic int interrupted;  /* that, or a rank died: ends waits in ct_send and ct_recv */
     _Atomic int returned;     /* a call of this rank has returned its status */
 };
 
@@ -131,7 +131,7 @@ struct ct_group {
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
     struct stop_schedule stop;   /* of ct_should_stop() */
-    /* Of its ranks on this host; NULL: there is one, or no memory is shared. */
+    /* Memory of the group's ranks on this host; NULL: only one is here, or none can be shared. */
     struct shm_group *host_shm;
     struct shm_group *shm; /* the same, if all its ranks are on this host; else NULL */
     struct group_order order;
@@ -253,7 +253,10 @@ ct_status group_cause(ct_group *group, ct_status status, uint64_t seq);
  * is not broken. */
 void group_note_blame(ct_group *group);
 
-/* ---- group_status.c --------------------------------------------------------- */
+/* ---- timeout_words.c -------------------------------------------------------- */
+
+/* "gave up after 3012 ms (limit 3000 ms, set by CT_TIMEOUT)" */
+void timeout_gave_up(const struct limit *limit, int64_t started, char *text, size_t size);
 
 /* The status of the members that have not begun call `seq`, by their control pages: "; rank 2 is
  * in no call since barrier #11", for the end of a sentence.  "" when no page can be read from

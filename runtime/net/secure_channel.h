@@ -65,7 +65,7 @@ ct_status secure_channel_connect(struct secure_context *context, int fd, const c
  * what the other end writes by itself stays in the socket. */
 void secure_channel_read_ahead(struct secure_channel *channel);
 ssize_t secure_channel_read(struct secure_channel *channel, void *data, size_t bytes);
-/* Only what the channel has read ahead. */
+/* Reads only what was read ahead. */
 ssize_t secure_channel_read_rest(struct secure_channel *channel, void *data, size_t bytes);
 ssize_t secure_channel_write(struct secure_channel *channel, const struct iovec *parts, int count);
 /* 1: a read returns something, be it the end, though the socket may not be readable. */

@@ -78,7 +78,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
                             const void *caller, const struct limit *limit, int64_t started)
 {
     const int peer = request_peer(g->mesh, request);
-    char what[200], where[200] = "";
+    char what[200], how_long[128], where[200] = "";
     struct blame blame;
     ct_status status;
 
@@ -98,9 +98,9 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
     blame = ct_last_blame();
     if (status == CT_ERR_TIMEOUT && request->peer != CT_ANY_SOURCE)
         blame = late_peer(g, ct_group_rank(g, request->peer), where, sizeof where);
+    timeout_gave_up(limit, started, how_long, sizeof how_long);
     if (status == CT_ERR_TIMEOUT)
-        ct_fail_because(blame, status, "%s: gave up after %lld ms (limit %d ms, set by %s)%s", what,
-                        (long long)(clock_ms() - started), limit->ms, limit->by, where);
+        ct_fail_because(blame, status, "%s: %s%s", what, how_long, where);
     else
         ct_fail_in(status, "%s: ", what);
     group_note_blame(g);

@@ -99,10 +99,9 @@ static inline size_t node_ring_bytes(const struct node *node)
                                        : 64)
            << 10;
 }
-/* Up to so many ranks on a host, a look of a rank reads the counts of all rings that were ever
- * used, and a sender marks a ring with its first bytes alone.  With more ranks a sender marks it
- * each time and a look reads the marked rings only: reading hundreds takes longer than a marking.
- */
+/* With at most so many ranks on a host, a rank reads all rings that were ever used, and a sender
+ * marks a ring once.  With more ranks a sender marks a ring each time, and a rank reads only marked
+ * rings: reading hundreds of rings takes longer than a mark. */
 #define RINGS_POLLED 32
 
 struct ring *node_ring(const struct node *node, int from, int to);

@@ -37,7 +37,7 @@ struct doorbell {
     _Atomic uint32_t sleepers;                  /* how many threads of the owner sleep on word */
     _Atomic uint32_t polling;                   /* a thread of the owner sleeps in epoll_wait() */
     _Atomic int processor; /* 1 + the processor on which the owner was last; 0: not known */
-    char wake_name[8];     /* of the owner's wake socket: an abstract name, up to its 0 */
+    char wake_name[8];     /* of the owner's wake socket, an abstract one; a 0 ends it */
 };
 
 /* A rank that sleeps in epoll_wait() is woken by a datagram to its wake socket, whose name stands
@@ -153,7 +153,7 @@ static inline int wait_is_about_to_yield(const struct wait *wait)
     return wait->turns >= wait->waiter->spins && !wait->tired;
 }
 enum wait_turn wait_turn(struct wait *wait);
-/* A part of what the caller waits for has come, and the next part may be near. */
+/* Call it when a part has come and the next part may be near: the wait spins again. */
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 

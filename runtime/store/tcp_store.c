@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 #include "runtime/store/server/server_thread.h"
 #include "runtime/store/tcp_store.h"
 #include "runtime/store/tcp_wire.h"

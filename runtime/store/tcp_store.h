@@ -4,7 +4,7 @@
 #ifndef RUNTIME_STORE_TCP_STORE_H
 #define RUNTIME_STORE_TCP_STORE_H
 
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 #include "runtime/store/store.h"
 
 struct control;

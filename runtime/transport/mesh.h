@@ -24,7 +24,7 @@ struct transport; /* transport.h */
 struct wireup;    /* wireup.h */
 
 struct peer {
-    int local;  /* its rank on this host; -1: it is on another one, or no memory is shared */
+    int local;  /* its rank on this host; -1: it is on another host, or no memory is shared */
     int node;   /* number of its host, by first appearance: for the order of reductions */
     int pid;    /* its pid in its own pid namespace */
     int worker; /* its rank in the job of our ctrun; -1: it is not in it */

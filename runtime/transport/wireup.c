@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"

@@ -22,7 +22,7 @@
 #ifndef RUNTIME_TRANSPORT_WIREUP_H
 #define RUNTIME_TRANSPORT_WIREUP_H
 
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 
 #define HELLO_MAGIC 0x33746863u /* "cht3" */
 #define MESH_TOKEN_BYTES 16

@@ -3,10 +3,13 @@
  *
  * Host C and CUDA C++ expand the same rows.  A dtype is one row; its family says how it is
  * computed, and what expands the rows has a macro for each family.  A narrow float also needs its
- * conversions; docs/architecture.md, "A new dtype?", lists what else has dtypes.  An op is a row of
- * each family in which it has a meaning, as an expression in a (what was folded so far) and b (the
- * next source), both in the type that the dtype is computed in.  Arguments after X are passed on.
- */
+ * conversions: narrow_float.h, runtime/reduction/combine_narrow_avx2.h.  These have a list of their
+ * own: ct.h, the assert in dtype.c, python/ctrun/_libct.py, bench/ct_bench/pattern.c, and what a
+ * library can reduce: cuda/nccl/nccl.c, collectives/device/nccl/nccl.c, collectives/mpi/.
+ *
+ * An op is a row of each family in which it has a meaning, as an expression in a (what was folded
+ * so far) and b (the next source), both in the type that the dtype is computed in.  Arguments after
+ * X are passed on. */
 #ifndef RUNTIME_TYPES_DTYPE_LIST_H
 #define RUNTIME_TYPES_DTYPE_LIST_H
 

@@ -27,7 +27,7 @@ ct_status forks_refuse(const char *what, pid_t maker);
 
 /* From here on no child has fd, which descriptor_close() closes.  fd < 0 is fine. */
 void descriptor_own(int fd);
-/* close(); fd may be one that was not noted. */
+/* Closes fd, also one that descriptor_own() never got. */
 void descriptor_close(int fd);
 
 #endif

@@ -13,7 +13,8 @@ enum log_level { LOG_NONE, LOG_WAITS, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG }
 /* CT_ERR_INVALID: CT_LOG is none of these words. */
 ct_status log_check(void);
 
-/* who: the prefix of the lines ("ctrun", "rank 3"; empty: "ct"); the level if CT_LOG is unset. */
+/* who: the prefix of each line ("ctrun", "rank 3"; empty: "ct").  unless_set: the level if CT_LOG
+ * is unset. */
 void log_setup(const char *who, enum log_level unless_set);
 
 /* From now on write() gets the lines instead of stderr, for a program that writes other things

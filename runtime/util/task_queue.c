@@ -21,7 +21,8 @@ struct queue {
     int stop;
 };
 
-/* The lock is held, and released while a sequel runs: another one may be added then. */
+/* The caller holds the lock.  A sequel runs without it, so another sequel may be added
+ * meanwhile. */
 static void run_sequels(struct queue *q, struct task *task)
 {
     while (task->sequels) {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/nodes/agent.c"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 #include "runtime/trace/trace_json.h"
 #include "tests/fuzz/input.h"
 
@@ -29,7 +29,7 @@ struct scene {
     size_t have;
 };
 
-/* ---- Instead of runtime/store/server/peer_uid.c ----------------------------------------- */
+/* ---- Instead of runtime/net/peer_uid.c ----------------------------------------- */
 
 int peer_uid_open(void)
 {

@@ -24,7 +24,7 @@
 
 #include "config/values/parse_number.h"
 #include "runtime/store/server/connection.h"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 #include "runtime/util/log.h"
 #include "tests/fuzz/input.h"
 
@@ -93,7 +93,7 @@ int getpeername(int fd, struct sockaddr *to, socklen_t *size)
     return put_address(addresses[place], place << 8 | number, to, size);
 }
 
-/* Instead of runtime/store/server/peer_uid.c. */
+/* Instead of runtime/net/peer_uid.c. */
 int peer_uid_open(void)
 {
     return -1;

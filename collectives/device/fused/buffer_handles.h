@@ -27,9 +27,8 @@ struct offered_block {
 
 /* The most bytes of an offer for such a call, on any rank. */
 size_t offer_most(const struct call *c);
-/* Fills this rank's offer; *bytes: how long it is.  *bounce: the sides that make it unusable here,
- * and would be usable in a bounce buffer.  CT_ERR_INVALID: a buffer is longer than its
- * allocation. */
+/* Fills this rank's offer.  *bytes: its length.  *bounce: the sides that can be offered only
+ * through a bounce buffer.  CT_ERR_INVALID: a buffer is longer than its allocation. */
 ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce);
 /* The sides that will need the bounce buffer, as far as is known before the call; any thread. */
 int offer_bounces(const struct call *c);

@@ -155,7 +155,7 @@ static ct_status share_step(struct call *c, struct communicator *comm, ct_status
     return status;
 }
 
-/* A rank that failed sends that to the others, which may wait for it in NCCL. */
+/* A rank that can't join tells the others, since they may wait for it in NCCL. */
 static ct_status join_nccl(struct call *c, struct communicator *comm, const struct comm_id *id)
 {
     ct_status status =

@@ -17,7 +17,7 @@
 
 struct shape {
     signed char blobs;  /* LIST, PAIRS: a u64 says how many */
-    signed char number; /* bytes of the number behind them: 0, 4, 8 */
+    signed char number; /* bytes of the number behind the blobs: 0, 4, 8 */
 };
 
 enum { LIST = -1, PAIRS = -2 };

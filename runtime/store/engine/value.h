@@ -24,7 +24,8 @@ struct budget {
 void *budget_alloc(struct budget *budget, size_t bytes);
 void *budget_resize(struct budget *budget, void *memory, size_t from, size_t to);
 void budget_free(struct budget *budget, void *memory, size_t bytes);
-int budget_sweep(struct budget *budget); /* a piece; 1: there is more */
+/* Gives a piece of the freed memory back to the kernel.  1: there is more of it. */
+int budget_sweep(struct budget *budget);
 
 struct value {
     struct budget *budget;

@@ -17,7 +17,7 @@
 
 #include "runtime/net/socket.h"
 #include "runtime/store/server/connection.h"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 
 struct admission {
     enum {

@@ -193,7 +193,7 @@ static int feed_session(struct conn *conn, const unsigned char *data, size_t byt
     return 0;
 }
 
-/* The first bytes may belong to the proof: moves *data behind them. */
+/* Takes the bytes of the proof, which come first, and moves *data past them. */
 static int feed_admission(struct conn *conn, const unsigned char **data, size_t *bytes,
                           const char **why)
 {

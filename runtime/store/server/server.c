@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "runtime/store/server/connection.h"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"

@@ -5,7 +5,7 @@
 #define RUNTIME_STORE_SERVER_SERVER_H
 
 #include "config/values/subnet.h"
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 #include "runtime/util/error.h"
 
 struct event_base;

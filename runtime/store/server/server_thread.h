@@ -5,7 +5,7 @@
 #ifndef RUNTIME_STORE_SERVER_SERVER_THREAD_H
 #define RUNTIME_STORE_SERVER_SERVER_THREAD_H
 
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 
 struct store_thread;
 ct_status store_thread_start(int listen_fd, struct store_thread **host);

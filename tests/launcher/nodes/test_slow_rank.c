@@ -3,7 +3,7 @@
  * the ranks of a node. */
 #include "tests/harness.h"
 
-#include "launcher/observers/shares_observer.h"
+#include "launcher/observers/straggler_observer.h"
 
 #define SHARES(looks, ...)                                                                     \
     shares_of(                                                                                 \

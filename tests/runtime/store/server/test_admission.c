@@ -20,9 +20,9 @@
 
 #include "runtime/net/socket.h"
 #include "runtime/store/server/launcher_peers.h"
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 #include "runtime/store/server/server.h"
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 #include "runtime/util/clock.h"
 
 enum { LIMIT_MS = 30000, NOBODY = 65534 };

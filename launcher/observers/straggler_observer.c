@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shares_observer.c - counts by a timer, compares on the coordinator (hook slow), says it. */
-#include "launcher/observers/shares_observer.h"
+/* straggler_observer.c - a rank that makes the others wait (--stall).
+ *
+ * Each node counts by a timer.  The coordinator compares (launcher/nodes/slow_rank.c), and the hook
+ * slow names the rank. */
+#include "launcher/observers/straggler_observer.h"
 
 #include <event2/event.h>
 #include <limits.h>
@@ -189,8 +192,8 @@ static void shares_slow(void *state, const struct slow_rank *slow, const char *n
                  node, seconds, slow->share, others, range);
 }
 
-const struct job_observer shares_observer = { .bytes = sizeof(struct share_watch),
-                                              .job_began = shares_job_began,
-                                              .close = shares_close,
-                                              .round_began = shares_round_began,
-                                              .slow = shares_slow };
+const struct job_observer straggler_observer = { .bytes = sizeof(struct share_watch),
+                                                 .job_began = shares_job_began,
+                                                 .close = shares_close,
+                                                 .round_began = shares_round_began,
+                                                 .slow = shares_slow };

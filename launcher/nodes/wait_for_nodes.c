@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.c - the coordinator waits for the nodes of the next round.
+/* wait_for_nodes.c - the coordinator waits for the nodes of the next round.
  *
  * Each node sends its options about the job when it joins.  A node whose options differ does not
  * belong to the job: it is refused, with the difference, and the wait goes on.  A fixed job begins
@@ -116,7 +116,7 @@ static int belongs(const struct coordinator *c, struct store_agent *agent,
     return 0;
 }
 
-/* Sends NODE_OVER, as nodes get it that wait for the next round. */
+/* Sends NODE_OVER to a node that joins after the end. */
 static void tell_the_end(const struct coordinator *c, struct store_agent *agent)
 {
     char text[NODE_TEXT];

@@ -12,8 +12,8 @@
  * The client proves first, so a client without the secret gets nothing to test guesses on.  The
  * bytes that follow are encrypted and signed where CT_ENCRYPT=1 put a secure channel around all
  * this, else they are neither. */
-#ifndef RUNTIME_STORE_SERVER_SHARED_SECRET_H
-#define RUNTIME_STORE_SERVER_SHARED_SECRET_H
+#ifndef RUNTIME_NET_SHARED_SECRET_H
+#define RUNTIME_NET_SHARED_SECRET_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stop_request.c - the workers are asked to stop, all at the same step.
+/* should_stop.c - the workers are asked to stop, all at the same step.
  *
  * The causes: a signal to ctrun, before ctrun forwards it; SIGTERM to one worker, which notes it in
  * its page and writes the eventfd; another node; --deadline, or Slurm's end of the job.  ctrun only
@@ -35,7 +35,7 @@ void job_ask_stop(struct job *job, const char *why, int for_good)
 
     if (!note_request(job, for_good))
         return;
-    if (first && *why && job->state != STOPPING) /* else the worker got ctrun's own SIGTERM */
+    if (first && *why && job->state != STOPPING) /* while it stops, the SIGTERM was ctrun's own */
         log_line(LOG_WARN, "%s: the ranks are asked to stop at the same step", why);
     job->nodes->ops->ask_stop(job->nodes, for_good);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_group_status.c - which ranks are reported as missing, by the control pages of three
+/* test_timeout_words.c - which ranks are reported as missing, by the control pages of three
  * ranks. */
 #include "tests/harness.h"
 

@@ -3,7 +3,7 @@
  *
  * libcrypto is loaded at the first proof.  Between processes of one uid on one host no proof is
  * needed, so a job on one host never loads it. */
-#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/shared_secret.h"
 
 #include <ctype.h>
 #include <dlfcn.h>

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_status.c - for messages: what the ranks are doing that a call waited for in vain.
+/* timeout_words.c - the words of a timeout: how long, which rank is late, and what it does instead.
  *
- * Known only of ranks under the same ctrun on this host, whose control pages this rank can read. */
+ * What a rank does is known only of ranks under the same ctrun on this host, whose control pages
+ * this rank can read. */
 
 #include "runtime/group/group.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/clock.h"
 #include "runtime/util/process_state.h"
 
 #define MOST_NAMED 3
 
-static void group_status_describe(const struct control_call *call, char *text, size_t size)
+void timeout_gave_up(const struct limit *limit, int64_t started, char *text, size_t size)
+{
+    snprintf(text, size, "gave up after %lld ms (limit %d ms, set by %s)",
+             (long long)(clock_ms() - started), limit->ms, limit->by);
+}
+
+static void timeout_describe(const struct control_call *call, char *text, size_t size)
 {
     const unsigned tenths = (unsigned)((clock_coarse_ns() - call->begun_ns) / 100000000);
     char name[48];
@@ -33,8 +41,8 @@ static void group_status_describe(const struct control_call *call, char *text, s
 }
 
 /* 0: it has begun the call, even if it has failed or left since. */
-static int group_status_is_missing(const struct control_rank *page, uint64_t id, uint64_t seq,
-                                   char *text, size_t size)
+static int timeout_is_missing(const struct control_rank *page, uint64_t id, uint64_t seq,
+                              char *text, size_t size)
 {
     struct control_call call;
 
@@ -51,7 +59,7 @@ static int group_status_is_missing(const struct control_rank *page, uint64_t id,
         if (atomic_load(&line->begun) >= seq)
             return 0;
         if (now == id && control_line_read(line, id, &call))
-            group_status_describe(&call, text, size);
+            timeout_describe(&call, text, size);
     }
     return 1;
 }
@@ -74,8 +82,8 @@ static int has_begun(const ct_group *group, int member, uint64_t seq)
     char where[160];
 
     return page
-           && !group_status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
-                                       sizeof where);
+           && !timeout_is_missing(page, atomic_load(&group->record.line->id), seq, where,
+                                  sizeof where);
 }
 
 /* Does a member's control page show that it does not make the call?  0: no readable page. */
@@ -85,8 +93,8 @@ static int has_not_begun(const ct_group *group, int member, uint64_t seq)
     char where[160];
 
     return page
-           && group_status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
-                                      sizeof where);
+           && timeout_is_missing(page, atomic_load(&group->record.line->id), seq, where,
+                                 sizeof where);
 }
 
 /* Has a signal, a debugger or its control group's freezer stopped it?  0: it is on another host. */
@@ -156,8 +164,8 @@ struct blame late_peer(const ct_group *group, int member, char *text, size_t siz
         snprintf(text, size, "; rank %d is stopped", group->ranks[member]);
         blame.reason = BLAME_STOPPED;
     } else if (page
-               && group_status_is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX,
-                                          where, sizeof where)) {
+               && timeout_is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX, where,
+                                     sizeof where)) {
         snprintf(text, size, "; rank %d %s", group->ranks[member], where);
     }
     return blame;
@@ -174,8 +182,8 @@ const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, s
         char where[160];
 
         if (!page
-            || !group_status_is_missing(page, atomic_load(&group->record.line->id), seq, where,
-                                        sizeof where))
+            || !timeout_is_missing(page, atomic_load(&group->record.line->id), seq, where,
+                                   sizeof where))
             continue;
         if (++missing <= MOST_NAMED && used < size)
             used +=

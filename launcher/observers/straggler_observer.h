@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shares_observer.h - how much of the time this host's ranks are in collectives: by the control
+/* straggler_observer.h - how much of the time this host's ranks are in collectives: by the control
  * page, into which it looks some hundred times within half the time of --stall, a window.  Nothing
  * is counted in the ranks.  Messages do not count, since a server waits for its clients all the
  * time.  What follows from it: launcher/nodes/slow_rank.h. */
-#ifndef LAUNCHER_OBSERVERS_SHARES_OBSERVER_H
-#define LAUNCHER_OBSERVERS_SHARES_OBSERVER_H
+#ifndef LAUNCHER_OBSERVERS_STRAGGLER_OBSERVER_H
+#define LAUNCHER_OBSERVERS_STRAGGLER_OBSERVER_H
 
 #include <stdint.h>
 

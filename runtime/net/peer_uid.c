@@ -10,7 +10,7 @@
  * the two addresses and ports, the kernel gives a listener at one of them, so the reply's addresses
  * are compared.  And in a user namespace all uids that are not mapped there read as the overflow
  * uid. */
-#include "runtime/store/server/peer_uid.h"
+#include "runtime/net/peer_uid.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
