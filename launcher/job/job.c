@@ -72,7 +72,7 @@ void job_stalled(struct job *job, const struct verdict_list *list)
 
 /* The relay of a ctrun that --hosts started says that it lost the connection, after which nothing
  * that is written here is read any more. */
-static enum told_by told_by(const struct job *job, const struct signalfd_siginfo *info)
+static enum told_by sender_of(const struct job *job, const struct signalfd_siginfo *info)
 {
     return job->options->surroundings.is_host_of_job && info->ssi_code == SI_QUEUE
                    && info->ssi_int == HOSTS_CONNECTION_LOST
@@ -107,7 +107,7 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
         if (number == SIGCHLD)
             job_reap(job, (pid_t)info.ssi_pid);
         else if (sigismember(&job->options->signals.set, number) == 1)
-            take_stop_signal(job, number, told_by(job, &info));
+            take_stop_signal(job, number, sender_of(job, &info));
         else
             stop_signal_workers(job, number);
     }

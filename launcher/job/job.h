@@ -22,7 +22,7 @@
 
 enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 
-/* Of the round that runs; what follows from the other nodes' ends is in it, too. */
+/* What has happened in the round so far. */
 struct job_round {
     int restarted;               /* it costs one of the job's restarts */
     int running;                 /* workers here */
@@ -45,18 +45,18 @@ struct stop_request {
     int after_deadline;    /* they were asked for it */
 };
 
-/* ctrun itself was told to stop. */
+/* The job ends early, since ctrun was told so or the deadline is over. */
 struct told_to_stop {
     int signal; /* 0: it was not */
     enum told_by { BY_SIGNAL, BY_DEADLINE, BY_LOST_CONNECTION } by;
-    int passed_on;  /* the signal that another node's ctrun got this round; 0: none */
+    int passed_on;  /* the signal by which another node stopped the round; 0: SIGTERM */
     int impatience; /* signals since the workers were asked to stop */
 };
 
 struct observed {
     const struct job_observer *const *rows;
-    void **states; /* of the first `open` rows */
-    int open;
+    void **states; /* of the first `count` rows */
+    int count;
     int draining; /* how many still write of the round that ended */
 };
 

@@ -13,7 +13,7 @@ enum job_event {
     WORKER_FAILED, /* the first of a round */
     WORKER_LOST,   /* it failed, and the others go on */
     WORKER_LEFT,   /* at the step at which all were asked to stop: the others are about to */
-    TOLD_TO_STOP,  /* by another node's failure */
+    TOLD_TO_STOP,  /* by another node, or for a rank that has not ended */
     SIGNALLED,     /* ctrun was told to stop */
     SPARE_OVER,    /* a worker that could end by itself still runs */
     GRACE_OVER,    /* workers that were asked to stop still run */
@@ -23,16 +23,20 @@ enum job_event {
 };
 
 /* Calls a hook of each observer that has it. */
-#define JOB_TELL(job, hook, ...)                   \
-    for (int i_ = 0; i_ < (job)->watch.open; i_++) \
-        if ((job)->watch.rows[i_]->hook)           \
-    (job)->watch.rows[i_]->hook((job)->watch.states[i_], __VA_ARGS__)
+#define JOB_TELL(job, hook, ...)                    \
+    for (int i_ = 0; i_ < (job)->watch.count; i_++) \
+        if (!(job)->watch.rows[i_]->hook)           \
+            continue;                               \
+        else                                        \
+            (job)->watch.rows[i_]->hook((job)->watch.states[i_], __VA_ARGS__)
 
 /* Likewise, as long as code is 0; it becomes what the hook gives. */
-#define JOB_ASK(job, code, hook, ...)                             \
-    for (int i_ = 0; i_ < (job)->watch.open && (code) == 0; i_++) \
-        if ((job)->watch.rows[i_]->hook)                          \
-    (code) = (job)->watch.rows[i_]->hook((job)->watch.states[i_], __VA_ARGS__)
+#define JOB_ASK(job, code, hook, ...)                              \
+    for (int i_ = 0; i_ < (job)->watch.count && (code) == 0; i_++) \
+        if (!(job)->watch.rows[i_]->hook)                          \
+            continue;                                              \
+        else                                                       \
+            (code) = (job)->watch.rows[i_]->hook((job)->watch.states[i_], __VA_ARGS__)
 
 /* job.c */
 void job_event(struct job *job, enum job_event event);

@@ -5,7 +5,6 @@
  * How a round failed is said when it is known what follows: with the restart, by the next round's
  * begin, else by job_finish().  A ctrun that can't start all workers of a round clears those that
  * it did start, and tells the coordinator. */
-#include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -130,10 +129,8 @@ static void tell_end(struct job *job)
     job->nodes->ops->ended(job->nodes, &end);
 }
 
-void job_drained(void *arg)
+void job_drained(struct job *job)
 {
-    struct job *job = arg;
-
     if (--job->watch.draining == 0)
         tell_end(job);
 }
@@ -142,7 +139,7 @@ void job_drained(void *arg)
 static void drain(struct job *job)
 {
     job->watch.draining = 1;
-    for (int i = 0; i < job->watch.open; i++)
+    for (int i = 0; i < job->watch.count; i++)
         if (job->watch.rows[i]->drain) {
             job->watch.draining++;
             job->watch.rows[i]->drain(job->watch.states[i], job);
@@ -266,7 +263,7 @@ void job_start_round(struct job *job)
     root_graph_begin(&job->round.graph, job->plan.world);
     round = round_of(job);
     JOB_ASK(job, code, round_begins, job, &round);
-    if (job->size == 0) { /* as if its workers had ended: the coordinator does not wait for them */
+    if (job->size == 0 && code == 0) { /* as if they had ended: the coordinator does not wait */
         job->state = ENDED;
         return;
     }

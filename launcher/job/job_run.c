@@ -111,29 +111,27 @@ static int open_doors(struct job *job)
     return 0;
 }
 
-static int make_observers(struct job *job)
-{
-    int count = 0;
-
-    while (job->watch.rows[count])
-        count++;
-    job->watch.states = calloc((size_t)count, sizeof *job->watch.states);
-    while (job->watch.states && job->watch.open < count
-           && (job->watch.states[job->watch.open] =
-                   calloc(1, job->watch.rows[job->watch.open]->bytes)))
-        job->watch.open++;
-    if (job->watch.open == count)
-        return 0;
-    log_line(LOG_ERROR, "out of memory");
-    return 1;
-}
-
 static int open_observers(struct job *job)
 {
-    int code = make_observers(job);
+    struct observed *watch = &job->watch;
+    int rows = 0, code = 0;
 
-    JOB_ASK(job, code, open, job);
-    return code;
+    while (watch->rows[rows])
+        rows++;
+    watch->states = calloc((size_t)rows, sizeof *watch->states);
+    while (watch->states && watch->count < rows && code == 0) {
+        const struct job_observer *row = watch->rows[watch->count];
+        void *state = calloc(1, row->bytes);
+
+        if (!state)
+            break;
+        watch->states[watch->count++] = state;
+        code = row->open ? row->open(state, job) : 0;
+    }
+    if (code != 0 || watch->count == rows)
+        return code;
+    log_line(LOG_ERROR, "out of memory");
+    return 1;
 }
 
 static int begin_observers(struct job *job)
@@ -146,15 +144,17 @@ static int begin_observers(struct job *job)
 
 static void save_observers(void *arg)
 {
-    struct job *job = arg;
+    struct observed *watch = arg;
 
-    JOB_TELL(job, save, job);
+    for (int i = 0; i < watch->count; i++)
+        if (watch->rows[i]->save)
+            watch->rows[i]->save(watch->states[i]);
 }
 
 /* From here on there are files to remove; the guard removes them if ctrun is killed. */
 static int open_folder_and_guard(struct job *job)
 {
-    struct guard_last last_words = { &job->folder, save_observers, job };
+    struct guard_last last_words = { &job->folder, save_observers, &job->watch };
     int code;
 
     if (job->size == 0)
@@ -243,7 +243,7 @@ static void tear_down(struct job *job)
         finish_output(job);
         event_base_free(job->base);
     }
-    for (int i = 0; i < job->watch.open; i++)
+    for (int i = 0; i < job->watch.count; i++)
         free(job->watch.states[i]);
     free(job->watch.states);
     if (job->signal_fd >= 0)

@@ -2,8 +2,9 @@
 /* observer.h - what a job tells those that watch it: --events, --trace, the status page, PMI ...
  *
  * An observer is a row of the table that main() gives to job_run().  Each hook is called for each
- * row in the order of the table; a row has only the hooks that it needs.  An observer reads the job
- * (job.h); of what it does to it there are only the functions at the end of this file. */
+ * row in the order of the table; a row has only the hooks that it needs.  An observer may read the
+ * whole job (job.h) and send messages by job->nodes->ops.  What it finds out about the job it says
+ * by the functions at the end of this file. */
 #ifndef LAUNCHER_JOB_OBSERVER_H
 #define LAUNCHER_JOB_OBSERVER_H
 
@@ -24,32 +25,34 @@ struct job_end {
 struct job_observer {
     size_t bytes; /* of its state, the first argument of each hook; all zeros before open() */
 
-    /* Nothing that has to be undone is there yet: what can be refused is.  0, or ctrun's exit code
-     * and the error is logged; so all that give an int. */
+    /* Before the program is looked for; there is no loop yet.  Gives 0, or logs the error and gives
+     * ctrun's exit code, as all hooks do that give an int. */
     int (*open)(void *state, struct job *job);
     /* job->base and job->meet are there. */
     int (*job_began)(void *state, struct job *job);
-    /* Whatever it was that failed.  The loop does not turn any more, but its events may be pending.
-     */
+    /* Once, if open() was called, whatever failed then.  The loop does not turn any more, but its
+     * events may be pending. */
     void (*close)(void *state, const struct job_end *end);
-    /* In the guard, if ctrun was killed: with the memory that ctrun had when the guard started, and
-     * what it has shared since, but no descriptors. */
-    void (*save)(void *state, struct job *job);
+    /* In the guard, if ctrun was killed.  The guard has the memory of ctrun as it was when the
+     * guard started, and memory that was shared before, but no descriptors. */
+    void (*save)(void *state);
 
     /* Also of a node without workers.  May add to what all workers get. */
     int (*round_begins)(void *state, struct job *job, struct round *round);
     /* What this worker alone inherits. */
     int (*inherits)(void *state, int local_rank, struct inherited *inherited);
-    void (*worker_started)(void *state, struct worker *worker);
-    void (*round_began)(void *state, struct job *job); /* its workers run */
+    void (*worker_started)(void *state, const struct worker *worker);
+    /* Its workers run; fewer than all, if a signal came meanwhile. */
+    void (*round_began)(void *state, struct job *job);
     /* After the other ranks have been told.  It may note a fault of the worker. */
     void (*worker_died)(void *state, struct worker *worker);
     /* The job takes it into account.  its_own: it did not follow another's failure. */
-    void (*worker_ended)(void *state, const struct failed_round *round, struct worker *worker,
+    void (*worker_ended)(void *state, const struct failed_round *round, const struct worker *worker,
                          int its_own);
     void (*stopping)(void *state, int signal, const char *why); /* workers get that */
-    void (*round_ended)(void *state, struct job *job); /* no worker is left, or none could start */
-    /* What takes time after that, at turns of the loop: it calls job_drained(job) at the end. */
+    /* Its workers have ended, or will be killed now since not all could start. */
+    void (*round_ended)(void *state, struct job *job);
+    /* Nothing of the workers is left.  May go on at turns of the loop; calls job_drained() once. */
     void (*drain)(void *state, struct job *job);
 
     /* What nodes say (struct nodes_hooks). */
@@ -66,12 +69,13 @@ struct job_observer {
     void (*stalled)(void *state, const struct verdict_list *list);
 };
 
-/* A worker that runs, or that ended with exit code 0 before it was one, has worker->fault. */
+/* A worker failed although it runs, or has ended with exit code 0: worker->fault says why.  Only
+ * while the job is RUNNING. */
 void job_found_fault(struct job *job, struct worker *worker);
-/* What a rank does, here or elsewhere, makes the others stop, though it has not failed by itself.
- * The caller has said it.  failure.may_restart: as far as that failure goes. */
-void job_found_failure(struct job *job, struct failure failure);
+/* All ranks have to stop for this rank, here or elsewhere, although it has not ended as a failure.
+ * Logs failure.what and `also`, the end of that line. */
+void job_found_failure(struct job *job, struct failure failure, const char *also);
 void job_stalled(struct job *job, const struct verdict_list *list);
-void job_drained(void *job);
+void job_drained(struct job *job);
 
 #endif

@@ -155,7 +155,7 @@ static void deadline_reached(evutil_socket_t fd, short what, void *arg)
                      1);
         if (job->options->deadline)
             wait_until(job, job->stop.due + job->options->shutdown_timeout);
-    } else if (job->state != STOPPING) {
+    } else if (job->state != STOPPING && !job->told.signal) {
         job->told.signal = SIGTERM;
         job->told.by = BY_DEADLINE;
         job_event(job, SIGNALLED);

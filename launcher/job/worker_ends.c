@@ -88,11 +88,12 @@ void job_found_fault(struct job *job, struct worker *worker)
 }
 
 /* If its own node has a failure to report, too, that one counts: it was sent before. */
-void job_found_failure(struct job *job, struct failure failure)
+void job_found_failure(struct job *job, struct failure failure, const char *also)
 {
     failure.may_restart = failure.may_restart && !job->stop.for_good;
     if (job->state != RUNNING)
         return;
+    log_line(LOG_ERROR, "%s%s", failure.what, also);
     job_event(job, TOLD_TO_STOP);
     job->nodes->ops->failed(job->nodes, &failure);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slow_rank.h - which rank of the job makes the others wait, by how much of a time the ranks of
- * each node were in collectives (launcher/health/collective_shares.h).
+ * each node were in collectives (launcher/observers/straggler_observer.c).
  *
  * A rank that comes last into each collective hardly waits there, and the other ranks wait for it:
  * so it is in collectives for a small part of the time, and they for a large one. */

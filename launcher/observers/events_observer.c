@@ -156,6 +156,7 @@ static void events_close(void *state, const struct job_end *end)
         return;
     events_job_ended(events, end);
     close(events->fd);
+    events->fd = -1;
     free(events->line.data);
 }
 
@@ -196,7 +197,7 @@ static void add_worker(struct json_text *json, const struct worker *worker)
     json_number(json, "pid", worker->pid);
 }
 
-static void events_worker_started(void *state, struct worker *worker)
+static void events_worker_started(void *state, const struct worker *worker)
 {
     struct events *events = state;
     struct json_text json;
@@ -224,7 +225,7 @@ static void add_error(struct json_text *json, const struct failed_round *round,
 }
 
 static void events_worker_ended(void *state, const struct failed_round *round,
-                                struct worker *worker, int its_own)
+                                const struct worker *worker, int its_own)
 {
     struct events *events = state;
     const int exited = worker->how == CLD_EXITED;

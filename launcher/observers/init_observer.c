@@ -6,9 +6,7 @@
  * are missing 5 s after the first arrival, one line names them; again every 30 s.  Ranks of a
  * program that does not use libct never arrive: then ctrun says nothing and soon stops checking. */
 #include <event2/event.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "launcher/job/job.h"
 #include "launcher/observers/observers.h"

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* observers.c - the order in which those that watch a job are told. */
+/* observers.c - the order in which those that watch a job are told: first those that find
+ * something, then those that write it down. */
 #include "launcher/observers/observers.h"
 
 #include <stddef.h>
 
-const struct job_observer *const observers[] = { &events_observer,
-                                                 &trace_observer,
-                                                 &stall_observer,
-                                                 &straggler_observer,
-                                                 &status_observer,
-                                                 &init_observer,
-                                                 &uninterruptible_observer,
-                                                 &health_observer,
-                                                 &pmi_observer,
-                                                 NULL };
+const struct job_observer *const observers[] = {
+    &stall_observer, &straggler_observer,       &events_observer, &trace_observer, &status_observer,
+    &init_observer,  &uninterruptible_observer, &health_observer, &pmi_observer,   NULL
+};

@@ -12,7 +12,7 @@
 #include "launcher/pmi/pmi_server.h"
 #include "runtime/util/log.h"
 
-struct pmi_observer {
+struct pmi_watch {
     struct job *job;
     int serves;
     struct pmi_server server;
@@ -22,34 +22,35 @@ struct pmi_observer {
 
 static void pmi_observer_on_fence(void *arg, const char *puts, size_t bytes)
 {
-    struct nodes *nodes = ((struct pmi_observer *)arg)->job->nodes;
+    struct nodes *nodes = ((struct pmi_watch *)arg)->job->nodes;
 
     nodes->ops->fence(nodes, puts, bytes);
 }
 
 static void pmi_observer_on_fault(void *arg, int local_rank)
 {
-    struct pmi_observer *pmi = arg;
+    struct pmi_watch *pmi = arg;
     struct worker *worker = &pmi->job->workers[local_rank];
 
+    if (pmi->job->state != RUNNING)
+        return;
     worker->fault = *pmi_server_fault(&pmi->server, local_rank);
     job_found_fault(pmi->job, worker);
 }
 
 static void pmi_observer_on_gone(void *arg, int rank, const char *what)
 {
-    struct job *job = ((struct pmi_observer *)arg)->job;
+    struct job *job = ((struct pmi_watch *)arg)->job;
     char words[160];
 
-    if (job->state != RUNNING)
-        return;
     snprintf(words, sizeof words, "rank %d %s", rank, what);
-    log_line(LOG_ERROR, "%s", words);
-    job_found_failure(job, (struct failure){ .rank = rank,
-                                             .culprit = -1,
-                                             .code = 1,
-                                             .may_restart = job->options->restart.exits[1],
-                                             .what = words });
+    job_found_failure(job,
+                      (struct failure){ .rank = rank,
+                                        .culprit = -1,
+                                        .code = 1,
+                                        .may_restart = job->options->restart.exits[1],
+                                        .what = words },
+                      "");
 }
 
 static const struct pmi_hooks pmi_hooks = { pmi_observer_on_fence, pmi_observer_on_fault,
@@ -59,7 +60,7 @@ static const struct pmi_hooks pmi_hooks = { pmi_observer_on_fence, pmi_observer_
 
 static int pmi_observer_job_began(void *state, struct job *job)
 {
-    struct pmi_observer *pmi = state;
+    struct pmi_watch *pmi = state;
 
     pmi->job = job;
     pmi->serves = job->size > 0 && serves_pmi(job->options, &job->program);
@@ -70,12 +71,12 @@ static int pmi_observer_job_began(void *state, struct job *job)
 static void pmi_observer_close(void *state, const struct job_end *end)
 {
     (void)end;
-    pmi_server_end(&((struct pmi_observer *)state)->server);
+    pmi_server_end(&((struct pmi_watch *)state)->server);
 }
 
 static int pmi_observer_round_begins(void *state, struct job *job, struct round *round)
 {
-    struct pmi_observer *pmi = state;
+    struct pmi_watch *pmi = state;
     const struct pmi_round its = { .base = round->base,
                                    .size = round->size,
                                    .world = round->world,
@@ -92,7 +93,7 @@ static int pmi_observer_round_begins(void *state, struct job *job, struct round 
 
 static int pmi_observer_inherits(void *state, int local_rank, struct inherited *inherited)
 {
-    struct pmi_observer *pmi = state;
+    struct pmi_watch *pmi = state;
 
     if (!pmi->serves)
         return 0;
@@ -104,17 +105,17 @@ static int pmi_observer_inherits(void *state, int local_rank, struct inherited *
     return 1;
 }
 
-/* A worker's end that none has got is closed with the round. */
-static void pmi_observer_worker_started(void *state, struct worker *worker)
+/* pmi_server_end() closes the socket of a worker that did not start. */
+static void pmi_observer_worker_started(void *state, const struct worker *worker)
 {
-    pmi_server_given(&((struct pmi_observer *)state)->server, worker->local_rank);
+    pmi_server_given(&((struct pmi_watch *)state)->server, worker->local_rank);
 }
 
 /* One that obeys a signal with exit code 0 has no fault. */
 static void pmi_observer_worker_died(void *state, struct worker *worker)
 {
     const struct pmi_fault *fault =
-        pmi_server_ended(&((struct pmi_observer *)state)->server, worker->local_rank,
+        pmi_server_ended(&((struct pmi_watch *)state)->server, worker->local_rank,
                          worker->how == CLD_EXITED && worker->code == 0 && !worker->asked);
 
     if (fault)
@@ -124,18 +125,18 @@ static void pmi_observer_worker_died(void *state, struct worker *worker)
 static void pmi_observer_died_elsewhere(void *state, const struct control_death *death)
 {
     if (death->how == CLD_EXITED && death->code == 0)
-        pmi_server_ended_elsewhere(&((struct pmi_observer *)state)->server, death->rank);
+        pmi_server_ended_elsewhere(&((struct pmi_watch *)state)->server, death->rank);
 }
 
 static void pmi_observer_round_ended(void *state, struct job *job)
 {
     (void)job;
-    pmi_server_end(&((struct pmi_observer *)state)->server);
+    pmi_server_end(&((struct pmi_watch *)state)->server);
 }
 
 static void pmi_observer_puts(void *state, const char *puts, size_t bytes)
 {
-    if (pmi_server_merge(&((struct pmi_observer *)state)->server, puts, bytes) < 0)
+    if (pmi_server_merge(&((struct pmi_watch *)state)->server, puts, bytes) < 0)
         log_line(LOG_ERROR, "what ranks of other nodes put by PMI can't be read, or there is no "
                             "memory for it: ranks here will miss it");
 }
@@ -143,10 +144,10 @@ static void pmi_observer_puts(void *state, const char *puts, size_t bytes)
 static void pmi_observer_fenced(void *state, struct job *job)
 {
     (void)job;
-    pmi_server_fenced(&((struct pmi_observer *)state)->server);
+    pmi_server_fenced(&((struct pmi_watch *)state)->server);
 }
 
-const struct job_observer pmi_observer = { .bytes = sizeof(struct pmi_observer),
+const struct job_observer pmi_observer = { .bytes = sizeof(struct pmi_watch),
                                            .job_began = pmi_observer_job_began,
                                            .close = pmi_observer_close,
                                            .round_begins = pmi_observer_round_begins,

@@ -11,6 +11,7 @@
 
 struct job;
 
+/* Here for its test. */
 struct stall {
     struct job *job;
     struct event timer;

@@ -7,21 +7,22 @@
 #include "launcher/observers/observers.h"
 #include "launcher/status/status_server.h"
 
-struct status_observer {
+struct status_watch {
     struct job *job;
+    int has_round;
     struct status_server server;
 };
 
 static int status_observer_ask_nodes(void *arg, unsigned look)
 {
-    struct nodes *nodes = ((struct status_observer *)arg)->job->nodes;
+    struct nodes *nodes = ((struct status_watch *)arg)->job->nodes;
 
     return nodes ? nodes->ops->look(nodes, look) : 0;
 }
 
 static void status_observer_facts(void *arg, struct job_facts *facts)
 {
-    const struct job *job = ((struct status_observer *)arg)->job;
+    const struct job *job = ((struct status_watch *)arg)->job;
 
     facts->job = job_name(job);
     facts->program = job->options->program[0] ? job->options->program[0] : "";
@@ -39,7 +40,7 @@ static const struct status_hooks status_hooks = { status_observer_ask_nodes,
 
 static int status_observer_job_began(void *state, struct job *job)
 {
-    struct status_observer *status = state;
+    struct status_watch *status = state;
 
     status->job = job;
     if (job->options->status.is_on)
@@ -51,18 +52,21 @@ static int status_observer_job_began(void *state, struct job *job)
 static void status_observer_close(void *state, const struct job_end *end)
 {
     (void)end;
-    status_close(&((struct status_observer *)state)->server);
+    status_close(&((struct status_watch *)state)->server);
 }
 
 static void status_observer_round_began(void *state, struct job *job)
 {
-    status_begin_round(&((struct status_observer *)state)->server, job->workers, job->size);
+    struct status_watch *status = state;
+
+    status_begin_round(&status->server, job->workers, job->size);
+    status->has_round = 1;
 }
 
 /* To the coordinator. */
 static void status_observer_look(void *state, unsigned look)
 {
-    struct status_observer *status = state;
+    struct status_watch *status = state;
     struct nodes *nodes = status->job->nodes;
     struct text rows = { 0 };
 
@@ -71,26 +75,34 @@ static void status_observer_look(void *state, unsigned look)
     free(rows.data);
 }
 
-/* The last state of a round's workers is wanted if the page was read meanwhile. */
 static void status_observer_round_ended(void *state, struct job *job)
 {
-    struct status_observer *status = state;
+    (void)job;
+    status_end_round(&((struct status_watch *)state)->server);
+}
 
-    status_end_round(&status->server);
-    if (status->server.was_asked && !job->meet.is_coordinator)
+/* If the page was read meanwhile, the coordinator gets the last state of the workers. */
+static void status_observer_drain(void *state, struct job *job)
+{
+    struct status_watch *status = state;
+
+    if (status->has_round && status->server.was_asked && !job->meet.is_coordinator)
         status_observer_look(status, 0);
+    status->has_round = 0;
+    job_drained(job);
 }
 
 static void status_observer_rows(void *state, int node, unsigned look, const char *rows,
                                  size_t bytes)
 {
-    status_take(&((struct status_observer *)state)->server, node, look, rows, bytes);
+    status_take(&((struct status_watch *)state)->server, node, look, rows, bytes);
 }
 
-const struct job_observer status_observer = { .bytes = sizeof(struct status_observer),
+const struct job_observer status_observer = { .bytes = sizeof(struct status_watch),
                                               .job_began = status_observer_job_began,
                                               .close = status_observer_close,
                                               .round_began = status_observer_round_began,
                                               .round_ended = status_observer_round_ended,
+                                              .drain = status_observer_drain,
                                               .look = status_observer_look,
                                               .rows = status_observer_rows };

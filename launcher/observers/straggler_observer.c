@@ -131,7 +131,7 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
     }
     shares_set_timer(watch);
     if (++watch->looks >= looks_of_window(watch))
-        end_window(watch); /* last: it may end the watch */
+        end_window(watch);
 }
 
 static int shares_job_began(void *state, struct job *job)

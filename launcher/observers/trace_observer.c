@@ -90,7 +90,7 @@ static void tracer_fill(struct tracer *trace)
         (struct trace){ .ring = own, .events = trace_events_of(own), .mask = trace->events - 1 };
 }
 
-static int tracer_open(void *state, struct job *job)
+static int tracer_job_began(void *state, struct job *job)
 {
     const struct options *options = job->options;
     struct tracer *trace = state;
@@ -337,14 +337,13 @@ static void write_rest(struct tracer *trace, const char *missing)
 }
 
 /* Goes on where ctrun stopped: its part may be half written. */
-static void tracer_save(void *state, struct job *job)
+static void tracer_save(void *state)
 {
     struct tracer *trace = state;
     struct trace_shared *shared = trace->shared;
     const int ring = shared ? atomic_load(&shared->ring) : -1;
     const uint64_t at = shared ? atomic_load(&shared->at) : 0;
 
-    (void)job;
     if (!shared || !atomic_load(&shared->has_round)
         || trace_file_resume(&trace->file, shared->path, &shared->body) != CT_OK)
         return;
@@ -367,6 +366,8 @@ static void tracer_close(void *state, const struct job_end *end)
     struct tracer *trace = state;
 
     (void)end;
+    if (!trace->job)
+        return; /* something was refused before */
     if (trace->is_writing)
         event_del(&trace->turn);
     if (trace->shared && atomic_load(&trace->shared->has_round))
@@ -381,7 +382,7 @@ static void tracer_close(void *state, const struct job_end *end)
 }
 
 const struct job_observer trace_observer = { .bytes = sizeof(struct tracer),
-                                             .open = tracer_open,
+                                             .job_began = tracer_job_began,
                                              .close = tracer_close,
                                              .save = tracer_save,
                                              .round_begins = tracer_round_begins,

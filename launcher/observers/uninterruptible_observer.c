@@ -30,11 +30,11 @@ static void stuck_found(struct job *job, const struct worker *worker, double sec
 
     snprintf(what, sizeof what, "rank %d (pid %d) waits in the kernel (state D) for %g s",
              worker->rank, (int)worker->pid, seconds);
-    log_line(LOG_ERROR, "%s: marking worker group UNHEALTHY; it is stopped and not restarted",
-             what);
     job_found_failure(
-        job, (struct failure){
-                 .rank = worker->rank, .culprit = -1, .code = 1, .what = what, .is_cause = 1 });
+        job,
+        (struct failure){
+            .rank = worker->rank, .culprit = -1, .code = 1, .what = what, .is_cause = 1 },
+        ": marking worker group UNHEALTHY; it is stopped and not restarted");
 }
 
 static void stuck_check_again(struct uninterruptible_watch *watch)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_merge.h - the traces that the nodes of a job wrote (trace_host.h), or ranks without ctrun,
- * as one, on the clock of the first file.
+/* trace_merge.h - the traces that the nodes of a job wrote (launcher/observers/trace_observer.c),
+ * or ranks without ctrun, as one, on the clock of the first file.
  *
  * Each file is read twice.  trace_merge_read() checks all of them, so that nothing is written if it
  * refuses one.  trace_merge_write() copies their lines.  The nodes of a job wrote on one clock.

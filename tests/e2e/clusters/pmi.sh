@@ -65,6 +65,24 @@ run --nproc-per-node=3 --mpi=pmi "$pmi" leaves 1 5
 expect "another exit is as ever" is "$code" 5
 run --nproc-per-node=3 --mpi=pmi "$pmi" obeys 2 5
 expect "ranks that obey SIGTERM with exit 0 have not failed" has "$code $err" "<NO_OTHER_FAILURES>"
+if command -v python3 >/dev/null; then # rank 2 never calls MPI_Init; only when rank 0 has failed, rank 1 waits for it
+    cat >late.py <<'END'
+import os, signal, sys, time
+rank, fd = int(os.environ["RANK"]), int(os.environ["PMI_FD"])
+def obey(*_):
+    os.write(fd, b"cmd=barrier_in\n")
+    time.sleep(0.5)
+    os._exit(0)
+if rank < 2:
+    signal.signal(signal.SIGTERM, obey)
+    os.write(fd, b"cmd=init pmi_version=1 pmi_subversion=1\n")
+    os.read(fd, 4096)
+    time.sleep(0.5 if rank == 0 else 100)
+    sys.exit(3)
+END
+    run --no-python --nproc-per-node=3 --mpi=pmi python3 late.py
+    expect "what comes to light while ranks are stopped is no second failure" has "$code $err" "<NO_OTHER_FAILURES>"
+fi
 run --nproc-per-node=3 --mpi=pmi "$pmi" absent 1
 expect "a rank that exits without MPI_Init leaves no job that hangs" is "$code" 1
 expect "and is named" matches "$err" 'rank 1 \(pid [0-9]+, local rank 1\) exited with code 0 while others wait for it in MPI'

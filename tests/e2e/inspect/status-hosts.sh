@@ -45,6 +45,7 @@ expect "and both end well" is "$? $(sort -u n1.err)" "0 to stderr"
 wait $events
 grep '^data: ' .events | tail -n 1 | sed 's/^data: //' >.body
 expect "the end is that of the ranks of both" is "$(say "j['state'], [r['state'] for r in ranks]")" "('succeeded', ['done', 'done', 'done', 'done'])"
+expect "  after their processes are gone" is "$(say "[r['process'] for r in ranks]")" "['-', '-', '-', '-']"
 
 # ---- A node without the option, and a node 0 without workers
 rm go
