@@ -427,7 +427,7 @@ static void a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long(void 
     struct job job = { .options = &options,
                        .base = event_base_new(),
                        .control = { .head = page.head, .memory = page.fd },
-                       .watch = { table, (void *[]){ &said }, 1 },
+                       .watch = { .rows = table, .states = (void *[]){ &said }, .count = 1 },
                        .state = RUNNING };
 
     (void)state;

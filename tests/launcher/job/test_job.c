@@ -160,7 +160,9 @@ static void a_death_is_told_to_the_ranks_here_then_to_the_nodes_then_to_observer
                         .workers = &worker,
                         .size = 1,
                         .nodes = &nodes,
-                        .watch = { table, (void *[]){ &states[0], &states[1], &states[2] }, 3 } };
+                        .watch = { .rows = table,
+                                   .states = (void *[]){ &states[0], &states[1], &states[2] },
+                                   .count = 3 } };
     assert_int_equal(control_host_open(&job.control, &plan, 1, "job", "program"), 0);
     root_graph_begin(&job.round.graph, 2);
     job_worker_died(&job, &worker);
