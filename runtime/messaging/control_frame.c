@@ -44,7 +44,7 @@ void send_credit(struct mesh *mesh, int peer)
     struct wire *wire = &mesh->transport->wires[peer];
     struct outgoing *out;
 
-    if (!wire->out || wire->unreachable || wire->gone || !(out = calloc(1, sizeof *out)))
+    if (!wire->link || wire->unreachable || wire->gone || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
         (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->consumed };

@@ -59,7 +59,7 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         peer_gone(mesh, peer, words);
     } else if (death->how == CONTROL_HOST_LOST) {
         peer_gone(mesh, peer, words);
-    } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
+    } else if (!wire->stream && !wire->gone && wire->ended_ms == 0) {
         wire->ended_ms = clock_ms(); /* its connection may not be accepted yet */
         mesh->transport->ended++;
         progress(mesh);

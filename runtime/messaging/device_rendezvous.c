@@ -47,7 +47,7 @@ enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer)
     pthread_mutex_lock(&mesh->transport->lock);
     if (is_neighbour(mesh, peer))
         ensure_connection(mesh, peer);
-    if (wire->out && wire->out->ops->device_rendezvous && !wire->unreachable && !wire->gone
+    if (wire->link && wire->link->ops->device_rendezvous && !wire->unreachable && !wire->gone
         && !(wire->device_rts_limits & NO_MORE_DEVICE_RTS))
         may = wire->device_rts_limits & DEVICE_RTS_NEEDS_TEST_PATTERN
                   ? DEVICE_RENDEZVOUS_WITH_TEST_PATTERN

@@ -60,7 +60,7 @@ static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
     const struct wire *wire = &mesh->transport->wires[peer];
     struct outgoing *out;
 
-    if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->unreachable || wire->gone
+    if (peer == mesh->rank || (!wire->link && !wire->opening) || wire->unreachable || wire->gone
         || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
@@ -70,7 +70,7 @@ static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 
 static int is_unconnected_neighbour(const struct mesh *mesh, int peer)
 {
-    return is_neighbour(mesh, peer) && !mesh->transport->wires[peer].out;
+    return is_neighbour(mesh, peer) && !mesh->transport->wires[peer].link;
 }
 
 static void log_goodbye(struct mesh *mesh, const struct channel *channel)

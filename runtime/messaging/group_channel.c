@@ -66,7 +66,7 @@ static int can_be_told(struct mesh *mesh, int peer)
 
     if (peer == mesh->rank || wire->unreachable || wire->gone)
         return 0;
-    return wire->out
+    return wire->link
            || (is_neighbour(mesh, peer) && mesh->node.size <= RINGS_POLLED
                && ensure_connection(mesh, peer));
 }

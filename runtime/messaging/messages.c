@@ -127,7 +127,7 @@ static void on_no_connections(struct mesh *mesh, const char *why)
     for (struct request *r = mesh->messages->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == CT_ANY_SOURCE
-            || (r->peer != mesh->rank && !is_neighbour(mesh, r->peer) && wires[r->peer].streams == 0
+            || (r->peer != mesh->rank && !is_neighbour(mesh, r->peer) && !wires[r->peer].stream
                 && !wires[r->peer].opening))
             request_finish(mesh, r, CT_ERR_SYSTEM, why);
     }

@@ -99,8 +99,6 @@ static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint6
                                  .device_rts_limits = (uint16_t)device_rts_limits,
                                  .id = id,
                                  .signature = *signature };
-    out->is_large =
-        kind == FRAME_CTS; /* on the lane where no other large message comes meanwhile */
     send_answer_out(mesh, peer, out);
 }
 
@@ -201,7 +199,7 @@ static int is_of_p2p(const struct request *request)
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
     struct wire *wire = &mesh->transport->wires[send->peer];
-    const size_t most = wire->out ? wire->out->ops->eager_bytes : EAGER_BYTES;
+    const size_t most = wire->link ? wire->link->ops->eager_bytes : EAGER_BYTES;
 
     if (send->out.frame.kind != FRAME_RTS || send->bytes > most
         || (wire->uncredited + eager_cost(send->bytes) > EAGER_CREDIT
@@ -223,7 +221,7 @@ static void start_send(struct mesh *mesh, struct request *request)
     if (to == mesh->rank) {
         send_to_self(mesh, request);
     } else {
-        if (!mesh->transport->wires[to].out && is_neighbour(mesh, to))
+        if (!mesh->transport->wires[to].link && is_neighbour(mesh, to))
             ensure_connection(mesh, to); /* the link says what goes eager */
         go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);

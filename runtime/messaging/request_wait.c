@@ -36,7 +36,7 @@ static int request_take_lock(struct mesh *mesh, int waits)
 static int request_test(struct mesh *mesh, struct request *request, int at_all, int waits)
 {
     if (!atomic_load(&request->done) && request_take_lock(mesh, waits)) {
-        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
+        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer);
         take_goodbyes(mesh);
         pthread_mutex_unlock(&mesh->transport->lock);
     }
@@ -137,7 +137,7 @@ static void look_at_members(struct mesh *mesh, struct request *request)
 static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
     return request->is_send && request->peer != mesh->rank
-           && !mesh->transport->wires[request->peer].out;
+           && !mesh->transport->wires[request->peer].link;
 }
 
 /* A sleep passed and nothing came from the peer.  1: a probe was sent. */

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c - the connections to a peer: made, written to, read, and closed.
+/* connection.c - the connection to a peer: made, written to, read, and closed.
  *
  * Frames to a peer wait in one queue until there is a connection; as much of the queue leaves in
- * one write as the link takes.
- *
- * Over sockets a pair of ranks has up to two connections, the lanes.  Small frames go on one of
- * them in both directions: then an acknowledgement rides on the next frame of the other direction.
- * With a connection for each direction the kernel sends it separately, and a small message there
- * and back takes half as long again.  Large frames have a connection for each direction, since a
- * socket that sends and receives at the same time does each more slowly (docs/algorithms.md).
- *
- * The rank that sends first opens one.  If both ranks open one at the same moment, the lower rank's
- * is for small frames.  The rank that opened none opens its own when it first has a large frame.
- * Until that is made, all frames go on the one there is; a firewall or a lack of descriptors may
- * keep it so.  Frames are numbered as they are written.  A connection on which a frame comes before
- * its turn is held until the earlier frames have come on the other one.
+ * one write as the link takes.  A pair of ranks has one connection, so frames arrive in the order
+ * in which they were queued, and an acknowledgement rides on the next frame of the other
+ * direction.  The rank that sends first opens the connection; if both do at once, wireup.c decides
+ * which one is used.
  *
  * A rank closes its connections when it ends or leaves the mesh, never one alone.  A connection
  * that the peer opened carries frames only once wireup.c has it on this side; one that this rank
- * opened may carry some a moment before.  So a peer is gone when all its connections have ended, no
- * new one waits to be taken and none is being made: then this rank has read all that it sent. */
+ * opened may carry some a moment before.  So a peer is gone when its connection has ended, or when
+ * it is known to be dead, no connection of it waits to be taken and none is being made: then this
+ * rank has read all that it sent. */
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +27,6 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-/* What fits one segment together with its header.  The receiver's kernel acknowledges more at once,
- * whatever is sent back. */
-#define SMALL_BYTES 1300
 #define PARTS_AT_ONCE 64 /* two of each message; it costs stack, and the kernel looks at each */
 #define LARGE_WRITE (256u << 10) /* bytes of one write */
 /* bytes that are read from one stream, so that no other starves */
@@ -49,12 +38,9 @@
 
 static void stream_watch(struct mesh *mesh, struct stream *stream, int add)
 {
-    const struct link *link = stream->link;
-    const struct wire *wire = &mesh->transport->wires[stream->peer];
-    struct epoll_event event = { .events = stream->muted ? EPOLLRDHUP : EPOLLIN,
-                                 .data.ptr = stream };
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = stream };
 
-    if (wire->full == link)
+    if (mesh->transport->wires[stream->peer].is_full)
         event.events |= EPOLLOUT;
     epoll_ctl(mesh->waiter.epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, stream->link->fd, &event);
 }
@@ -72,14 +58,10 @@ static struct stream *stream_open(struct mesh *mesh, struct link *link, int peer
     if (link->fd >= 0) {
         stream_watch(mesh, stream, 1);
         atomic_store(&mesh->waiter.sockets, 1);
-    } else {
-        mesh->transport->wires[peer].ring = stream;
     }
-    mesh->transport->wires[peer].streams++;
+    mesh->transport->wires[peer].stream = stream;
     return stream;
 }
-
-static void close_held(struct mesh *mesh, int peer, const char *why);
 
 static void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
 {
@@ -91,215 +73,70 @@ static void stream_close(struct mesh *mesh, struct stream *stream, const char *w
     if (stream->link->fd >= 0)
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
     t->handlers.on_closed(mesh, stream, why);
-    wire->streams--;
-    wire->held -= stream->held;
-    stream->held = 0;
-    wire->ended_one = 1;
+    wire->stream = NULL;
+    wire->ended = 1;
     peer_unreachable(mesh, stream->peer, why);
-    if (wire->streams == 0 && wire->ended_ms == 0) {
+    if (wire->ended_ms == 0) {
         wire->ended_ms = clock_ms();
         snprintf(wire->why, sizeof wire->why, "%s", why);
         t->ended++;
     }
-    close_held(mesh, stream->peer, why);
-}
-
-/* ---- Lanes ---------------------------------------------------------------------- */
-
-static int is_large(const struct outgoing *out)
-{
-    return out->frame.bytes > SMALL_BYTES || out->is_large;
-}
-
-static struct link *link_for(const struct wire *wire, const struct outgoing *out)
-{
-    if (out->written > 0)
-        return wire->begun_on;
-    return wire->own && is_large(out) ? wire->own : wire->out;
-}
-
-const struct link *link_from(const struct wire *wire, size_t bytes)
-{
-    return wire->accepted && bytes > SMALL_BYTES ? wire->accepted : wire->out;
-}
-
-/* ---- The order of frames on both lanes ------------------------------------------ */
-
-static int is_in_turn(struct mesh *mesh, struct stream *stream)
-{
-    struct wire *wire = &mesh->transport->wires[stream->peer];
-    const int32_t ahead = (int32_t)(stream->head.turn - wire->received);
-
-    if (ahead == 0)
-        return 1;
-    if (ahead < 0 || wire->ended_one) {
-        stream_close(mesh, stream,
-                     ahead < 0 ? NO_FRAME : "what it said on another connection is lost");
-        return 0;
-    }
-    stream->held = 1;
-    wire->held++;
-    return 0;
-}
-
-/* The next held stream of the peer after `after`; NULL: the first one. */
-static struct stream *held_of(const struct mesh *mesh, int peer, const struct stream *after)
-{
-    struct stream *s = after ? after->next : mesh->transport->streams;
-
-    while (s && (s->peer != peer || !s->held || s->closed))
-        s = s->next;
-    return s;
-}
-
-static struct stream *next_in_turn(struct mesh *mesh, int peer)
-{
-    struct wire *wire = &mesh->transport->wires[peer];
-    struct stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
-
-    while (held && held->head.turn != wire->received)
-        held = held_of(mesh, peer, held);
-    if (!held)
-        return NULL;
-    wire->held--;
-    held->held = 0;
-    if (held->muted) {
-        const int is_out = held->ended;
-
-        held->muted = held->ended = 0;
-        stream_watch(mesh, held, is_out);
-    }
-    return held;
-}
-
-/* Their frames come after frames that were lost. */
-static void close_held(struct mesh *mesh, int peer, const char *why)
-{
-    struct stream *held;
-
-    while ((held = held_of(mesh, peer, NULL)))
-        stream_close(mesh, held, why);
-}
-
-/* Closes held streams if the frames before theirs can't come any more: all streams of the peer
- * are held, one of them has ended, and no connection is being made. */
-static void close_held_for_ever(struct mesh *mesh, int peer)
-{
-    const struct wire *wire = &mesh->transport->wires[peer];
-    const struct stream *held = NULL;
-
-    if (wire->held == 0 || wire->held < wire->streams || wire->opening)
-        return;
-    do
-        held = held_of(mesh, peer, held);
-    while (held && !held->ended);
-    if (held)
-        close_held(mesh, peer, "it closed its connection");
-}
-
-/* The end of a held stream can't be read.  The frame that it waits for may lie in a connection
- * that was not taken yet, or not have come. */
-void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
-{
-    if (!stream->muted) {
-        stream->muted = 1;
-        stream_watch(mesh, stream, 0);
-    }
-    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0)
-        return;
-    stream->ended = 1;
-    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
-    take_arrivals(mesh);
-    close_held_for_ever(mesh, stream->peer);
 }
 
 /* ---- Making connections --------------------------------------------------------- */
 
-static int is_unused(const struct wire *wire, const struct stream *stream)
-{
-    return wire->sent == 0 && wire->received == 0 && !wire->begun_on && stream->head_got == 0
-           && stream->left == 0 && !stream->held;
-}
-
 /* The peer connected again, because our welcome on the first connection did not arrive; so the
- * peer has sent nothing on that one.  If we have, that is lost. */
-static void replace_connection(struct mesh *mesh, int peer, const struct link *link)
+ * peer has sent nothing on that one.  If we have, that is lost.  0: it is. */
+static int replace_connection(struct mesh *mesh, struct stream *stream)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
-    struct stream *stream = mesh->transport->streams;
-
-    while (stream && (stream->link != link || stream->closed))
-        stream = stream->next;
-    if (!stream)
-        return;
-    if (!is_unused(wire, stream)) {
+    if (stream->link->used) {
         stream_close(mesh, stream, "its connection broke while it was made");
-        return;
+        return 0;
     }
     stream->closed = 1;
     mesh->transport->closed++;
-    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
-    wire->streams--;
-}
-
-static void log_no_second_lane(int peer, const char *why)
-{
-    log_line(LOG_INFO, "no second connection to rank %d, so what is large shares the first: %s",
-             peer, why);
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
+    return 1;
 }
 
 static void link_not_made(struct mesh *mesh, int peer, const char *why)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
-
-    wire->opening = 0;
-    if (wire->streams > 0) {
-        log_no_second_lane(peer, why);
-        close_held_for_ever(mesh, peer);
-        return;
-    }
-    if (wire->ended_one)
-        why = wire->why; /* the reason why its earlier connection ended */
+    mesh->transport->wires[peer].opening = 0;
     peer_unreachable(mesh, peer, why);
     peer_gone(mesh, peer, why);
 }
 
+/* Our own attempt to make a connection may have failed before; nothing was lost by that. */
 static void link_made(struct mesh *mesh, int peer, struct link *link)
 {
     struct wire *wire = &mesh->transport->wires[peer];
 
-    if (!link->accepted)
-        wire->opening = 0;
+    wire->opening = 0;
+    if (wire->ended || (wire->stream && !replace_connection(mesh, wire->stream))) {
+        link->ops->close(link); /* the peer sees its end */
+        return;
+    }
+    wire->is_full = 0;
     if (!stream_open(mesh, link, peer)) {
         link->ops->close(link);
         link_not_made(mesh, peer, "no memory for a connection");
         return;
     }
-    if (link->accepted && wire->accepted)
-        replace_connection(mesh, peer, wire->accepted);
-    *(link->accepted ? &wire->accepted : &wire->own) = link;
-    wire->out = !wire->own          ? wire->accepted
-                : !wire->accepted   ? wire->own
-                : mesh->rank < peer ? wire->own
-                                    : wire->accepted;
-    wire->gone = 0;
-    if (wire->unreachable && !wire->ended_one && wire->sent == 0)
-        /* our own connection could not be made, and nothing was lost by that */
-        wire->unreachable = 0;
+    wire->link = link;
+    wire->gone = wire->unreachable = 0;
 }
 
 static void take_connection(struct mesh *mesh, const struct arrival *arrival)
 {
-    struct link *link = link_tcp_over(arrival->fd, arrival->channel, arrival->accepted);
+    struct link *link = link_tcp_over(arrival->fd, arrival->channel);
 
     if (link) {
         link_made(mesh, arrival->peer, link);
         return;
     }
     secure_channel_destroy(arrival->channel);
-    descriptor_close(arrival->fd); /* the peer sees the end of a connection that it opened */
-    if (!arrival->accepted)
-        link_not_made(mesh, arrival->peer, "no memory for a connection");
+    descriptor_close(arrival->fd); /* the peer sees its end */
+    link_not_made(mesh, arrival->peer, "no memory for a connection");
 }
 
 void take_arrivals(struct mesh *mesh)
@@ -333,7 +170,6 @@ ct_status peer_connect(struct mesh *mesh, int peer)
         if (status != CT_OK)
             return status;
         mesh->transport->wires[peer].opening = 1;
-        mesh->transport->wires[peer].own_tried = 1;
         if (link)
             link_made(mesh, peer, link);
         return CT_OK;
@@ -347,68 +183,41 @@ int ensure_connection(struct mesh *mesh, int peer)
 
     if (wire->unreachable || wire->gone)
         return 0;
-    return wire->out || wire->opening || peer_connect(mesh, peer) == CT_OK;
+    return wire->link || wire->opening || peer_connect(mesh, peer) == CT_OK;
 }
 
 void connect_for_liveness(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
 
-    if (!wire->out && !wire->opening && !wire->unreachable && !wire->gone
+    if (!wire->link && !wire->opening && !wire->unreachable && !wire->gone
         && peer_connect(mesh, peer) != CT_OK)
         link_not_made(mesh, peer, ct_last_error());
 }
 
-/* No call fails because of this, so the caller's error sentence is kept. */
-static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
-{
-    struct wire *wire = &mesh->transport->wires[peer];
-    struct link *none;
-    char sentence[1024];
-
-    if (wire->own_tried || wire->unreachable || !wire->accepted || !is_large(out)
-        || !wire->accepted->ops->can_reach(mesh, peer))
-        return;
-    wire->own_tried = 1;
-    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
-    wire->opening = wire->accepted->ops->open(mesh, peer, &none) == CT_OK;
-    if (wire->opening)
-        return;
-    log_no_second_lane(peer, ct_last_error());
-    ct_fail(CT_OK, "%s", sentence);
-}
-
 /* ---- Sending -------------------------------------------------------------------- */
 
-/* A thread that sleeps wakes when the socket of `full` takes more bytes; NULL: none is waited
- * for. */
-static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
+/* While the socket is full, a thread that sleeps wakes when it takes more bytes. */
+static void watch_room(struct mesh *mesh, struct wire *wire, int is_full)
 {
-    struct link *const before = wire->full;
-
-    if (full && full->fd < 0)
-        full = NULL;
-    if (full == before)
+    is_full = is_full && wire->link->fd >= 0;
+    if (is_full == wire->is_full)
         return;
-    wire->full = full;
-    for (struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
-        if (stream->link == full || stream->link == before)
-            stream_watch(mesh, stream, 0);
+    wire->is_full = is_full;
+    if (wire->stream)
+        stream_watch(mesh, wire->stream, 0);
 }
 
-/* The parts of queued frames that go on this link, as many as fit; returns their number. */
-static int parts_of(const struct wire *wire, const struct link *link, struct iovec *parts)
+/* The parts of queued frames, as many as fit; returns their number. */
+static int parts_of(const struct wire *wire, struct iovec *parts)
 {
-    uint32_t turn = wire->sent;
     int count = 0;
 
-    for (struct outgoing *out = wire->first;
-         out && count < PARTS_AT_ONCE - 1 && link_for(wire, out) == link; out = out->next) {
+    for (struct outgoing *out = wire->first; out && count < PARTS_AT_ONCE - 1; out = out->next) {
         const size_t head = sizeof out->frame;
         const size_t in_head = out->written < head ? out->written : head;
         const size_t in_payload = out->written - in_head;
 
-        out->frame.turn = turn++;
         if (in_head < head)
             parts[count++] = (struct iovec){ (char *)&out->frame + in_head, head - in_head };
         if (in_payload < out->bytes)
@@ -432,7 +241,6 @@ static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
         bytes -= left;
         out->written += left;
         wire->first = out->next;
-        wire->sent++;
         mesh->transport->handlers.on_sent(mesh, out);
     }
 }
@@ -446,27 +254,28 @@ static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
 void flush_to(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->transport->wires[peer];
+    struct link *const link = wire->link;
     struct iovec parts[PARTS_AT_ONCE];
     ssize_t taken = 1;
 
     wire->gathered = 0;
-
-    while (wire->first && wire->out && !wire->unreachable && taken > 0) {
-        wire->begun_on = link_for(wire, wire->first);
-        taken = wire->begun_on->ops->write(wire->begun_on, parts,
-                                           parts_of(wire, wire->begun_on, parts));
+    if (!link)
+        return;
+    while (wire->first && !wire->unreachable && taken > 0) {
+        taken = link->ops->write(link, parts, parts_of(wire, parts));
         if (taken > 0) {
+            link->used = 1;
             transport_moved(mesh->transport);
             advance_queue(mesh, wire, (size_t)taken);
-            if (taken > LARGE_WRITE && wire->first && wire->begun_on->fd >= 0
-                && (wire->begun_on->ops->encrypts || mesh->transport->handlers.expects_much(mesh)))
+            if (taken > LARGE_WRITE && wire->first && link->fd >= 0
+                && (link->ops->encrypts || mesh->transport->handlers.expects_much(mesh)))
                 break;
         }
     }
     if (taken < 0)
-        peer_unreachable(mesh, peer, wire->begun_on->why);
-    else if (wire->out)
-        watch_room(mesh, wire, wire->first ? link_for(wire, wire->first) : NULL);
+        peer_unreachable(mesh, peer, link->why);
+    else
+        watch_room(mesh, wire, wire->first != NULL);
 }
 
 void flush_gathered(struct mesh *mesh, int peer)
@@ -531,13 +340,12 @@ static void queue_first(struct wire *wire, struct outgoing *out)
 }
 
 /* It is in the queue. */
-static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
+static void send_queued(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->transport->wires[peer];
 
     connection_add_pending(mesh->transport, wire);
-    second_lane_wanted(mesh, peer, out);
-    if (!wire->unreachable && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
+    if (!wire->unreachable && !wire->link && !wire->opening && peer_connect(mesh, peer) != CT_OK)
         peer_unreachable(mesh, peer, ct_last_error());
     else if (wire->unreachable)
         peer_unreachable(mesh, peer, wire->why);
@@ -557,18 +365,15 @@ static int write_at_once(struct mesh *mesh, int peer, struct outgoing *out)
                               { (void *)(uintptr_t)out->payload, out->bytes } };
     ssize_t taken;
 
-    if (wire->first || !wire->out || wire->out->fd >= 0 || wire->unreachable || t->gathering)
+    if (wire->first || !wire->link || wire->link->fd >= 0 || wire->unreachable || t->gathering)
         return 0;
-    out->frame.turn = wire->sent;
-    taken = wire->out->ops->write(wire->out, parts, out->bytes > 0 ? 2 : 1);
+    taken = wire->link->ops->write(wire->link, parts, out->bytes > 0 ? 2 : 1);
     if (taken <= 0)
         return 0;
     transport_moved(t);
     out->written = (size_t)taken;
-    wire->begun_on = wire->out;
     if (out->written < sizeof out->frame + out->bytes)
         return 0;
-    wire->sent++;
     t->handlers.on_sent(mesh, out);
     return 1;
 }
@@ -578,13 +383,13 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
     if (write_at_once(mesh, peer, out))
         return;
     queue_last(&mesh->transport->wires[peer], out);
-    send_queued(mesh, peer, out);
+    send_queued(mesh, peer);
 }
 
 void send_answer_out(struct mesh *mesh, int peer, struct outgoing *out)
 {
     queue_first(&mesh->transport->wires[peer], out);
-    send_queued(mesh, peer, out);
+    send_queued(mesh, peer);
 }
 
 void send_out_later(struct mesh *mesh, int peer, struct outgoing *out)
@@ -599,22 +404,6 @@ void send_out_later(struct mesh *mesh, int peer, struct outgoing *out)
 
 /* ---- Receiving ------------------------------------------------------------------ */
 
-static void take_frame(struct mesh *mesh, struct stream *stream);
-
-/* All of a frame has come.  A frame on the peer's other connection may have waited for it. */
-static void frame_done(struct mesh *mesh, struct stream *stream)
-{
-    const int peer = stream->peer;
-    struct stream *next;
-
-    mesh->transport->handlers.on_payload(mesh, stream);
-    mesh->transport->wires[peer].received++;
-    if ((next = next_in_turn(mesh, peer))) {
-        take_frame(mesh, next);
-        read_stream(mesh, next);
-    }
-}
-
 static void take_frame(struct mesh *mesh, struct stream *stream)
 {
     stream->left = 0;
@@ -622,7 +411,7 @@ static void take_frame(struct mesh *mesh, struct stream *stream)
     if (mesh->transport->handlers.on_header(mesh, stream) < 0)
         stream_close(mesh, stream, NO_FRAME);
     else if (stream->left == 0)
-        frame_done(mesh, stream);
+        mesh->transport->handlers.on_payload(mesh, stream);
 }
 
 /* 1: something moved. */
@@ -644,8 +433,8 @@ static int read_head(struct mesh *mesh, struct stream *stream)
         stream_close(mesh, stream, NO_FRAME);
         return 0;
     }
-    if (is_in_turn(mesh, stream))
-        take_frame(mesh, stream);
+    stream->link->used = 1;
+    take_frame(mesh, stream);
     return 1;
 }
 
@@ -666,7 +455,7 @@ static int read_payload(struct mesh *mesh, struct stream *stream)
     if (stream->into)
         stream->into += n;
     if (stream->left == 0)
-        frame_done(mesh, stream);
+        mesh->transport->handlers.on_payload(mesh, stream);
     return (int)(n > 0 ? n : 0);
 }
 
@@ -677,8 +466,7 @@ int read_stream(struct mesh *mesh, struct stream *stream)
     int n = 1;
 
     link->dry = 0;
-    while (n > 0 && !stream->closed && !stream->held
-           && (moved < BYTES_PER_LOOK || link->ahead > 0)) {
+    while (n > 0 && !stream->closed && (moved < BYTES_PER_LOOK || link->ahead > 0)) {
         n = stream->left > 0 ? read_payload(mesh, stream) : read_head(mesh, stream);
         moved += (size_t)(n > 0 ? n : 0);
     }
@@ -716,27 +504,24 @@ static int is_known_dead(struct mesh *mesh, int peer)
     return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
 }
 
-/* Frames may still come on a connection that we are opening.  If the peer has ended, that
- * attempt fails soon, unless another process has the port by now. */
-static int may_still_come(struct mesh *mesh, int peer)
+/* Frames of a peer that has ended may still come on a connection that is being made.  That attempt
+ * fails soon, unless another process has the peer's port by now. */
+static int may_still_come(const struct wire *wire)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
-
-    return wire->opening
-           && (clock_ms() - wire->ended_ms < OPENING_MS || !is_known_dead(mesh, peer));
+    return wire->opening && clock_ms() - wire->ended_ms < OPENING_MS;
 }
 
 void check_ended_peers(struct mesh *mesh)
 {
-    take_arrivals(mesh); /* what a peer sent before its end may lie in another connection */
+    take_arrivals(mesh); /* what a peer sent before its end may lie in a new connection */
     for (int peer = 0; peer < mesh->size; peer++) {
         struct wire *wire = &mesh->transport->wires[peer];
 
-        if (wire->ended_ms == 0 || (wire->streams == 0 && may_still_come(mesh, peer)))
+        if (wire->ended_ms == 0 || (!wire->stream && may_still_come(wire)))
             continue;
         wire->ended_ms = 0;
         mesh->transport->ended--;
-        if (wire->streams == 0)
+        if (!wire->stream)
             peer_gone(mesh, peer, wire->why);
     }
 }
@@ -754,16 +539,6 @@ void end_lost_connections(struct mesh *mesh)
             stream_close(mesh, stream, LINK_HOST_IS_LOST);
 }
 
-static void forget_link(struct wire *wire, const struct link *link)
-{
-    struct link **const places[] = { &wire->out, &wire->own, &wire->begun_on, &wire->full,
-                                     &wire->accepted };
-
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (*places[i] == link)
-            *places[i] = NULL;
-}
-
 /* Called when no loop over the list runs and no result of epoll_wait() is in use: neither can
  * point to a closed stream any more. */
 void free_closed_streams(struct mesh *mesh)
@@ -779,9 +554,8 @@ void free_closed_streams(struct mesh *mesh)
         }
         *link = stream->next;
         t->closed--;
-        if (t->wires[stream->peer].ring == stream)
-            t->wires[stream->peer].ring = NULL;
-        forget_link(&t->wires[stream->peer], stream->link);
+        if (t->wires[stream->peer].link == stream->link)
+            t->wires[stream->peer].link = NULL;
         stream->link->ops->close(stream->link);
         free(stream);
     }

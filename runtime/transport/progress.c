@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* progress.c - one look at everything that could move: streams, queues, new connections.
  *
- * progress() never blocks.  A stream whose link breaks is closed.  When the last stream of a
- * peer is closed, the peer is gone. */
+ * progress() never blocks.  A stream whose link breaks is closed; then its peer is gone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +35,7 @@ static int look_at_sockets(struct mesh *mesh)
             some_came = 1;
             continue;
         }
-        if (!stream->closed && stream->held)
-            look_at_held(mesh, stream, events[i].events);
-        else if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
+        if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
             read_stream(mesh, stream);
     }
     return some_came;
@@ -52,11 +49,11 @@ static void look_at_marked(struct mesh *mesh, int local)
     struct wire *wire = &mesh->transport->wires[peer];
 
     wire->heard = 1;
-    if (!wire->ring && !wire->ended_one && peer_connect(mesh, peer) != CT_OK) {
+    if (!wire->stream && !wire->ended && peer_connect(mesh, peer) != CT_OK) {
         peer_unreachable(mesh, peer, ct_last_error());
         peer_gone(mesh, peer, ct_last_error());
     }
-    if (wire->ring && !wire->ring->closed && read_stream(mesh, wire->ring))
+    if (wire->stream && read_stream(mesh, wire->stream))
         node_mark(&mesh->node, local, mesh->node.rank); /* for the next look */
 }
 
@@ -87,18 +84,16 @@ static void look_at_rings(struct mesh *mesh)
             read_stream(mesh, stream);
 }
 
-/* all: looks at all sockets.  Else at the link `one` alone, if there is one: a read that finds
- * nothing costs as much as epoll_wait(), and one that finds bytes has read them. */
-static void look_at_links(struct mesh *mesh, const struct link *one, int all)
+/* one NULL: looks at all sockets.  Else at that one alone, if it is one: a read that finds nothing
+ * costs as much as epoll_wait(), and one that finds bytes has read them. */
+static void look_at_links(struct mesh *mesh, struct stream *one)
 {
     struct transport *t = mesh->transport;
 
     look_at_rings(mesh);
-    if (one && !all && one->fd >= 0)
-        for (struct stream *stream = t->streams; stream; stream = stream->next)
-            if (!stream->closed && stream->link == one)
-                read_stream(mesh, stream);
-    if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
+    if (one && one->link->fd >= 0 && !one->closed)
+        read_stream(mesh, one);
+    if (!one && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
         && look_at_sockets(mesh))
         look_at_sockets(mesh);
     if (t->ended > 0)
@@ -111,16 +106,16 @@ static void look_at_links(struct mesh *mesh, const struct link *one, int all)
 
 void progress(struct mesh *mesh)
 {
-    look_at_links(mesh, NULL, 1);
+    look_at_links(mesh, NULL);
 }
 
-void progress_for(struct mesh *mesh, int peer, size_t bytes)
+void progress_for(struct mesh *mesh, int peer)
 {
     struct transport *t = mesh->transport;
     const int all =
-        peer < 0 || !t->wires[peer].out || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
+        peer < 0 || !t->wires[peer].stream || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
 
-    look_at_links(mesh, all ? NULL : link_from(&t->wires[peer], bytes), all);
+    look_at_links(mesh, all ? NULL : t->wires[peer].stream);
 }
 
 static ct_status transport_set_up(struct mesh *mesh)

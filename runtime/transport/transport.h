@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport.h - frames to and from the peers of a mesh, over connections that come and go.
  *
- *   connection.c  the queue of frames to a peer, its connections and lanes, what comes on them,
- *                 and when their end means that the peer is gone
+ *   connection.c  the queue of frames to a peer, its connection, what comes on it, and when its
+ *                 end means that the peer is gone
  *   wireup.c      makes connections over sockets, in a thread of its own
  *   progress.c    one look at all connections
  *
@@ -33,33 +33,23 @@ struct stream {
     size_t left;         /* bytes of the payload that are still to come; set by on_header() */
     unsigned char *into; /* where they go; NULL: they are dropped */
     int closed;
-    int held;  /* its frame waits for an earlier one on the other lane */
-    int muted; /* while it is held, epoll reports only its end */
-    int ended; /* epoll has reported its end: it would wake sleeping threads again and again */
     /* The handlers' own. */
     struct request *request;       /* the payload is this receive's, or */
     struct unexpected *unexpected; /* is kept here */
 };
 
-/* The link to one peer: its connections, and the frames that wait for them. */
+/* What there is of one peer: its connection, and the frames that wait for it. */
 struct wire {
-    struct link *own;        /* the connection that this rank opened; NULL: none */
-    struct link *accepted;   /* the one that the peer opened */
-    struct link *out;        /* the one on which small frames go */
-    struct link *begun_on;   /* the one on which the first frame of the queue is written in part */
-    struct link *full;       /* the one whose socket takes no more bytes for now */
-    uint32_t sent, received; /* how many whole frames were written to it, and have come from it */
-    int opening;             /* `own` is being opened */
-    int own_tried;           /* opening `own` was tried */
-    int ended_one;           /* one of its streams has ended */
-    int held;                /* how many of its streams are held */
-    struct stream *ring;     /* the one in shared memory; NULL: none was opened */
-    int heard;               /* the peer has written to its ring to us */
+    struct link *link;     /* NULL: there is no connection */
+    struct stream *stream; /* its receiving side; NULL: there is none, or it has ended */
+    int is_full;           /* the socket takes no more bytes for now */
+    int opening;           /* a connection is being made */
+    int ended;             /* the connection has ended */
+    int heard;             /* the peer has written to its ring to us */
     struct outgoing *first, *last;
     struct wire *next_pending; /* in transport->pending, where wires with a queue stand */
     int is_pending;
-    int streams;      /* how many are open */
-    int64_t ended_ms; /* when the last of them closed; 0: checked since, or none did */
+    int64_t ended_ms; /* when it ended, as far as is known; 0: checked since, or it did not */
     int gone;         /* nothing will come from the peer any more */
     int unreachable;  /* nothing can be sent to the peer any more */
     int left;         /* the peer has destroyed the root group: it reads nothing any more */
@@ -71,7 +61,7 @@ struct wire {
     int64_t notice_due;
     int device_rts_limits;   /* what the peer's CTS said: bits of device_rendezvous.h */
     uint64_t device_cancels; /* how many DEVICE_CANCEL frames have come */
-    char why[160];
+    char why[200];
 };
 
 struct transport_handlers {
@@ -122,16 +112,16 @@ ct_status transport_open(struct mesh *mesh, const struct transport_handlers *han
 void transport_close(struct mesh *mesh); /* NULL is fine; the queues are empty */
 
 void progress(struct mesh *mesh);
-/* The same for a thread that calls it in a loop until a message of so many bytes moves to or from
- * one peer (CT_ANY_SOURCE: any): it looks at the other connections only now and then. */
-void progress_for(struct mesh *mesh, int peer, size_t bytes);
+/* The same for a thread that calls it in a loop until a message moves to or from one peer
+ * (CT_ANY_SOURCE: any): it looks at the other connections only now and then. */
+void progress_for(struct mesh *mesh, int peer);
 
 /* ---- connection.c ----------------------------------------------------------- */
 
 /* Opens a connection to the peer, or begins to; link_kinds[] says in which order links are tried.
  */
 ct_status peer_connect(struct mesh *mesh, int peer);
-void take_arrivals(struct mesh *mesh); /* connections that wireup made, or could not */
+void take_arrivals(struct mesh *mesh); /* connections that wireup made, or could not make */
 /* 1: there is a connection to the peer, perhaps a new one. */
 int ensure_connection(struct mesh *mesh, int peer);
 /* Does the peer share memory with this rank, so that a connection to it costs nothing? */
@@ -158,10 +148,6 @@ int is_on_its_way(struct mesh *mesh);
 
 /* 1: it stopped although more may be there. */
 int read_stream(struct mesh *mesh, struct stream *stream);
-/* epoll reports events of a held stream. */
-void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events);
-/* The connection on which a message of so many bytes most likely comes. */
-const struct link *link_from(const struct wire *wire, size_t bytes);
 
 void free_closed_streams(struct mesh *mesh);
 void check_ended_peers(struct mesh *mesh); /* is the peer of a wire without streams gone? */
