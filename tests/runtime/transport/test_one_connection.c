@@ -14,8 +14,8 @@ static int connections_to(ct_group *group, int peer)
     int count = 0;
 
     pthread_mutex_lock(&t->lock);
-    for (const struct stream *s = t->streams; s; s = s->next)
-        count += s->peer == peer && !s->closed;
+    for (const struct endpoint *open = t->open; open; open = open->next_open)
+        count += open->peer == peer;
     pthread_mutex_unlock(&t->lock);
     return count;
 }
