@@ -70,8 +70,8 @@ enum wireup_step {
     OVER /* freed at the end of the turn: an event, or a loop over the list, may point to it */
 };
 
-/* Which connection a pair has. */
-enum connected { NOT_CONNECTED, OPENED, ACCEPTED };
+/* Which rank has opened the connection of a pair. */
+enum opened_by { NOT_OPENED, BY_THIS_RANK, BY_THE_PEER };
 
 struct made {
     struct made *next;
@@ -115,7 +115,7 @@ struct wireup {
     /* Used by the thread alone. */
     struct pending ring;     /* head of the list of all */
     int unproved;            /* those that peers, or strangers, opened */
-    uint8_t *connected;      /* enum connected, of each rank */
+    uint8_t *opened_by;      /* enum opened_by, of the connection to each rank */
     int64_t unwatched_until; /* > 0: the listener is not watched until then */
     int64_t no_descriptor_since, no_descriptor_last;
     int64_t strangers_logged;
@@ -301,7 +301,7 @@ static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
         return;
     }
     p->fd = -1; /* it is the mesh's */
-    w->connected[peer] = is_accepted(p) ? ACCEPTED : OPENED;
+    w->opened_by[peer] = is_accepted(p) ? BY_THE_PEER : BY_THIS_RANK;
     pending_drop(w, p);
     drop_others(w, peer);
 }
@@ -572,7 +572,7 @@ static void proof_came(struct wireup *w, struct pending *p)
 {
     if (!is_proved(w, p, "connect")) {
         refuse_stranger(w, p);
-    } else if (w->connected[p->peer] == OPENED) {
+    } else if (w->opened_by[p->peer] == BY_THIS_RANK) {
         drop_connection(w, p); /* the peer dropped this attempt when it accepted our connection */
     } else if (has_to_stand_back(w, p)) {
         w->unproved--;
@@ -792,7 +792,7 @@ static void take_orders(struct wireup *w)
 
         orders = p->next;
         pending_append(w, p);
-        if (w->connected[p->peer] == NOT_CONNECTED)
+        if (w->opened_by[p->peer] == NOT_OPENED)
             wireup_connect_begin(w, p);
         else
             pending_drop(w, p); /* the mesh finds the connection among its arrivals */
@@ -989,9 +989,9 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     w->last = &w->first;
     w->ring.next = w->ring.previous = &w->ring;
     pthread_mutex_init(&w->lock, NULL);
-    w->connected = calloc((size_t)identity->size, 1);
+    w->opened_by = calloc((size_t)identity->size, 1);
     /* fails here if there is no libcrypto */
-    status = w->connected ? wireup_proof(identity, "connect", &hello, nonce, proof)
+    status = w->opened_by ? wireup_proof(identity, "connect", &hello, nonce, proof)
                           : ct_fail(CT_ERR_NOMEM, "no memory for connections between ranks");
     if (status == CT_OK && identity->encrypts)
         status = secret_context(&identity->secret, "mesh", &w->context);
@@ -1048,7 +1048,7 @@ void wireup_stop(struct wireup *w)
             descriptor_close(arrival.fd);
         }
     secure_context_destroy(w->context);
-    free(w->connected);
+    free(w->opened_by);
     close_descriptors((const int[]){ w->listener, w->epoll_fd, w->wake_fd, w->made_fd, w->netlink },
                       5);
     pthread_mutex_destroy(&w->lock);
