@@ -20,7 +20,7 @@
 #include "runtime/net/peer_uid.h"
 #include "runtime/store/server/server_thread.h"
 #include "runtime/store/tcp_store.h"
-#include "runtime/store/tcp_wire.h"
+#include "runtime/store/store_connection.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
@@ -31,19 +31,19 @@
 struct client_store {
     struct ct_store store;
     pthread_mutex_t lock;
-    struct store_wire wire;
+    struct store_connection connection;
     struct store_thread *host; /* ct_store_tcp with is_master */
     struct secret secret;      /* with which it was connected */
 };
 
-static struct store_wire *tcp_store_begin(ct_store *store, const char *call,
-                                          const struct bytes *keys, int count)
+static struct store_connection *tcp_store_begin(ct_store *store, const char *call,
+                                                const struct bytes *keys, int count)
 {
     struct client_store *c = (struct client_store *)store;
 
     pthread_mutex_lock(&c->lock);
-    wire_call(&c->wire, call, keys, count);
-    return &c->wire;
+    store_connection_call(&c->connection, call, keys, count);
+    return &c->connection;
 }
 
 static ct_status tcp_store_end(ct_store *store, ct_status status)
@@ -56,8 +56,8 @@ static ct_status tcp_store_end(ct_store *store, ct_status status)
 
 static ct_status client_wait(ct_store *store, const struct bytes *keys, int count, int64_t deadline)
 {
-    return tcp_store_end(
-        store, wire_wait(tcp_store_begin(store, "wait", keys, count), keys, count, deadline));
+    return tcp_store_end(store, store_connection_wait(tcp_store_begin(store, "wait", keys, count),
+                                                      keys, count, deadline));
 }
 
 /* ---- Without an answer ------------------------------------------------------ */
@@ -65,12 +65,12 @@ static ct_status client_wait(ct_store *store, const struct bytes *keys, int coun
 static ct_status tcp_store_post(ct_store *store, const char *call, enum store_command command,
                                 struct bytes key, struct bytes value)
 {
-    struct store_wire *w = tcp_store_begin(store, call, &key, 1);
+    struct store_connection *connection = tcp_store_begin(store, call, &key, 1);
 
-    wire_command(w, command);
-    wire_put_key(w, key);
-    wire_put_blob(w, value);
-    return tcp_store_end(store, wire_post(w));
+    store_connection_command(connection, command);
+    store_connection_put_key(connection, key);
+    store_connection_put_blob(connection, value);
+    return tcp_store_end(store, store_connection_post(connection));
 }
 
 static ct_status client_set(ct_store *store, struct bytes key, struct bytes value)
@@ -92,37 +92,38 @@ static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int
                                   const struct bytes *values)
 {
     const uint64_t pairs = (uint64_t)count;
-    struct store_wire *w = tcp_store_begin(store, "multi_set", keys, count);
+    struct store_connection *connection = tcp_store_begin(store, "multi_set", keys, count);
 
-    wire_command(w, STORE_MULTI_SET);
-    wire_put(w, &pairs, sizeof pairs);
+    store_connection_command(connection, STORE_MULTI_SET);
+    store_connection_put(connection, &pairs, sizeof pairs);
     for (int i = 0; i < count; i++) {
-        wire_put_key(w, keys[i]);
-        wire_put_blob(w, values[i]);
+        store_connection_put_key(connection, keys[i]);
+        store_connection_put_blob(connection, values[i]);
     }
-    return tcp_store_end(store, wire_post(w));
+    return tcp_store_end(store, store_connection_post(connection));
 }
 
 /* ---- Answered by a number ---------------------------------------------------- */
 
-static ct_status ask_count(struct store_wire *w, int64_t *count)
+static ct_status ask_count(struct store_connection *connection, int64_t *count)
 {
-    ct_status status = wire_ask(w, count, sizeof *count);
+    ct_status status = store_connection_ask(connection, count, sizeof *count);
 
     if (status == CT_OK && *count < 0)
-        status = wire_break(w, CT_ERR_PEER, "it counted %lld", (long long)*count);
+        status =
+            store_connection_break(connection, CT_ERR_PEER, "it counted %lld", (long long)*count);
     return status;
 }
 
 static ct_status tcp_store_count_of(ct_store *store, const char *call, enum store_command command,
                                     const struct bytes *key, int64_t *count)
 {
-    struct store_wire *w = tcp_store_begin(store, call, key, key != NULL);
+    struct store_connection *connection = tcp_store_begin(store, call, key, key != NULL);
 
-    wire_command(w, command);
+    store_connection_command(connection, command);
     if (key)
-        wire_put_key(w, *key);
-    return tcp_store_end(store, ask_count(w, count));
+        store_connection_put_key(connection, *key);
+    return tcp_store_end(store, ask_count(connection, count));
 }
 
 static ct_status client_num_keys(ct_store *store, int64_t *count)
@@ -147,23 +148,23 @@ static ct_status client_delete(ct_store *store, struct bytes key, int *deleted)
 static ct_status tcp_store_client_add(ct_store *store, struct bytes key, int64_t delta,
                                       int64_t *sum)
 {
-    struct store_wire *w = tcp_store_begin(store, "add", &key, 1);
+    struct store_connection *connection = tcp_store_begin(store, "add", &key, 1);
 
-    wire_command(w, STORE_ADD);
-    wire_put_key(w, key);
-    wire_put(w, &delta, sizeof delta);
-    return tcp_store_end(store, wire_ask(w, sum, sizeof *sum));
+    store_connection_command(connection, STORE_ADD);
+    store_connection_put_key(connection, key);
+    store_connection_put(connection, &delta, sizeof delta);
+    return tcp_store_end(store, store_connection_ask(connection, sum, sizeof *sum));
 }
 
 static ct_status client_check(ct_store *store, const struct bytes *keys, int count, int *present)
 {
-    struct store_wire *w = tcp_store_begin(store, "check", keys, count);
+    struct store_connection *connection = tcp_store_begin(store, "check", keys, count);
     uint8_t absent = 1;
     ct_status status;
 
-    wire_command(w, STORE_CHECK);
-    wire_put_keys(w, keys, count);
-    status = wire_ask(w, &absent, 1);
+    store_connection_command(connection, STORE_CHECK);
+    store_connection_put_keys(connection, keys, count);
+    status = store_connection_ask(connection, &absent, 1);
     if (status == CT_OK)
         *present = !absent;
     return tcp_store_end(store, status);
@@ -172,8 +173,9 @@ static ct_status client_check(ct_store *store, const struct bytes *keys, int cou
 static ct_status client_check_each(ct_store *store, const struct bytes *keys, int count,
                                    char *present)
 {
-    struct store_wire *w = tcp_store_begin(store, "check", keys, count);
-    const ct_status status = wire_check_each(w, keys, count, (uint8_t *)present);
+    struct store_connection *connection = tcp_store_begin(store, "check", keys, count);
+    const ct_status status =
+        store_connection_check_each(connection, keys, count, (uint8_t *)present);
 
     for (int i = 0; i < count && status == CT_OK; i++)
         present[i] = present[i] == 0;
@@ -183,12 +185,12 @@ static ct_status client_check_each(ct_store *store, const struct bytes *keys, in
 /* PyTorch's workers are counted under a key without a "/" in front. */
 static ct_status tcp_store_add_worker(ct_store *store, int64_t delta, int64_t *workers)
 {
-    struct store_wire *w = tcp_store_begin(store, "wait_workers", NULL, 0);
+    struct store_connection *connection = tcp_store_begin(store, "wait_workers", NULL, 0);
 
-    wire_command(w, STORE_ADD);
-    wire_put_blob(w, (struct bytes){ "init/", 5 });
-    wire_put(w, &delta, sizeof delta);
-    return tcp_store_end(store, wire_ask(w, workers, sizeof *workers));
+    store_connection_command(connection, STORE_ADD);
+    store_connection_put_blob(connection, (struct bytes){ "init/", 5 });
+    store_connection_put(connection, &delta, sizeof delta);
+    return tcp_store_end(store, store_connection_ask(connection, workers, sizeof *workers));
 }
 
 static ct_status client_wait_workers(ct_store *store, int world_size, int64_t deadline)
@@ -201,7 +203,7 @@ static ct_status client_wait_workers(ct_store *store, int world_size, int64_t de
     while (status == CT_OK && c->host && workers < world_size) {
         if (clock_ms() >= deadline)
             return ct_fail(CT_ERR_TIMEOUT, "the store at %s: %lld of %d workers came in %lld ms",
-                           c->wire.where, (long long)workers, world_size,
+                           c->connection.where, (long long)workers, world_size,
                            (long long)(clock_ms() - start));
         poll(NULL, 0, time_left_ms(deadline, WORKERS_POLL_MS));
         status = tcp_store_add_worker(store, 0, &workers);
@@ -214,45 +216,47 @@ static ct_status client_wait_workers(ct_store *store, int world_size, int64_t de
 static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
                             size_t *bytes)
 {
-    struct store_wire *w = tcp_store_begin(store, "get", &key, 1);
-    ct_status status = wire_wait(w, &key, 1, deadline);
+    struct store_connection *connection = tcp_store_begin(store, "get", &key, 1);
+    ct_status status = store_connection_wait(connection, &key, 1, deadline);
 
     if (status == CT_OK) {
-        wire_command(w, STORE_GET);
-        wire_put_key(w, key);
-        status = wire_send(w);
+        store_connection_command(connection, STORE_GET);
+        store_connection_put_key(connection, key);
+        status = store_connection_send(connection);
     }
-    return tcp_store_end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+    return tcp_store_end(
+        store, status == CT_OK ? store_connection_get_blob(connection, value, bytes) : status);
 }
 
 static ct_status client_compare_set(ct_store *store, struct bytes key, struct bytes expected,
                                     struct bytes desired, void **value, size_t *bytes)
 {
-    struct store_wire *w = tcp_store_begin(store, "compare_set", &key, 1);
+    struct store_connection *connection = tcp_store_begin(store, "compare_set", &key, 1);
     ct_status status;
 
-    wire_command(w, STORE_COMPARE_SET);
-    wire_put_key(w, key);
-    wire_put_blob(w, expected);
-    wire_put_blob(w, desired);
-    status = wire_send(w);
-    return tcp_store_end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+    store_connection_command(connection, STORE_COMPARE_SET);
+    store_connection_put_key(connection, key);
+    store_connection_put_blob(connection, expected);
+    store_connection_put_blob(connection, desired);
+    status = store_connection_send(connection);
+    return tcp_store_end(
+        store, status == CT_OK ? store_connection_get_blob(connection, value, bytes) : status);
 }
 
 static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int count,
                                   int64_t deadline, void **values, size_t *sizes)
 {
-    struct store_wire *w = tcp_store_begin(store, "multi_get", keys, count);
-    ct_status status = wire_wait(w, keys, count, deadline);
+    struct store_connection *connection = tcp_store_begin(store, "multi_get", keys, count);
+    ct_status status = store_connection_wait(connection, keys, count, deadline);
     int got = 0;
 
     if (status == CT_OK) {
-        wire_command(w, STORE_MULTI_GET);
-        wire_put_keys(w, keys, count);
-        status = wire_send(w);
+        store_connection_command(connection, STORE_MULTI_GET);
+        store_connection_put_keys(connection, keys, count);
+        status = store_connection_send(connection);
     }
     for (; got < count && status == CT_OK; got += status == CT_OK)
-        status = wire_get_blob(w, &values[got], &sizes[got]);
+        status = store_connection_get_blob(connection, &values[got], &sizes[got]);
     while (status != CT_OK && got > 0) {
         free(values[--got]);
         values[got] = NULL;
@@ -261,15 +265,16 @@ static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int
 }
 
 /* *length: of the queue before; 0: nothing was there. */
-static ct_status pop(struct store_wire *w, struct bytes key, int64_t *length, void **value,
-                     size_t *bytes)
+static ct_status pop(struct store_connection *connection, struct bytes key, int64_t *length,
+                     void **value, size_t *bytes)
 {
     ct_status status;
 
-    wire_command(w, STORE_QUEUE_POP);
-    wire_put_key(w, key);
-    status = ask_count(w, length);
-    return status == CT_OK && *length > 0 ? wire_get_blob(w, value, bytes) : status;
+    store_connection_command(connection, STORE_QUEUE_POP);
+    store_connection_put_key(connection, key);
+    status = ask_count(connection, length);
+    return status == CT_OK && *length > 0 ? store_connection_get_blob(connection, value, bytes)
+                                          : status;
 }
 
 /* Another client may pop between our wait and our pop.  Then we wait again, but not beyond the
@@ -277,28 +282,28 @@ static ct_status pop(struct store_wire *w, struct bytes key, int64_t *length, vo
 static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
                                   size_t *bytes)
 {
-    struct store_wire *w = tcp_store_begin(store, "queue_pop", &key, 1);
+    struct store_connection *connection = tcp_store_begin(store, "queue_pop", &key, 1);
     char quoted[QUOTED_SIZE];
     int64_t length = 0;
-    ct_status status = pop(w, key, &length, value, bytes);
+    ct_status status = pop(connection, key, &length, value, bytes);
 
     while (status == CT_OK && length == 0) {
-        status = wire_wait(w, &key, 1, deadline);
+        status = store_connection_wait(connection, &key, 1, deadline);
         if (status == CT_OK)
-            status = pop(w, key, &length, value, bytes);
+            status = pop(connection, key, &length, value, bytes);
         if (status == CT_OK && length == 0 && clock_ms() >= deadline)
             status = ct_fail(CT_ERR_TIMEOUT, "the store at %s: others emptied the queue %s first",
-                             w->where, wire_quote(key, quoted));
+                             connection->where, store_connection_quote(key, quoted));
     }
     return tcp_store_end(store, status);
 }
 
 /* Only keys of this API, which start with "/".  A key with a 0 byte is cut there. */
-static ct_status listed_key(struct store_wire *w, struct key_list *list)
+static ct_status listed_key(struct store_connection *connection, struct key_list *list)
 {
     void *key;
     size_t size;
-    const ct_status status = wire_get_blob(w, &key, &size);
+    const ct_status status = store_connection_get_blob(connection, &key, &size);
 
     if (status != CT_OK)
         return status;
@@ -310,17 +315,18 @@ static ct_status listed_key(struct store_wire *w, struct key_list *list)
 
 static ct_status client_list_keys(ct_store *store, char ***keys, int *count)
 {
-    struct store_wire *w = tcp_store_begin(store, "list_keys", NULL, 0);
+    struct store_connection *connection = tcp_store_begin(store, "list_keys", NULL, 0);
     struct key_list list = { 0 };
     int64_t n = 0;
     ct_status status;
 
-    wire_command(w, STORE_LIST_KEYS);
-    status = ask_count(w, &n);
+    store_connection_command(connection, STORE_LIST_KEYS);
+    status = ask_count(connection, &n);
     if (status == CT_OK && n > INT_MAX)
-        status = wire_break(w, CT_ERR_PEER, "it claims %lld keys", (long long)n);
+        status =
+            store_connection_break(connection, CT_ERR_PEER, "it claims %lld keys", (long long)n);
     while (status == CT_OK && n-- > 0)
-        status = listed_key(w, &list);
+        status = listed_key(connection, &list);
     return tcp_store_end(store, key_list_finish(&list, status, keys, count));
 }
 
@@ -330,8 +336,8 @@ static void client_close(ct_store *store)
 {
     struct client_store *c = (struct client_store *)store;
 
-    wire_watch_deaths(&c->wire, NULL, 0, 0);
-    wire_close(&c->wire);
+    store_connection_watch_deaths(&c->connection, NULL, 0, 0);
+    store_connection_close(&c->connection);
     store_thread_stop(c->host);
     pthread_mutex_destroy(&c->lock);
     free(c);
@@ -371,7 +377,7 @@ static ct_status client_over(int fd, struct secure_channel *channel, const char 
     c->store =
         (struct ct_store){ .ops = &client_ops, .timeout_ms = timeout_ms, .maker = forks_maker() };
     pthread_mutex_init(&c->lock, NULL);
-    wire_open(&c->wire, fd, channel, where, timeout_ms);
+    store_connection_open(&c->connection, fd, channel, where, timeout_ms);
     *store = &c->store;
     return CT_OK;
 }
@@ -402,7 +408,7 @@ void store_watch_deaths(ct_store *store, struct control *control, uint32_t known
 
     if (!c)
         return;
-    wire_watch_deaths(&c->wire, control, known, any);
+    store_connection_watch_deaths(&c->connection, control, known, any);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -412,8 +418,8 @@ void store_skip_deaths(ct_store *store, uint32_t known)
 
     if (!c)
         return;
-    if (c->wire.known < known)
-        c->wire.known = known;
+    if (c->connection.known < known)
+        c->connection.known = known;
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -421,21 +427,21 @@ ct_status store_check_deaths(ct_store *store)
 {
     struct client_store *c = lock_client(store);
 
-    return c ? tcp_store_end(&c->store, wire_check_deaths(&c->wire)) : CT_OK;
+    return c ? tcp_store_end(&c->store, store_connection_check_deaths(&c->connection)) : CT_OK;
 }
 
 ct_status store_wait_beside(ct_store *store, int fd, int64_t deadline)
 {
     struct client_store *c = lock_client(store);
 
-    return c ? tcp_store_end(&c->store, wire_wait_beside(&c->wire, fd, deadline))
-             : wire_wait_beside(NULL, fd, deadline);
+    return c ? tcp_store_end(&c->store, store_connection_wait_beside(&c->connection, fd, deadline))
+             : store_connection_wait_beside(NULL, fd, deadline);
 }
 
 int store_client_fd(ct_store *store)
 {
     store = store_bottom(store);
-    return store->ops == &client_ops ? ((const struct client_store *)store)->wire.fd : -1;
+    return store->ops == &client_ops ? ((const struct client_store *)store)->connection.fd : -1;
 }
 
 /* ---- Connecting -------------------------------------------------------------- */
@@ -449,46 +455,48 @@ static void say_silence(const char *where)
 }
 
 /* 0: the deadline passed. */
-static int answers(const struct store_wire *w, int64_t deadline)
+static int answers(const struct store_connection *connection, int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
 
-    if (wire_ready(w, clock_ms() + time_left_ms(deadline, LONG_WAIT_MS)))
+    if (store_connection_ready(connection, clock_ms() + time_left_ms(deadline, LONG_WAIT_MS)))
         return 1;
     if (long_wait_is_due(&wait))
-        say_silence(w->where);
-    return wire_ready(w, deadline);
+        say_silence(connection->where);
+    return store_connection_ready(connection, deadline);
 }
 
 /* The magic goes in one send, as PyTorch's server needs it; then a PING, whose echo proves that the
  * other end is a store. */
-static ct_status handshake(struct store_wire *w, int64_t deadline)
+static ct_status handshake(struct store_connection *connection, int64_t deadline)
 {
     const uint32_t magic = STORE_MAGIC, nonce = (uint32_t)getpid();
     const int64_t start = clock_ms();
     uint32_t echo = 0;
     ct_status status;
 
-    wire_command(w, STORE_VALIDATE);
-    wire_put(w, &magic, sizeof magic);
-    status = wire_send(w);
+    store_connection_command(connection, STORE_VALIDATE);
+    store_connection_put(connection, &magic, sizeof magic);
+    status = store_connection_send(connection);
     if (status != CT_OK)
         return status;
-    wire_command(w, STORE_PING);
-    wire_put(w, &nonce, sizeof nonce);
-    status = wire_send(w);
+    store_connection_command(connection, STORE_PING);
+    store_connection_put(connection, &nonce, sizeof nonce);
+    status = store_connection_send(connection);
     if (status != CT_OK)
         return status;
-    if (!answers(w, deadline))
-        return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms", w->where,
-                       (long long)(clock_ms() - start));
-    status = wire_get(w, &echo, sizeof echo);
+    if (!answers(connection, deadline))
+        return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms",
+                       connection->where, (long long)(clock_ms() - start));
+    status = store_connection_get(connection, &echo, sizeof echo);
     if (status != CT_OK)
-        return ct_fail(status, "no store answers at %s: %s", w->where, ct_last_error());
-    status = encryption_check_notice(&echo, sizeof echo, w->where);
+        return ct_fail(status, "no store answers at %s: %s", connection->where, ct_last_error());
+    status = encryption_check_notice(&echo, sizeof echo, connection->where);
     if (status != CT_OK)
         return status;
-    return echo == nonce ? CT_OK : ct_fail(CT_ERR_PEER, "what answers at %s is no store", w->where);
+    return echo == nonce
+               ? CT_OK
+               : ct_fail(CT_ERR_PEER, "what answers at %s is no store", connection->where);
 }
 
 static void pause_for(int64_t ns)
@@ -624,7 +632,7 @@ ct_status store_client_connect_with(const char *host, int port, const struct sec
     if (status != CT_OK)
         return status;
     ((struct client_store *)s)->secret = *secret;
-    status = handshake(&((struct client_store *)s)->wire, deadline);
+    status = handshake(&((struct client_store *)s)->connection, deadline);
     if (status != CT_OK) {
         ct_store_close(s);
         return status;
