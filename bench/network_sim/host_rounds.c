@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_rounds.c - runtime/group's rounds among the ranks of a host (shm_group.h), simulated.
+/* host_rounds.c - runtime/group/shm's rounds among the ranks of a host (rounds.h), simulated.
  *
  * A rank that waits for others goes on a hop after the last of them arrived.  Bytes in slots cost
  * what it takes to copy them; where they would lie is no matter, since nothing reads them. */
@@ -103,7 +103,7 @@ static void arrive(struct shm_group *f)
     }
 }
 
-/* ---- The verbs of shm_group.h ------------------------------------------------------- */
+/* ---- The verbs of rounds.h and slots.h ---------------------------------------------- */
 
 size_t shm_group_slot_bytes(const struct shm_group *f)
 {

@@ -19,6 +19,7 @@
 #include "bench/network_sim/self_test.h"
 #include "bench/progress.h"
 #include "collectives/hosts/pipeline_segment.h"
+#include "runtime/group/shm/slots.h"
 
 /* ---- What takes too long ----------------------------------------------------------- */
 

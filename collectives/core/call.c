@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "runtime/group/group.h"
+#include "runtime/group/shm/direct.h"
 #include "runtime/p2p/stream_wait.h"
 #include "runtime/trace/trace.h"
 #include "runtime/types/premul.h"

@@ -13,6 +13,7 @@
 
 #include "runtime/device/memory_kind.h"
 #include "runtime/group/group.h"
+#include "runtime/group/shm/shm_group.h"
 
 /* Consecutive bytes. */
 struct span {

@@ -14,7 +14,9 @@
 #define COLLECTIVES_CORE_SHM_EXCHANGE_H
 
 #include "collectives/core/sendrecv.h"
-#include "runtime/group/shm_group.h"
+#include "runtime/group/shm/direct.h"
+#include "runtime/group/shm/rounds.h"
+#include "runtime/group/shm/slots.h"
 
 struct slots {
     size_t bytes; /* of the largest block; what is cut into pieces */

@@ -30,7 +30,7 @@
 #include "collectives/device/staged/staged.h"
 #include "include/ct_cuda.h"
 #include "runtime/group/group_device.h"
-#include "runtime/group/shm_group.h"
+#include "runtime/group/shm/direct.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/task_queue.h"
 

@@ -4,7 +4,7 @@
  * A part goes through the slots a piece at a time, as in shm_exchange.c: in a fold each rank's slot
  * has a piece for each owner, when shared each owner's slot has a piece of its part.
  *
- * Cost of a trip: one round with a gate (shm_group.h); of a fold: n bytes written and n read by
+ * Cost of a trip: one round with a gate (rounds.h); of a fold: n bytes written and n read by
  * each rank, shared among the owners; of sharing: n written by all owners, n read by each rank. */
 #include "collectives/hosts/host_exchange.h"
 

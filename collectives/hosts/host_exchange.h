@@ -17,7 +17,7 @@
 
 #include "collectives/hosts/host_topology.h"
 
-#define HOST_TRIP_MOST ((size_t)16 << 10) /* bytes; a slot has more (shm_group.c) */
+#define HOST_TRIP_MOST ((size_t)16 << 10) /* bytes; a slot has more (slots.c) */
 
 struct host_trip {
     struct call *call;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier.c - ct_barrier and its algorithms. */
 #include "collectives/core/algorithms.h"
-#include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/rail.h"
+#include "runtime/group/shm/rounds.h"
+#include "runtime/group/shm/slots.h"
 
 /* On one host: a round of the shared-memory exchange that carries no data. */
 static ct_status barrier_shm_run(struct call *c)

@@ -15,6 +15,7 @@
 #include "runtime/group/group_device.h"
 #include "runtime/group/group_extension.h"
 #include "runtime/group/leftovers.h"
+#include "runtime/group/shm/shm_group.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/store/store.h"
 #include "runtime/trace/trace.h"
@@ -336,26 +337,11 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
 /* The exchange in shared memory of its ranks on this host. */
 static ct_status join_host(ct_group *g, const _Atomic int *given_up)
 {
-    const struct peer *peers = g->mesh->peers;
-    int *members = malloc((size_t)g->size * sizeof *members);
-    int count = 0, rank = 0;
-    ct_status status = CT_OK;
+    const ct_status status =
+        shm_group_create(g->mesh, g->ranks, g->size, g->root == g, group_channel(g, 0),
+                         deadline_after(g->limit.ms), given_up, &g->host_shm);
 
-    if (!members)
-        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
-    for (int i = 0; i < g->size; i++) {
-        if (i == g->rank)
-            rank = count;
-        if (peers[g->ranks[i]].local >= 0)
-            members[count++] = g->ranks[i];
-    }
-    if (count > 1 && g->mesh->node.base)
-        status = shm_group_create(g->mesh, members, count, rank, g->root == g, group_channel(g, 0),
-                                  deadline_after(g->limit.ms), given_up, &g->host_shm);
-    free(members);
     g->shm = g->order.hosts == 1 ? g->host_shm : NULL;
-    if (g->host_shm && g->order.hosts > 1)
-        shm_group_has_network(g->host_shm);
     return status;
 }
 

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 
 #include "runtime/device/pinned_pool.h"
-#include "runtime/group/shm_group.h"
 #include "runtime/group/stop_schedule.h"
 #include "runtime/messaging/group_channel.h"
 #include "runtime/monitor/flight_recorder.h"
@@ -19,6 +18,7 @@
 #include "runtime/types/call_signature.h"
 
 struct queue;           /* task_queue.c */
+struct shm_group;       /* shm/shm_group.h */
 struct choices;         /* collectives/core/algorithm_overrides.h */
 struct coalesced;       /* collectives/core/coalesce.c */
 struct executor;        /* collectives/core/call.h */

@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "runtime/group/group.h"
+#include "runtime/group/shm/shm_group.h"
 #include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"

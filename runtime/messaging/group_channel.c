@@ -59,7 +59,7 @@ ct_status failure_quote(const struct mesh *mesh, const struct group_failure *fai
 /* ---- Sending --------------------------------------------------------------- */
 
 /* Along the connections that there are.  A group on one host fails in its shared memory too
- * (shm_group.h); so only where there are few ranks a connection is made for this. */
+ * (shm_failure.c); so only where there are few ranks a connection is made for this. */
 static int can_be_told(struct mesh *mesh, int peer)
 {
     const struct endpoint *endpoint = endpoint_of(mesh, peer);

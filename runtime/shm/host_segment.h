@@ -88,7 +88,7 @@ void node_leave(struct node *node);
 
 /* Size of the ring for each pair of ranks and direction.  Larger rings need fewer switches
  * between ranks that share a processor, and less of a ring is still in the reader's cache when
- * it is written again (shm_group.c).  But the rings of all pairs may be touched: 30 MiB with 8
+ * it is written again (slots.c).  But the rings of all pairs may be touched: 30 MiB with 8
  * ranks, 60 with 16, 260 with 64.  A pair that sends nothing costs nothing. */
 static inline size_t node_ring_bytes(const struct node *node)
 {

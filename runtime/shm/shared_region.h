@@ -74,7 +74,7 @@ void regions_withdraw(struct node *node, struct region_offer *offers, int count)
 void regions_cut_off(struct node *node, struct region_offer *offers, int count);
 
 /* Sets of ranks of a host.  With more ranks on the host there are neither regions nor groups in
- * shared memory (shm_group.h). */
+ * shared memory (shm_group.c). */
 #define NODE_MOST 1024
 #define NODE_SET_WORDS (NODE_MOST / 64)
 

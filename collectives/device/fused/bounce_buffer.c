@@ -17,6 +17,7 @@
 
 #include "collectives/device/fused/fused_group.h"
 #include "runtime/group/group_device.h"
+#include "runtime/group/shm/direct.h"
 #include "runtime/util/clock.h"
 
 #define MOST ((size_t)256 << 20) /* of a rank; larger calls are staged */

@@ -27,6 +27,9 @@
 #include <string.h>
 
 #include "runtime/group/group_device.h"
+#include "runtime/group/shm/direct.h"
+#include "runtime/group/shm/rounds.h"
+#include "runtime/group/shm/slots.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

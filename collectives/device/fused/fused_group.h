@@ -9,7 +9,7 @@
 #include "collectives/device/fused/copy_plan.h"
 #include "collectives/device/fused/stream_handover.h"
 #include "collectives/device/group/device_group.h"
-#include "runtime/group/shm_group.h"
+#include "runtime/group/shm/shm_group.h"
 
 extern const struct device_path fused_path;
 

@@ -51,7 +51,7 @@
 #include "collectives/device/fused/fused_group.h"
 #include "collectives/device/group/liveness.h"
 #include "runtime/group/group_device.h"
-#include "runtime/group/shm_group.h"
+#include "runtime/group/shm/direct.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "collectives/core/sendrecv.h"
-#include "runtime/group/shm_group.h"
+#include "runtime/group/shm/rounds.h"
+#include "runtime/group/shm/slots.h"
 
 struct device_group *device_group_of(ct_group *group)
 {

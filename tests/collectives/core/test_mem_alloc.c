@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/group/group.h"
-#include "runtime/group/shm_group.c"
+#include "runtime/group/shm/shm_group_internal.h"
 
 enum { MANY = 1 << 16 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/group/group.h"
-#include "runtime/group/shm_group.c"
+#include "runtime/group/shm/shm_group_internal.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "tests/harness.h"
@@ -264,16 +264,16 @@ static void a_message_that_fails_leaves_the_call_that_runs_alone(void **state)
 static struct shm_group *make_shm(struct scene *s)
 {
     struct shm_group *f = calloc(1, sizeof *f);
-    char *memory = aligned_alloc(4096, members_bytes(WORLD));
+    const size_t bytes = sizeof *f->head + WORLD * sizeof *f->members;
 
     assert_non_null(f);
-    assert_non_null(memory);
-    memset(memory, 0, members_bytes(WORLD));
+    f->head = aligned_alloc(CACHE_PAIR, bytes);
+    assert_non_null(f->head);
+    memset(f->head, 0, bytes);
     f->mesh = &s->mesh;
     f->size = WORLD;
-    f->locals = calloc(WORLD, sizeof *f->locals);
-    f->head = (void *)memory;
-    f->members = members_in(memory);
+    f->peers = calloc(WORLD, sizeof *f->peers);
+    f->members = (void *)(f->head + 1);
     s->mesh.node.bells = s->bells;
     s->mesh.node.wake_fd = -1;
     return f;
@@ -282,7 +282,7 @@ static struct shm_group *make_shm(struct scene *s)
 static void free_shm(struct shm_group *f)
 {
     free(f->head);
-    free(f->locals);
+    free(f->peers);
     free(f);
 }
 

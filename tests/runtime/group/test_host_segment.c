@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/group/group.h"
-#include "runtime/group/shm_group.h"
+#include "runtime/group/shm/shm_group.h"
 #include "runtime/net/fd_passing.h"
 #include "runtime/shm/shared_region.h"
 #include "runtime/util/clock.h"
@@ -212,7 +212,7 @@ static void more_ranks_than_sets_hold(ct_group *unused, void *arg)
     mesh->node.base = (unsigned char *)file;
     mesh->node.head = calloc(1, sizeof *mesh->node.head);
     mesh->node.file_bytes = (uint64_t)1 << 60;
-    EXPECT_OK(shm_group_create(mesh, members, 2, 0, 0, 42, deadline_after(1000), NULL, &shm));
+    EXPECT_OK(shm_group_create(mesh, members, 2, 0, 42, deadline_after(1000), NULL, &shm));
     EXPECT(shm == NULL);
     EXPECT(region_reserve(&mesh->node, 4096) == 0);
     free(mesh->node.head);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rounds.c - how the ranks of one host meet in a round.
+ *
+ * Each rank has two lines, used by even and odd rounds.  Only its owner writes a line: the
+ * signature of the call, a small payload, and last the number of the round.  Numbers have 64 bits
+ * and only grow, so nothing is ever reset, and a late reader can't mistake an old round for a new
+ * one.
+ *
+ * Round n may overwrite the line of round n-2 when all ranks are in round n-1: no rank reads n-2
+ * any more.  Each wait compares signatures.  So a rank that makes another call is found by the
+ * first rank that waits for it, at the latest in its next call.  Ranks that wait for no rank
+ * compare with the ranks that have arrived: shm_group_send_alone(), shm_group_glance().
+ *
+ * In a round with a gate the others wait for the gate's line alone.  The gate shows it when it
+ * opens, so the line carries the answer.
+ *
+ * Cost of a round: one line written, p-1 lines read.  That is the fastest while each rank has a
+ * processor.  The ranks of a large group also count their arrivals, and a rank that waits for all
+ * waits for that count: tree.c. */
+#include "runtime/group/shm/rounds.h"
+
+#include "runtime/fault/fault_injection.h"
+#include "runtime/group/shm/shm_group_internal.h"
+#include "runtime/group/shm/shm_wait.h"
+
+/* ---- Waiting ---------------------------------------------------------------------- */
+
+/* Waits until `rank` is in `round`, the current one or the one before, and compares its call with
+ * ours of that round. */
+static ct_status round_wait_for(struct shm_group *f, int rank, uint64_t round)
+{
+    const ct_status status = shm_wait_until(f, &shm_line(f, rank, round)->round, round, rank);
+
+    return status == CT_OK ? shm_compare(f, rank, round) : status;
+}
+
+static ct_status round_wait_for_lines(struct shm_group *f, uint64_t round)
+{
+    ct_status status = CT_OK;
+
+    for (int i = 1; i < f->size && status == CT_OK; i++)
+        status = round_wait_for(f, (f->rank + i) % f->size, round);
+    return status;
+}
+
+ct_status shm_wait_all_in(struct shm_group *f, uint64_t round)
+{
+    ct_status status;
+
+    if (f->all_in >= round)
+        return CT_OK;
+    status = f->tree ? shm_tree_wait(f, round) : round_wait_for_lines(f, round);
+    if (status == CT_OK)
+        f->all_in = round;
+    return status;
+}
+
+/* ---- Arriving --------------------------------------------------------------------- */
+
+/* Writes this rank's line for the next round, which begins here, but does not show it. */
+static ct_status round_begin(struct shm_group *f)
+{
+    const ct_status status = shm_wait_all_in(f, f->round);
+
+    if (status != CT_OK)
+        return status;
+    f->round++;
+    shm_line(f, f->rank, f->round)->signature = f->calls[f->round % 2] = f->signature;
+    wait_note_processor(&f->mesh->waiter);
+    return CT_OK;
+}
+
+static void round_show_line(const struct shm_group *f)
+{
+    atomic_store_explicit(&shm_line(f, f->rank, f->round)->round, f->round, memory_order_release);
+    bell_fence();
+    shm_arrived(f);
+}
+
+/* Before the line shows the round: a rank that ends in between is missing.  gate: the rank that
+ * waits for all others; NO_RANK: all wait for all. */
+static ct_status round_count(const struct shm_group *f, int gate)
+{
+    return f->tree ? shm_tree_count(f, gate) : CT_OK;
+}
+
+static ct_status round_arrive(struct shm_group *f, int gate)
+{
+    ct_status status = round_begin(f);
+
+    if (status != CT_OK)
+        return status;
+    status = round_count(f, gate);
+    if (status == CT_OK)
+        round_show_line(f);
+    fault_pass(f->mesh->faults);
+    return status;
+}
+
+/* ---- A round ---------------------------------------------------------------------- */
+
+ct_status shm_group_publish(struct shm_group *f)
+{
+    return round_arrive(f, NO_RANK);
+}
+
+ct_status shm_group_wait(struct shm_group *f, int rank)
+{
+    return round_wait_for(f, rank, f->round);
+}
+
+ct_status shm_group_wait_all(struct shm_group *f)
+{
+    return shm_wait_all_in(f, f->round);
+}
+
+/* An exchange is cheaper than reading all lines, which are in the caches of ranks that are about to
+ * write them. */
+ct_status shm_group_send_alone(struct shm_group *f)
+{
+    const uint64_t here = f->round * SHM_GROUP_MOST + (uint64_t)f->rank;
+    const uint64_t last = atomic_exchange(&f->head->sole_sender, here);
+
+    return last / SHM_GROUP_MOST == f->round
+               ? shm_compare(f, (int)(last % SHM_GROUP_MOST), f->round)
+               : CT_OK;
+}
+
+ct_status shm_group_glance(struct shm_group *f, int rank)
+{
+    const struct shm_line *line = shm_line(f, rank, f->round);
+
+    return atomic_load_explicit(&line->round, memory_order_acquire) == f->round
+               ? shm_compare(f, rank, f->round)
+               : CT_OK;
+}
+
+/* ---- A round with a gate ---------------------------------------------------------- */
+
+ct_status shm_group_enter_gate(struct shm_group *f, int gate)
+{
+    return round_arrive(f, gate);
+}
+
+ct_status shm_group_pass_gate(struct shm_group *f, int gate)
+{
+    const ct_status status = round_wait_for(f, gate, f->round);
+
+    if (status == CT_OK) /* the gate saw all of them */
+        f->all_in = f->round;
+    return status;
+}
+
+ct_status shm_group_hold_gate(struct shm_group *f, int gate)
+{
+    ct_status status = round_begin(f);
+
+    if (status != CT_OK)
+        return status;
+    status = round_count(f, gate);
+    if (status == CT_OK)
+        status = shm_wait_all_in(f, f->round);
+    fault_pass(f->mesh->faults);
+    return status;
+}
+
+void shm_group_open_gate(struct shm_group *f)
+{
+    round_show_line(f);
+}
