@@ -34,7 +34,7 @@ static enum outcome check_node_rank(const struct options *options, char *error, 
 static enum outcome static_meeting(const struct options *options, struct meeting *meeting,
                                    char *error, size_t size)
 {
-    struct endpoint endpoint;
+    struct rdzv_endpoint endpoint;
     struct why why;
 
     meeting->kind = MEET_STATIC;
@@ -69,7 +69,7 @@ static enum outcome static_meeting(const struct options *options, struct meeting
 static enum outcome dynamic_meeting(const struct options *options, struct meeting *meeting,
                                     char *error, size_t size)
 {
-    struct endpoint endpoint;
+    struct rdzv_endpoint endpoint;
     struct why why;
 
     meeting->kind = MEET_DYNAMIC;

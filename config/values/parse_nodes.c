@@ -39,14 +39,14 @@ static int parse_endpoint_port(const char *text, int *port)
 }
 
 /* The port follows the last colon, unless all is in brackets: [::1]. */
-int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why)
+int endpoint_parse(const char *text, struct rdzv_endpoint *endpoint, struct why *why)
 {
     const size_t length = strlen(text);
     const int all_brackets = length > 1 && text[0] == '[' && text[length - 1] == ']';
     const char *colon = all_brackets ? NULL : strrchr(text, ':');
     size_t host = colon ? (size_t)(colon - text) : length;
 
-    *endpoint = (struct endpoint){ "localhost", -1 };
+    *endpoint = (struct rdzv_endpoint){ "localhost", -1 };
     if (!*text)
         return 0;
     if (colon && parse_endpoint_port(colon + 1, &endpoint->port) < 0)

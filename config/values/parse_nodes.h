@@ -25,7 +25,7 @@ struct rdzv_conf {
 };
 
 /* host[:port] of --rdzv-endpoint. */
-struct endpoint {
+struct rdzv_endpoint {
     char host[256]; /* without brackets; "localhost" if the text is empty */
     int port;       /* -1: none was given */
 };
@@ -37,6 +37,6 @@ value_parser parse_rdzv_conf; /* struct rdzv_conf */
 const char *rdzv_conf_idle(const struct rdzv_conf *conf, int dynamic);
 
 /* Not a row's parser: with --standalone the endpoint is not read. */
-int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why);
+int endpoint_parse(const char *text, struct rdzv_endpoint *endpoint, struct why *why);
 
 #endif

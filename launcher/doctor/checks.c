@@ -552,7 +552,7 @@ static int wrong_nccl(const struct check_input *input, char *text, size_t size)
 static const struct check {
     const char *name;
     int (*wrong)(const struct check_input *input, char *text, size_t size);
-    enum level level;
+    enum finding_level level;
     const char *remedy;
 } checks[] = {
     { "ctrun", wrong_ctrun, LEVEL_FAIL,

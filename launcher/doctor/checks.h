@@ -3,11 +3,11 @@
 #ifndef LAUNCHER_DOCTOR_CHECKS_H
 #define LAUNCHER_DOCTOR_CHECKS_H
 
-enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL, LEVELS }; /* hosts send it as a number */
+enum finding_level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL, LEVELS }; /* hosts send it as a number */
 
 /* text: a sentence; of a check that is ok the figure, or "".  remedy: of one that is ok what to do
  * if the text differs between hosts, or "". */
-typedef void finding_hook(enum level level, const char *check, const char *text,
+typedef void finding_hook(enum finding_level level, const char *check, const char *text,
                           const char *remedy);
 
 /* Those that mean something here, in the order of the table, and what should be the same on all

@@ -327,7 +327,7 @@ static void diagnose_pair(struct doctor *d, int from, int to)
 static void diagnose_clock(struct doctor *d, int host)
 {
     const int64_t skew = matrix_skew(&d->report.matrix, host);
-    enum level level;
+    enum finding_level level;
     char text[400];
 
     if (host == 0 || skew == NO_SKEW)

@@ -25,7 +25,7 @@ int doctor_node(char **words);
 /* ---- report.c ---- */
 
 struct diagnosis {
-    enum level level;
+    enum finding_level level;
     int host;
     char check[32], text[640], remedy[320];
 };
@@ -36,14 +36,14 @@ struct report {
     int *lost;                              /* that host did not answer */
     struct diagnosis *list;
     int count;
-    enum level worst; /* of them, after report_finish() */
+    enum finding_level worst; /* of them, after report_finish() */
     struct matrix matrix;
     double usual[FIGURES];
     double seconds;
 };
 
 const char *report_name(const struct report *report, int host);
-void report_add(struct report *report, int host, enum level level, const char *check,
+void report_add(struct report *report, int host, enum finding_level level, const char *check,
                 const char *text, const char *remedy);
 void report_finish(struct report *report); /* after the last report_add() */
 void report_print(const struct report *report, int verbose);

@@ -92,7 +92,7 @@ int64_t matrix_skew(const struct matrix *matrix, int host)
 
 /* Times in logs and --deadline are by each host's own clock; from minutes on tickets of Kerberos
  * and munge are refused, and make takes new files for old ones. */
-enum level clock_level(int64_t skew)
+enum finding_level clock_level(int64_t skew)
 {
     const int64_t apart = skew < 0 ? -skew : skew;
 

@@ -15,7 +15,7 @@ struct host_pair {
     double figure[FIGURES]; /* the shortest round trip, the fastest burst; 0: none yet */
     int64_t skew_ns;        /* so much is the other's clock ahead, by that round trip */
     char *error;            /* malloc'ed; NULL: the connection worked */
-    enum level level;
+    enum finding_level level;
 };
 
 /* So many bytes went there and an answer came back, in ns.  The fastest counts, since other work on
@@ -44,6 +44,6 @@ int host_is_slow(const struct matrix *matrix, int host, const double usual[FIGUR
 /* How far the host's clock is ahead of host 0's, by its pings to that.  NO_SKEW: not known. */
 #define NO_SKEW INT64_MIN
 int64_t matrix_skew(const struct matrix *matrix, int host);
-enum level clock_level(int64_t skew);
+enum finding_level clock_level(int64_t skew);
 
 #endif

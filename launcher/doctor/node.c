@@ -140,7 +140,8 @@ static void say_text(const char *text)
     putchar('\n');
 }
 
-static void say_finding(enum level level, const char *check, const char *text, const char *remedy)
+static void say_finding(enum finding_level level, const char *check, const char *text,
+                        const char *remedy)
 {
     printf("row\t%d\t%s\t%s\t", level, check, remedy);
     say_text(text);

@@ -18,7 +18,7 @@ const char *report_name(const struct report *report, int host)
     return host_without_user(report->list_of_hosts[host].name);
 }
 
-void report_add(struct report *report, int host, enum level level, const char *check,
+void report_add(struct report *report, int host, enum finding_level level, const char *check,
                 const char *text, const char *remedy)
 {
     struct diagnosis *more =
@@ -90,7 +90,7 @@ static void print_remedy(const char *remedy)
 }
 
 /* Of findings that follow each other and have the same remedy, the last one has it. */
-static void print_level(const struct report *report, enum level level)
+static void print_level(const struct report *report, enum finding_level level)
 {
     const char *remedy = "";
 

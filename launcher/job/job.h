@@ -36,7 +36,7 @@ struct job_round {
 };
 
 /* All ranks shall stop at the same step (should_stop.c). */
-struct stop_request {
+struct should_stop {
     struct event wanted;   /* by a worker that got SIGTERM */
     struct event deadline; /* of the job */
     int asked;             /* in this round: 1, 2 for good */
@@ -88,7 +88,7 @@ struct job {
     double started_s; /* since 1970 */
     enum job_state state;
     struct job_round round;
-    struct stop_request stop;
+    struct should_stop stop;
     struct told_to_stop told;
     struct worker *reported; /* the first failure that the job ended for */
     int code;                /* ctrun's */

@@ -20,7 +20,7 @@
 /* The byte of a message: whether descriptors come with it. */
 enum { DESCRIPTORS = 'f', NO_DESCRIPTORS = 'n' };
 
-union control {
+union fd_control {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
 };
@@ -48,7 +48,7 @@ static ct_status too_many_in_flight(void)
 
 static int send_once(int socket, const int *fds, int count)
 {
-    union control control = { 0 };
+    union fd_control control = { 0 };
     char note = DESCRIPTORS;
     struct iovec iov = { &note, 1 };
     struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes };
@@ -102,7 +102,7 @@ static void close_all(const struct cmsghdr *header)
 
 ct_status recv_fds(int socket, int *fds, int count, int64_t deadline)
 {
-    union control control;
+    union fd_control control;
     char note, limit[48];
     struct iovec iov = { &note, 1 };
     struct msghdr message = { .msg_iov = &iov,

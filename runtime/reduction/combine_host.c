@@ -72,7 +72,7 @@ int combine_defined(ct_dtype dtype, ct_op op)
 
 /* How a fold is done.  `widen` and `narrow` are NULL when dtype itself is folded;
  * `divide` is AVG's. */
-struct way {
+struct combine_way {
     const struct fold *fold;
     fold_kernel *kernel;
     convert_kernel *widen, *narrow;
@@ -91,7 +91,7 @@ struct tiles {
 /* Operands that wait to be folded, left to right.  The first may be `tile`, the fold of those
  * before them. */
 struct chain {
-    const struct way *way;
+    const struct combine_way *way;
     size_t n;
     char *tile;
     int operands;
@@ -148,8 +148,9 @@ struct fold_nodes {
 
 /* n elements from `first` on of the next node, left to right.  Returns where the result is: `tile`,
  * or a source that is its node alone. */
-static const void *fold_node(const struct way *way, struct tiles *tiles, struct fold_nodes *nodes,
-                             const void *const *src, size_t first, size_t n, char *tile)
+static const void *fold_node(const struct combine_way *way, struct tiles *tiles,
+                             struct fold_nodes *nodes, const void *const *src, size_t first,
+                             size_t n, char *tile)
 {
     const int *const node_end = nodes->fold->node_end;
     const int end = node_end ? node_end[nodes->node] : nodes->node + 1;
@@ -163,8 +164,8 @@ static const void *fold_node(const struct way *way, struct tiles *tiles, struct 
     return chain.operand[0];
 }
 
-static const void *fold_two(const struct way *way, size_t n, const void *left, const void *right,
-                            char *tile)
+static const void *fold_two(const struct combine_way *way, size_t n, const void *left,
+                            const void *right, char *tile)
 {
     const void *both[] = { left, right };
 
@@ -175,7 +176,7 @@ static const void *fold_two(const struct way *way, size_t n, const void *left, c
 /* The same of all nodes, into `out`, not yet divided or narrow.  A leaf of the tree is a node, or
  * one of the first pairs.  As in a binary counter, a subtree joins its left neighbour as soon as
  * both have as many leaves. */
-static void fold_tree(const struct way *way, struct tiles *tiles, const void *const *src,
+static void fold_tree(const struct combine_way *way, struct tiles *tiles, const void *const *src,
                       size_t first, size_t n, void *out)
 {
     struct fold_nodes nodes = { way->fold, 0, 0 };
@@ -203,7 +204,7 @@ static void fold_tree(const struct way *way, struct tiles *tiles, const void *co
 }
 
 /* The same of a fold with one node. */
-static void fold_chain(const struct way *way, struct tiles *tiles, const void *const *src,
+static void fold_chain(const struct combine_way *way, struct tiles *tiles, const void *const *src,
                        size_t first, size_t n, void *out)
 {
     struct chain chain = { way, n, tiles->total, 0, { NULL } };
@@ -213,7 +214,7 @@ static void fold_chain(const struct way *way, struct tiles *tiles, const void *c
     chain_fold(&chain, out);
 }
 
-static void fold_tile(const struct way *way, struct tiles *tiles, const void *const *src,
+static void fold_tile(const struct combine_way *way, struct tiles *tiles, const void *const *src,
                       size_t first, size_t n, void *out)
 {
     void *const sum = way->narrow ? tiles->total : out;
@@ -245,15 +246,15 @@ static int at_once(const struct fold *fold)
            || (fold->nodes == 3 && fold->sources == 3);
 }
 
-static struct way way_of(const struct fold *fold)
+static struct combine_way way_of(const struct fold *fold)
 {
     const ct_dtype dtype = fold->dtype, wide = dtype_accumulator(dtype);
     const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
     const int average = fold->op == CT_AVG, op = average ? CT_SUM : fold->op;
-    struct way way = { .fold = fold,
-                       .kernel = own->fold[op],
-                       .element = ct_dtype_size(dtype),
-                       .at_once = at_once(fold) };
+    struct combine_way way = { .fold = fold,
+                               .kernel = own->fold[op],
+                               .element = ct_dtype_size(dtype),
+                               .at_once = at_once(fold) };
 
     if (wide != dtype && (average || (dtype_is_narrow(dtype) && !way.at_once))) {
         way.at_once = 0;
@@ -309,7 +310,7 @@ static void fetch(const struct fold *fold, const void *const *src, size_t offset
 static void fold_by_tiles(const struct fold *fold, void *const *dst, int dsts,
                           const void *const *src, size_t count, int streaming)
 {
-    const struct way way = way_of(fold);
+    const struct combine_way way = way_of(fold);
     const size_t wide = ct_dtype_size(dtype_accumulator(fold->dtype));
     const size_t tile = (streaming ? STREAMED : TILE) / way.element;
     const size_t most = way.widen && WIDE_TILE / wide < tile ? WIDE_TILE / wide : tile;
@@ -364,11 +365,12 @@ void combine_fold_wide(const struct fold *fold, void *dst, const void *const *sr
 {
     const ct_dtype wide = dtype_accumulator(fold->dtype);
     const size_t most = WIDE_TILE / ct_dtype_size(wide);
-    const struct way way = { .fold = fold,
-                             .kernel =
-                                 kernels_of(wide)->fold[fold->op == CT_AVG ? CT_SUM : fold->op],
-                             .widen = kernels_of(fold->dtype)->widen,
-                             .element = ct_dtype_size(fold->dtype) };
+    const struct combine_way way = {
+        .fold = fold,
+        .kernel = kernels_of(wide)->fold[fold->op == CT_AVG ? CT_SUM : fold->op],
+        .widen = kernels_of(fold->dtype)->widen,
+        .element = ct_dtype_size(fold->dtype)
+    };
     struct tiles tiles;
 
     for (size_t i = 0; i < count; i += most)

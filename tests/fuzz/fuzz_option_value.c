@@ -38,7 +38,7 @@ static void look_at_cpus(const char *lists)
 static void look_at_text(enum option option, const struct options *o)
 {
     const struct prefix_words words = { "role", "host", 3, 1 };
-    struct endpoint endpoint = { .port = -2 };
+    struct rdzv_endpoint endpoint = { .port = -2 };
     struct why why = { .text = "" };
 
     if (option == OPTION_SHOW)

@@ -30,7 +30,7 @@ struct peer_check {
     unsigned char *pattern, *seen; /* [PART] */
 };
 
-struct outcome {
+struct access_outcome {
     struct device_handle handle;
     int32_t failed;
     char why[320];
@@ -161,7 +161,7 @@ static void name_device(const unsigned char id[16], char text[48])
 /* A failure between this rank's device and leader i's goes to all ranks, in outcome->why; a timeout
  * or an abort ends the call. */
 static ct_status access_note(const struct peer_check *p, int i, ct_status status,
-                             struct outcome *outcome)
+                             struct access_outcome *outcome)
 {
     char mine[48], other[48];
 
@@ -181,8 +181,8 @@ static ct_status access_note(const struct peer_check *p, int i, ct_status status
 }
 
 /* *why: of the first rank that failed; empty: none did. */
-static ct_status access_gather(const struct peer_check *p, const struct outcome *mine,
-                               struct outcome *all, char why[320])
+static ct_status access_gather(const struct peer_check *p, const struct access_outcome *mine,
+                               struct access_outcome *all, char why[320])
 {
     const ct_status status = device_gather(p->call, mine, sizeof *mine, all);
 
@@ -193,8 +193,8 @@ static ct_status access_gather(const struct peer_check *p, const struct outcome 
     return status;
 }
 
-static ct_status check_all_peers(const struct peer_check *p, const struct outcome *all,
-                                 struct outcome *mine)
+static ct_status check_all_peers(const struct peer_check *p, const struct access_outcome *all,
+                                 struct access_outcome *mine)
 {
     ct_status status = CT_OK;
 
@@ -204,7 +204,7 @@ static ct_status check_all_peers(const struct peer_check *p, const struct outcom
     return status;
 }
 
-static ct_status compare_all(const struct peer_check *p, struct outcome *mine)
+static ct_status compare_all(const struct peer_check *p, struct access_outcome *mine)
 {
     ct_status status = CT_OK;
 
@@ -215,10 +215,10 @@ static ct_status compare_all(const struct peer_check *p, struct outcome *mine)
     return status;
 }
 
-static ct_status access_steps(struct peer_check *p, struct outcome *all, char why[320])
+static ct_status access_steps(struct peer_check *p, struct access_outcome *all, char why[320])
 {
     const int works = p->leaders->mine >= 0;
-    struct outcome mine;
+    struct access_outcome mine;
     ct_status status = CT_OK;
 
     memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
@@ -248,7 +248,7 @@ static void access_say(const struct call *c, const char *why)
 ct_status fused_check_peers(struct call *c, struct fused_group *f)
 {
     const struct leaders *l = device_leaders(c->group);
-    struct outcome *all = calloc((size_t)c->group->size, sizeof *all);
+    struct access_outcome *all = calloc((size_t)c->group->size, sizeof *all);
     struct peer_check check = {
         .call = c, .leaders = l, .pattern = malloc(PART), .seen = malloc(PART)
     };

@@ -86,8 +86,8 @@ static void assert_fails_printed(const struct report *report, const char *lines)
 static void the_same_text_can_be_wrong_on_one_host_only(void **state)
 {
     static struct host_slots names[] = { { "h0", 0 }, { "h1", 0 }, { "h2", 0 } };
-    static const enum level levels[][3] = { { LEVEL_OK, LEVEL_FAIL, LEVEL_OK },
-                                            { LEVEL_FAIL, LEVEL_OK, LEVEL_FAIL } };
+    static const enum finding_level levels[][3] = { { LEVEL_OK, LEVEL_FAIL, LEVEL_OK },
+                                                    { LEVEL_FAIL, LEVEL_OK, LEVEL_FAIL } };
     static const char *const lines[] = { "FAIL h1, pids: 400\n       remedy: raise it\n",
                                          "FAIL h0, h2, pids: 400\n       remedy: raise it\n" };
 
