@@ -400,43 +400,37 @@ static ncclResult_t by_messages(struct device_comm *t, const struct bytes_of_cal
     return result == ncclSuccess || result == ncclInProgress ? ended : result;
 }
 
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+/* With headers of an NCCL before 2.28 the three functions below send and receive messages. */
+
 static ncclResult_t nccl_gather(struct device_comm *t, const struct bytes_of_call *b)
 {
-    return t->nccl->ncclGather ? t->nccl->ncclGather(b->send, b->recv, b->each, ncclUint8, b->root,
-                                                     t->nccl_comm, (cudaStream_t)t->on)
-                               : by_messages(t, b, nccl_gather_by_messages);
+#if NCCL_HAS_GATHER
+    if (t->nccl->ncclGather)
+        return t->nccl->ncclGather(b->send, b->recv, b->each, ncclUint8, b->root, t->nccl_comm,
+                                   (cudaStream_t)t->on);
+#endif
+    return by_messages(t, b, nccl_gather_by_messages);
 }
 
 static ncclResult_t scatter(struct device_comm *t, const struct bytes_of_call *b)
 {
-    return t->nccl->ncclScatter ? t->nccl->ncclScatter(b->send, b->recv, b->each, ncclUint8,
-                                                       b->root, t->nccl_comm, (cudaStream_t)t->on)
-                                : by_messages(t, b, scatter_by_messages);
-}
-
-static ncclResult_t all_to_all(struct device_comm *t, const struct bytes_of_call *b)
-{
-    return t->nccl->ncclAlltoAll ? t->nccl->ncclAlltoAll(b->send, b->recv, b->each, ncclUint8,
-                                                         t->nccl_comm, (cudaStream_t)t->on)
-                                 : by_messages(t, b, all_to_all_by_messages);
-}
-#else
-static ncclResult_t nccl_gather(struct device_comm *t, const struct bytes_of_call *b)
-{
-    return by_messages(t, b, gather_by_messages);
-}
-
-static ncclResult_t scatter(struct device_comm *t, const struct bytes_of_call *b)
-{
+#if NCCL_HAS_GATHER
+    if (t->nccl->ncclScatter)
+        return t->nccl->ncclScatter(b->send, b->recv, b->each, ncclUint8, b->root, t->nccl_comm,
+                                    (cudaStream_t)t->on);
+#endif
     return by_messages(t, b, scatter_by_messages);
 }
 
 static ncclResult_t all_to_all(struct device_comm *t, const struct bytes_of_call *b)
 {
+#if NCCL_HAS_GATHER
+    if (t->nccl->ncclAlltoAll)
+        return t->nccl->ncclAlltoAll(b->send, b->recv, b->each, ncclUint8, t->nccl_comm,
+                                     (cudaStream_t)t->on);
+#endif
     return by_messages(t, b, all_to_all_by_messages);
 }
-#endif
 
 /* One call on comm->on, begun without blocking. */
 static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *what,

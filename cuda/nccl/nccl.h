@@ -31,7 +31,10 @@
     X(ncclAllGather)
 
 /* NULL if the library lacks them; then ncclSend() and ncclRecv() do it. */
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+#ifndef NCCL_HAS_GATHER /* a test sets it to 0 */
+#define NCCL_HAS_GATHER (NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0))
+#endif
+#if NCCL_HAS_GATHER
 #define NCCL_LATE_FUNCTIONS(X) \
     X(ncclGather)              \
     X(ncclScatter)             \
