@@ -25,8 +25,8 @@ struct job_end {
 struct job_observer {
     size_t bytes; /* of its state, the first argument of each hook; all zeros before open() */
 
-    /* Before the program is looked for; there is no loop yet.  Gives 0, or logs the error and gives
-     * ctrun's exit code, as all hooks do that give an int. */
+    /* Called before ctrun looks for the program; the loop comes later.  Gives 0, or logs the error
+     * and gives ctrun's exit code, as all hooks do that give an int. */
     int (*open)(void *state, struct job *job);
     /* job->base and job->meet are there. */
     int (*job_began)(void *state, struct job *job);

@@ -57,8 +57,8 @@ static void note_if_stopped(struct worker *worker)
         worker->stopped = 1;
 }
 
-/* The workers here at the end of the chain from that rank may still say why they failed.  Gives the
- * end, which may be on another node; -1: there is none, and nothing waits. */
+/* Spares the workers here at the end of the chain from that rank: they may still say why they
+ * failed.  Gives the rank at the end, which may be on another node; -1 for -1. */
 static int spare_culprits(struct job *job, int rank)
 {
     const int half_ms = job->options->shutdown_timeout * 500; /* the other half is for SIGTERM */

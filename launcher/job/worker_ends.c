@@ -160,8 +160,8 @@ void job_take_pending_deaths(struct job *job)
             job, first_failure_await_killed(&job->failures, first_failure_collect(&job->failures)));
 }
 
-/* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
- * was kept. */
+/* SIGCHLDs merge while they wait, so several workers may have ended, or all were taken before.
+ * first: the process that the kept signal names. */
 void job_reap(struct job *job, pid_t first)
 {
     take_deaths(job, first_failure_collect(&job->failures));

@@ -81,7 +81,7 @@ if rank < 2:
     sys.exit(3)
 END
     run --no-python --nproc-per-node=3 --mpi=pmi python3 late.py
-    expect "what comes to light while ranks are stopped is no second failure" has "$code $err" "<NO_OTHER_FAILURES>"
+    expect "a fault that comes to light while ranks are stopped is not reported as a second failure" has "$code $err" "<NO_OTHER_FAILURES>"
 fi
 run --nproc-per-node=3 --mpi=pmi "$pmi" absent 1
 expect "a rank that exits without MPI_Init leaves no job that hangs" is "$code" 1
