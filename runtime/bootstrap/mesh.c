@@ -379,10 +379,9 @@ static ct_status mesh_read_environment(struct mesh *mesh)
     return status;
 }
 
-/* A pair of ranks needs one connection, and a second one for a moment if both open one at once; the
- * leader of a host needs one to each of its ranks.  The soft limit is raised only if it has no room
- * for these and for what the program opens, since a program that uses select() needs small numbers.
- */
+/* A pair of ranks may need two connections, and the leader of a host needs one to each of its
+ * ranks.  The soft limit is raised only if it has no room for these and for what the program opens,
+ * since a program that uses select() needs small numbers. */
 static void raise_descriptor_limit(int ranks)
 {
     const rlim_t need = 3 * (rlim_t)ranks + 256;

@@ -14,7 +14,7 @@
  *
  * From the bottom up: tag_match.c finds groups, requests and messages; control_frame.c sends frames
  * that no request owns; request.c starts, ends and gives up requests; request_wait.c waits for
- * them. transport/endpoint.c reads the bytes and calls message_arrived() and message_landed().
+ * them. transport/connection.c reads the bytes and calls message_arrived() and message_landed().
  * All of this runs under transport->lock. */
 #include <stdlib.h>
 #include <string.h>
@@ -28,72 +28,72 @@
 
 /* The payload is kept, and handled when all of it is there.  0: there is no memory for it, so it is
  * skipped. */
-static int keep_what_follows(struct mesh *mesh, struct endpoint *endpoint, size_t bytes)
+static int keep_what_follows(struct mesh *mesh, struct frame_stream *stream, size_t bytes)
 {
-    endpoint->payload_left = bytes;
-    endpoint->unexpected = scratch_take(&mesh->scratch, sizeof *endpoint->unexpected + bytes);
-    if (!endpoint->unexpected)
+    stream->left = bytes;
+    stream->unexpected = scratch_take(&mesh->scratch, sizeof *stream->unexpected + bytes);
+    if (!stream->unexpected)
         return 0;
-    *endpoint->unexpected = (struct unexpected){ .frame = endpoint->head, .from = endpoint->peer };
-    endpoint->into = endpoint->unexpected->data;
+    *stream->unexpected = (struct unexpected){ .frame = stream->head, .from = stream->peer };
+    stream->into = stream->unexpected->data;
     return 1;
 }
 
-static void meet_eager(struct mesh *mesh, struct endpoint *endpoint)
+static void meet_eager(struct mesh *mesh, struct frame_stream *stream)
 {
-    const struct frame *frame = &endpoint->head;
-    struct request *receive = take_posted(mesh, frame, endpoint->peer);
+    const struct frame *frame = &stream->head;
+    struct request *receive = take_posted(mesh, frame, stream->peer);
 
-    endpoint->payload_left = frame->bytes;
+    stream->left = frame->bytes;
     if (receive) {
-        if (agrees(mesh, receive, frame, endpoint->peer)) {
+        if (agrees(mesh, receive, frame, stream->peer)) {
             list_add(&mesh->messages->active, receive);
-            endpoint->request = receive;
-            endpoint->into = receive->data;
+            stream->request = receive;
+            stream->into = receive->data;
         }
-    } else if (!answer_with_goodbye(mesh, frame, endpoint->peer)) {
-        if (keep_what_follows(mesh, endpoint, frame->bytes)) {
-            endpoint->unexpected->cost = eager_cost(frame->bytes);
+    } else if (!answer_with_goodbye(mesh, frame, stream->peer)) {
+        if (keep_what_follows(mesh, stream, frame->bytes)) {
+            stream->unexpected->cost = eager_cost(frame->bytes);
             return;
         }
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
-                 endpoint->payload_left, endpoint->peer); /* its receive runs into its deadline */
+                 stream->left, stream->peer); /* its receive runs into its deadline */
     }
-    eager_consumed(mesh, endpoint->peer, eager_cost(frame->bytes));
+    eager_consumed(mesh, stream->peer, eager_cost(frame->bytes));
 }
 
-static void meet_rts(struct mesh *mesh, struct endpoint *endpoint)
+static void meet_rts(struct mesh *mesh, struct frame_stream *stream)
 {
-    const struct frame *frame = &endpoint->head;
-    struct request *receive = take_posted(mesh, frame, endpoint->peer);
+    const struct frame *frame = &stream->head;
+    struct request *receive = take_posted(mesh, frame, stream->peer);
     struct unexpected *message;
 
     if (receive) {
-        if (agrees(mesh, receive, frame, endpoint->peer))
-            send_cts(mesh, receive, frame, endpoint->peer, 0);
+        if (agrees(mesh, receive, frame, stream->peer))
+            send_cts(mesh, receive, frame, stream->peer, 0);
         return;
     }
-    if (answer_with_goodbye(mesh, frame, endpoint->peer))
+    if (answer_with_goodbye(mesh, frame, stream->peer))
         return;
     message = scratch_take(&mesh->scratch, sizeof *message);
     if (!message) {
-        log_line(LOG_ERROR, "no memory for a message of rank %d: it is lost", endpoint->peer);
+        log_line(LOG_ERROR, "no memory for a message of rank %d: it is lost", stream->peer);
         return;
     }
-    *message = (struct unexpected){ .frame = *frame, .from = endpoint->peer };
+    *message = (struct unexpected){ .frame = *frame, .from = stream->peer };
     keep(mesh, message);
 }
 
-static void arrived_eager(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_eager(struct mesh *mesh, struct frame_stream *stream)
 {
-    meet_eager(mesh, endpoint);
-    answer_with_failure(mesh, &endpoint->head, endpoint->peer);
+    meet_eager(mesh, stream);
+    answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_rts(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_rts(struct mesh *mesh, struct frame_stream *stream)
 {
-    meet_rts(mesh, endpoint);
-    answer_with_failure(mesh, &endpoint->head, endpoint->peer);
+    meet_rts(mesh, stream);
+    answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
 /* The send whose RTS this peer answers.  NULL: it was cancelled meanwhile, or its RTS went to
@@ -110,10 +110,10 @@ static struct request *send_answered(struct mesh *mesh, uint64_t id, int to)
                : NULL;
 }
 
-static void arrived_cts(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_cts(struct mesh *mesh, struct frame_stream *stream)
 {
-    const struct frame *frame = &endpoint->head;
-    const int from = endpoint->peer;
+    const struct frame *frame = &stream->head;
+    const int from = stream->peer;
     struct request *send = send_answered(mesh, frame->id, from);
 
     if (!send) /* its CANCEL is on the way */
@@ -139,82 +139,81 @@ static struct unexpected *put_back_before(const struct mesh *mesh, const struct 
 
     while (u && (u->from != from || u->frame.kind != FRAME_DATA || u->frame.id != data->id))
         u = u->next;
-    return u && u->frame.bytes == data->bytes && !endpoint_bringing(mesh, u) ? u : NULL;
+    return u && u->frame.bytes == data->bytes && !stream_into(mesh, u) ? u : NULL;
 }
 
-static void arrived_data(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_data(struct mesh *mesh, struct frame_stream *stream)
 {
-    const struct frame *frame = &endpoint->head;
-    struct request *request = receive_by_message(mesh->messages, frame->id, endpoint->peer);
+    const struct frame *frame = &stream->head;
+    struct request *request = receive_by_message(mesh->messages, frame->id, stream->peer);
 
-    endpoint->payload_left = frame->bytes;
+    stream->left = frame->bytes;
     if (request && request->bytes == frame->bytes) {
-        endpoint->request = request;
-        endpoint->into = request->data;
+        stream->request = request;
+        stream->into = request->data;
     } else if (!request) {
-        endpoint->unexpected = put_back_before(mesh, frame, endpoint->peer);
-        endpoint->into = endpoint->unexpected ? endpoint->unexpected->data : NULL;
+        stream->unexpected = put_back_before(mesh, frame, stream->peer);
+        stream->into = stream->unexpected ? stream->unexpected->data : NULL;
     }
 }
 
-static void arrived_credit(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_credit(struct mesh *mesh, struct frame_stream *stream)
 {
-    eager_credited(endpoint_of(mesh, endpoint->peer), endpoint->head.answer);
+    eager_credited(&mesh->transport->wires[stream->peer], stream->head.answer);
 }
 
-static void arrived_cancel(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_cancel(struct mesh *mesh, struct frame_stream *stream)
 {
-    message_cancelled(mesh, endpoint->head.id, endpoint->peer);
+    message_cancelled(mesh, stream->head.id, stream->peer);
 }
 
-static void arrived_mismatch(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_mismatch(struct mesh *mesh, struct frame_stream *stream)
 {
-    const struct frame *frame = &endpoint->head;
-    struct request *send = send_answered(mesh, frame->id, endpoint->peer);
+    const struct frame *frame = &stream->head;
+    struct request *send = send_answered(mesh, frame->id, stream->peer);
 
     if (send)
-        finish_mismatch(mesh, send, endpoint->peer, &frame->signature);
+        finish_mismatch(mesh, send, stream->peer, &frame->signature);
 }
 
-static void arrived_probe(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_probe(struct mesh *mesh, struct frame_stream *stream)
 {
-    probe_arrived(mesh, &endpoint->head, endpoint->peer);
-    answer_with_goodbye(mesh, &endpoint->head, endpoint->peer);
+    probe_arrived(mesh, &stream->head, stream->peer);
+    answer_with_goodbye(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_failure(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_failure(struct mesh *mesh, struct frame_stream *stream)
 {
-    keep_what_follows(mesh, endpoint,
-                      endpoint->head.bytes); /* else its goodbye is the first sign */
+    keep_what_follows(mesh, stream, stream->head.bytes); /* else its goodbye is the first sign */
 }
 
-static void arrived_device_rts(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_device_rts(struct mesh *mesh, struct frame_stream *stream)
 {
-    keep_what_follows(mesh, endpoint,
+    keep_what_follows(mesh, stream,
                       sizeof(struct device_rts)); /* else its receive runs into its deadline */
-    answer_with_failure(mesh, &endpoint->head, endpoint->peer);
+    answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_ats(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_ats(struct mesh *mesh, struct frame_stream *stream)
 {
-    struct request *send = send_answered(mesh, endpoint->head.id, endpoint->peer);
+    struct request *send = send_answered(mesh, stream->head.id, stream->peer);
 
     if (send && send->out.frame.kind == FRAME_DEVICE_RTS)
         request_finish(mesh, send, CT_OK, "");
 }
 
-static void arrived_device_cancel(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_device_cancel(struct mesh *mesh, struct frame_stream *stream)
 {
-    device_cancel_arrived(mesh, &endpoint->head, endpoint->peer);
+    device_cancel_arrived(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_goodbye(struct mesh *mesh, struct endpoint *endpoint)
+static void arrived_goodbye(struct mesh *mesh, struct frame_stream *stream)
 {
-    goodbye_arrived(mesh, &endpoint->head, endpoint->peer);
+    goodbye_arrived(mesh, &stream->head, stream->peer);
 }
 
 /* A later version may send other kinds; they are skipped. */
-static void (*const arrivals[])(struct mesh *mesh, struct endpoint *endpoint) = {
+static void (*const arrivals[])(struct mesh *mesh, struct frame_stream *stream) = {
     [FRAME_EAGER] = arrived_eager,       [FRAME_RTS] = arrived_rts,
     [FRAME_CTS] = arrived_cts,           [FRAME_DATA] = arrived_data,
     [FRAME_MISMATCH] = arrived_mismatch, [FRAME_PROBE] = arrived_probe,
@@ -224,16 +223,16 @@ static void (*const arrivals[])(struct mesh *mesh, struct endpoint *endpoint) = 
     [FRAME_CREDIT] = arrived_credit,
 };
 
-int message_arrived(struct mesh *mesh, struct endpoint *endpoint)
+int message_arrived(struct mesh *mesh, struct frame_stream *stream)
 {
-    const size_t kind = endpoint->head.kind;
+    const size_t kind = stream->head.kind;
 
     /* No peer of ours sends a larger one.  It would be skipped for want of memory, and its receive
      * would succeed without data. */
-    if (endpoint->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_FAILURE))
+    if (stream->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_FAILURE))
         return -1;
     if (kind < sizeof arrivals / sizeof *arrivals && arrivals[kind])
-        arrivals[kind](mesh, endpoint);
+        arrivals[kind](mesh, stream);
     return 0;
 }
 
@@ -262,13 +261,13 @@ static void landed_unexpected(struct mesh *mesh, struct unexpected *message)
     unexpected_free(mesh, message);
 }
 
-void message_landed(struct mesh *mesh, struct endpoint *endpoint)
+void message_landed(struct mesh *mesh, struct frame_stream *stream)
 {
-    struct request *request = endpoint->request;
-    struct unexpected *message = endpoint->unexpected;
+    struct request *request = stream->request;
+    struct unexpected *message = stream->unexpected;
 
-    endpoint->request = NULL;
-    endpoint->unexpected = NULL;
+    stream->request = NULL;
+    stream->unexpected = NULL;
     if (request)
         request_finish(mesh, request, CT_OK, "");
     else if (message && message->frame.kind == FRAME_DATA)

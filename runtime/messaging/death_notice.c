@@ -18,12 +18,13 @@
  * sent a goodbye ended its part itself, so none is awaited. */
 static int is_missed(struct mesh *mesh, int peer)
 {
-    const struct endpoint *endpoint = endpoint_of(mesh, peer);
+    const struct wire *wire = &mesh->transport->wires[peer];
     const int local = mesh->node.base ? mesh->peers[peer].local : -1;
 
     return peer != mesh->rank && mesh->peers[peer].worker >= 0 && !mesh_death(mesh, peer)
-           && !endpoint->has_left
-           && (!endpoint_can_send(endpoint) || (local >= 0 && node_peer_gone(&mesh->node, local)));
+           && !wire->left
+           && (wire->gone || wire->unreachable
+               || (local >= 0 && node_peer_gone(&mesh->node, local)));
 }
 
 int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size)
@@ -32,13 +33,13 @@ int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size)
 
     pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < size; i++) {
-        struct endpoint *endpoint = endpoint_of(mesh, ranks[i]);
+        struct wire *wire = &mesh->transport->wires[ranks[i]];
 
         if (!is_missed(mesh, ranks[i]))
             continue;
-        if (endpoint->notice_due == 0)
-            endpoint->notice_due = deadline_after(NOTICE_MS);
-        due = endpoint->notice_due > due ? endpoint->notice_due : due;
+        if (wire->notice_due == 0)
+            wire->notice_due = deadline_after(NOTICE_MS);
+        due = wire->notice_due > due ? wire->notice_due : due;
     }
     pthread_mutex_unlock(&mesh->transport->lock);
     return due;
@@ -47,15 +48,22 @@ int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size)
 /* Under the lock. */
 static void end_messages(struct mesh *mesh, int peer, const struct control_death *death)
 {
+    struct wire *wire = &mesh->transport->wires[peer];
     char words[160];
 
     control_death_words(death, words, sizeof words);
     if (is_neighbour(mesh, peer))
         progress(mesh); /* opens the ring, if the peer has written */
-    if (is_neighbour(mesh, peer) || death->how == CONTROL_HOST_LOST)
+    peer_unreachable(mesh, peer, words);
+    if (is_neighbour(mesh, peer)) {
         peer_gone(mesh, peer, words);
-    else
-        peer_ended(mesh, peer, words); /* its connection may not be accepted yet */
+    } else if (death->how == CONTROL_HOST_LOST) {
+        peer_gone(mesh, peer, words);
+    } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
+        wire->ended_ms = clock_ms(); /* its connection may not be accepted yet */
+        mesh->transport->ended++;
+        progress(mesh);
+    } /* else the end of its socket follows its last words */
 }
 
 void mesh_take_death_notices(struct mesh *mesh)

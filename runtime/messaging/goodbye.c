@@ -57,10 +57,10 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel)
 
 static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 {
-    const struct endpoint *endpoint = endpoint_of(mesh, peer);
+    const struct wire *wire = &mesh->transport->wires[peer];
     struct outgoing *out;
 
-    if ((endpoint->state != ENDPOINT_CONNECTED && endpoint->state != ENDPOINT_CONNECTING)
+    if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->unreachable || wire->gone
         || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
@@ -70,7 +70,7 @@ static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 
 static int is_unconnected_neighbour(const struct mesh *mesh, int peer)
 {
-    return is_neighbour(mesh, peer) && !endpoint_of(mesh, peer)->link;
+    return is_neighbour(mesh, peer) && !mesh->transport->wires[peer].out;
 }
 
 static void log_goodbye(struct mesh *mesh, const struct channel *channel)
@@ -177,7 +177,7 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
     const int member = channel ? index_of(channel, from) : -1;
 
     if (frame->channel == FIRST_CHANNEL)
-        endpoint_of(mesh, from)->has_left = 1;
+        mesh->transport->wires[from].left = 1;
     if (!channel)
         note_early(m, frame->channel, from);
     if (member < 0)
@@ -209,7 +209,7 @@ static void read_log(struct mesh *mesh, int local)
                                      .channel = atomic_load(
                                          &log->channel[m->goodbyes_read[local] % GOODBYES_KEPT]) };
 
-        if (!endpoint_of(mesh, peer)->has_written)
+        if (!mesh->transport->wires[peer].heard)
             goodbye_arrived(mesh, &frame, peer);
     }
 }

@@ -3,8 +3,8 @@
  * transport's events.
  *
  * When nothing can arrive from a peer any more its receives fail (on_peer_gone), when nothing can
- * be sent to it its sends fail (on_send_failed).  The endpoint keeps the reason for requests that
- * start later.  arrivals.c handles the frames that arrive.
+ * be sent to it its sends fail (on_send_failed).  The wire keeps the reason for requests that start
+ * later.  arrivals.c handles the frames that arrive.
  *
  * Before the messages are torn down, frames that wait to be written are written; those that can't
  * be end as if the peer could not be reached.  All else here runs under transport->lock. */
@@ -38,7 +38,7 @@ static void on_peer_gone(struct mesh *mesh, int peer)
     char reason[240];
 
     forget_rts(mesh, peer);
-    peer_gone_words(mesh, peer, endpoint_of(mesh, peer)->why, reason, sizeof reason);
+    peer_gone_words(mesh, peer, mesh->transport->wires[peer].why, reason, sizeof reason);
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == peer)
@@ -58,7 +58,7 @@ static void outgoing_free(struct messages *m, struct outgoing *out)
 }
 
 /* The peer never saw the message, so it uses no credit. */
-static void fail_outgoing(struct mesh *mesh, struct endpoint *endpoint, struct outgoing *out,
+static void fail_outgoing(struct mesh *mesh, struct wire *wire, struct outgoing *out,
                           const char *reason)
 {
     if (!out->request) {
@@ -66,7 +66,7 @@ static void fail_outgoing(struct mesh *mesh, struct endpoint *endpoint, struct o
         return;
     }
     if (out->frame.kind == FRAME_EAGER && out->written == 0)
-        eager_credited(endpoint, eager_cost(out->request->bytes));
+        eager_credited(wire, eager_cost(out->request->bytes));
     request_finish(mesh, out->request, CT_ERR_PEER, reason);
 }
 
@@ -74,19 +74,19 @@ static void fail_outgoing(struct mesh *mesh, struct endpoint *endpoint, struct o
 static void on_send_failed(struct mesh *mesh, int peer)
 {
     struct messages *m = mesh->messages;
-    struct endpoint *endpoint = endpoint_of(mesh, peer);
+    struct wire *wire = &mesh->transport->wires[peer];
     char reason[240], name[160];
 
     if (mesh_death(mesh, peer))
         mesh_death_words(mesh, peer, reason, sizeof reason);
     else
         snprintf(reason, sizeof reason, "%s can't be reached: %s",
-                 mesh_peer_name(mesh, peer, name, sizeof name), endpoint->why);
-    while (endpoint->first) {
-        struct outgoing *out = endpoint->first;
+                 mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
+    while (wire->first) {
+        struct outgoing *out = wire->first;
 
-        endpoint->first = out->next;
-        fail_outgoing(mesh, endpoint, out, reason);
+        wire->first = out->next;
+        fail_outgoing(mesh, wire, out, reason);
     }
     for (struct request *r = m->active, *next; r; r = next) {
         next = r->next;
@@ -104,16 +104,16 @@ static void on_sent(struct mesh *mesh, struct outgoing *out)
 }
 
 /* The request or message that it brought in part ends.  FRAME_DATA: the message is in the list. */
-static void on_closed(struct mesh *mesh, struct endpoint *endpoint)
+static void on_closed(struct mesh *mesh, struct frame_stream *stream, const char *why)
 {
-    struct unexpected *const message = endpoint->unexpected;
+    struct unexpected *const message = stream->unexpected;
     char reason[240];
 
-    if (endpoint->request) {
-        peer_gone_words(mesh, endpoint->peer, endpoint->why, reason, sizeof reason);
-        request_finish(mesh, endpoint->request, CT_ERR_PEER, reason);
+    if (stream->request) {
+        peer_gone_words(mesh, stream->peer, why, reason, sizeof reason);
+        request_finish(mesh, stream->request, CT_ERR_PEER, reason);
     }
-    endpoint->unexpected = NULL;
+    stream->unexpected = NULL;
     if (message && message->frame.kind == FRAME_DATA)
         unexpected_remove(mesh, message);
     else if (message)
@@ -122,12 +122,13 @@ static void on_closed(struct mesh *mesh, struct endpoint *endpoint)
 
 static void on_no_connections(struct mesh *mesh, const char *why)
 {
+    const struct wire *wires = mesh->transport->wires;
+
     for (struct request *r = mesh->messages->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == CT_ANY_SOURCE
-            || (r->peer != mesh->rank && !is_neighbour(mesh, r->peer)
-                && !endpoint_of(mesh, r->peer)->link
-                && endpoint_of(mesh, r->peer)->state != ENDPOINT_CONNECTING))
+            || (r->peer != mesh->rank && !is_neighbour(mesh, r->peer) && wires[r->peer].streams == 0
+                && !wires[r->peer].opening))
             request_finish(mesh, r, CT_ERR_SYSTEM, why);
     }
 }
@@ -216,12 +217,12 @@ void messages_destroy(struct mesh *mesh)
     progress_thread_stop(mesh);
     messages_flush(mesh);
     for (int peer = 0; peer < mesh->size; peer++)
-        if (endpoint_of(mesh, peer)->first)
+        if (mesh->transport->wires[peer].first)
             peer_unreachable(mesh, peer, "the group was destroyed");
-    for (const struct endpoint *endpoint = mesh->transport->open; endpoint;
-         endpoint = endpoint->next_open)
-        if (endpoint->unexpected && endpoint->unexpected->frame.kind != FRAME_DATA)
-            scratch_give(&mesh->scratch, endpoint->unexpected); /* else it is in the list */
+    for (const struct frame_stream *stream = mesh->transport->streams; stream;
+         stream = stream->next)
+        if (stream->unexpected && stream->unexpected->frame.kind != FRAME_DATA)
+            scratch_give(&mesh->scratch, stream->unexpected); /* else it is in the list */
     transport_close(mesh);
     while (m->unexpected) {
         struct unexpected *next = m->unexpected->next;

@@ -82,8 +82,8 @@ int probe_unexpected(struct mesh *mesh, struct request *probe);
 void keep(struct mesh *mesh, struct unexpected *message);
 /* It stands among the other messages of its sender in the order in which they were sent. */
 void keep_in_order(struct mesh *mesh, struct unexpected *message);
-/* The endpoint whose connection brings its bytes now; NULL: none does. */
-struct endpoint *endpoint_bringing(const struct mesh *mesh, const struct unexpected *message);
+/* The stream that brings its bytes now; NULL: none does. */
+struct frame_stream *stream_into(const struct mesh *mesh, const struct unexpected *message);
 void unexpected_free(struct mesh *mesh, struct unexpected *message);   /* in no list any more */
 void unexpected_remove(struct mesh *mesh, struct unexpected *message); /* and frees it */
 void forget_sender(struct mesh *mesh, const struct request *send);     /* one to ourselves */
@@ -102,18 +102,18 @@ static inline size_t eager_cost(size_t bytes)
     return bytes + sizeof(struct unexpected);
 }
 
-static inline void eager_credited(struct endpoint *endpoint, uint64_t bytes)
+static inline void eager_credited(struct wire *wire, uint64_t bytes)
 {
-    endpoint->uncredited -= bytes < endpoint->uncredited ? (size_t)bytes : endpoint->uncredited;
+    wire->uncredited -= bytes < wire->uncredited ? (size_t)bytes : wire->uncredited;
 }
 
 /* An eager message of this peer is kept no more. */
 static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
 {
-    struct endpoint *endpoint = endpoint_of(mesh, peer);
+    struct wire *wire = &mesh->transport->wires[peer];
 
-    endpoint->consumed += cost;
-    if (endpoint->consumed >= CREDIT_STEP)
+    wire->consumed += cost;
+    if (wire->consumed >= CREDIT_STEP)
         send_credit(mesh, peer);
 }
 
@@ -156,8 +156,8 @@ static inline void take_goodbyes(struct mesh *mesh)
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 
 /* arrivals.c: as of struct transport_handlers */
-int message_arrived(struct mesh *mesh, struct endpoint *endpoint);
-void message_landed(struct mesh *mesh, struct endpoint *endpoint);
+int message_arrived(struct mesh *mesh, struct frame_stream *stream);
+void message_landed(struct mesh *mesh, struct frame_stream *stream);
 
 /* progress_thread.c, without the lock */
 void *progress_thread_main(void *mesh);

@@ -6,7 +6,7 @@
  * unexpected message that matches, or is posted.  A send to the rank itself is copied by whichever
  * of send and receive starts second.  request_wait.c waits for them.
  *
- * A request that was given up is its owner's again at once: no list, queue or endpoint may still
+ * A request that was given up is its owner's again at once: no list, queue or stream may still
  * point to it or to its buffer. */
 #include <stddef.h>
 #include <stdio.h>
@@ -28,11 +28,10 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
 
     list_remove(request);
     if (!request->is_send)
-        for (struct endpoint *endpoint = mesh->transport->open; endpoint;
-             endpoint = endpoint->next_open)
-            if (endpoint->request == request) {
-                endpoint->request = NULL;
-                endpoint->into = NULL; /* its other bytes are read and dropped */
+        for (struct frame_stream *stream = mesh->transport->streams; stream; stream = stream->next)
+            if (stream->request == request) {
+                stream->request = NULL;
+                stream->into = NULL; /* its other bytes are read and dropped */
             }
     if (request->background)
         m->background--;
@@ -100,6 +99,8 @@ static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint6
                                  .device_rts_limits = (uint16_t)device_rts_limits,
                                  .id = id,
                                  .signature = *signature };
+    out->is_large =
+        kind == FRAME_CTS; /* on the lane where no other large message comes meanwhile */
     send_answer_out(mesh, peer, out);
 }
 
@@ -199,14 +200,14 @@ static int is_of_p2p(const struct request *request)
  * link it is is known once there is a connection. */
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
-    struct endpoint *endpoint = endpoint_of(mesh, send->peer);
-    const size_t most = endpoint->link ? endpoint->link->ops->eager_bytes : EAGER_BYTES;
+    struct wire *wire = &mesh->transport->wires[send->peer];
+    const size_t most = wire->out ? wire->out->ops->eager_bytes : EAGER_BYTES;
 
     if (send->out.frame.kind != FRAME_RTS || send->bytes > most
-        || (endpoint->uncredited + eager_cost(send->bytes) > EAGER_CREDIT
+        || (wire->uncredited + eager_cost(send->bytes) > EAGER_CREDIT
             && (send->bytes > 0 || is_of_p2p(send))))
         return; /* an empty message of a collective needs no credit: the receiver keeps no data */
-    endpoint->uncredited += eager_cost(send->bytes);
+    wire->uncredited += eager_cost(send->bytes);
     send->out.frame.kind = FRAME_EAGER;
     send->out.bytes = send->bytes;
 }
@@ -222,7 +223,7 @@ static void start_send(struct mesh *mesh, struct request *request)
     if (to == mesh->rank) {
         send_to_self(mesh, request);
     } else {
-        if (!endpoint_of(mesh, to)->link && is_neighbour(mesh, to))
+        if (!mesh->transport->wires[to].out && is_neighbour(mesh, to))
             ensure_connection(mesh, to); /* the link says what goes eager */
         go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);
@@ -234,18 +235,18 @@ static void start_send(struct mesh *mesh, struct request *request)
 /* The receive takes a message whose first receive was given up after the CTS. */
 static void take_over(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
-    struct endpoint *endpoint = endpoint_bringing(mesh, message);
+    struct frame_stream *stream = stream_into(mesh, message);
     size_t got;
 
     list_add(&mesh->messages->active, receive);
-    if (!endpoint)
+    if (!stream)
         return;
-    got = receive->bytes - endpoint->payload_left;
+    got = receive->bytes - stream->left;
     if (got > 0)
         memcpy(receive->data, message->data, got);
-    endpoint->unexpected = NULL;
-    endpoint->request = receive;
-    endpoint->into = (unsigned char *)receive->data + got;
+    stream->unexpected = NULL;
+    stream->request = receive;
+    stream->into = (unsigned char *)receive->data + got;
 }
 
 /* 1: it still waits.  0: it is done, and another thread's. */
@@ -297,8 +298,8 @@ static void start_recv(struct mesh *mesh, struct request *request)
         return;
     }
     list_add_by_id(&m->posted, request);
-    if (from != CT_ANY_SOURCE && endpoint_is_gone(endpoint_of(mesh, from)))
-        peer_gone(mesh, from, endpoint_of(mesh, from)->why);
+    if (from != CT_ANY_SOURCE && mesh->transport->wires[from].gone)
+        peer_gone(mesh, from, mesh->transport->wires[from].why);
     else
         look_for_goodbye(mesh, request);
 }
@@ -375,7 +376,7 @@ void requests_in_background(struct mesh *mesh, struct request *requests, int cou
 
 /* A send that was written in part can't be taken back: the peer would read later frames as its
  * rest. So its rest is copied into a frame that no request owns, and the peer gets it. */
-static int leave_behind(struct messages *m, struct outgoing **place, struct endpoint *endpoint)
+static int leave_behind(struct messages *m, struct outgoing **place, struct wire *wire)
 {
     struct outgoing *out = *place, *rest = malloc(sizeof *rest + out->bytes);
     const size_t sent = out->written > sizeof out->frame ? out->written - sizeof out->frame : 0;
@@ -389,8 +390,8 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct endp
     m->background++;
     memcpy((char *)(rest + 1) + sent, (const char *)out->payload + sent, out->bytes - sent);
     *place = rest;
-    if (endpoint->last == out)
-        endpoint->last = rest;
+    if (wire->last == out)
+        wire->last = rest;
     return 1;
 }
 
@@ -398,18 +399,18 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct endp
 static void keep_what_came(const struct mesh *mesh, struct request *receive,
                            struct unexpected *message)
 {
-    struct endpoint *endpoint = mesh->transport->open;
+    struct frame_stream *stream = mesh->transport->streams;
     size_t got;
 
-    while (endpoint && endpoint->request != receive)
-        endpoint = endpoint->next_open;
-    if (!endpoint)
+    while (stream && stream->request != receive)
+        stream = stream->next;
+    if (!stream)
         return;
-    got = receive->bytes - endpoint->payload_left;
+    got = receive->bytes - stream->left;
     memcpy(message->data, receive->data, got);
-    endpoint->request = NULL;
-    endpoint->unexpected = message;
-    endpoint->into = message->data + got;
+    stream->request = NULL;
+    stream->unexpected = message;
+    stream->into = message->data + got;
 }
 
 /* The sender was told that its message is sent, or will be, so the message must not be lost.  The
@@ -419,7 +420,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
     struct unexpected *message;
     struct request *next;
 
-    if (endpoint_is_gone(endpoint_of(mesh, receive->peer)))
+    if (mesh->transport->wires[receive->peer].gone)
         return;
     message =
         scratch_take(&mesh->scratch, sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
@@ -446,17 +447,17 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 static int leave_queue(struct mesh *mesh, struct request *send)
 {
     struct messages *m = mesh->messages;
-    struct endpoint *endpoint = endpoint_of(mesh, send->peer);
+    struct wire *wire = &mesh->transport->wires[send->peer];
 
-    for (struct outgoing **link = &endpoint->first, *last = NULL; *link;
+    for (struct outgoing **link = &wire->first, *last = NULL; *link;
          last = *link, link = &(*link)->next) {
         if (*link != &send->out)
             continue;
         if (send->out.written > 0)
-            return leave_behind(m, link, endpoint);
+            return leave_behind(m, link, wire);
         *link = send->out.next;
         if (!*link)
-            endpoint->last = last;
+            wire->last = last;
         break;
     }
     return 1;
@@ -475,7 +476,7 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
         return;
     }
     if (kind == FRAME_EAGER && send->out.written == 0)
-        eager_credited(endpoint_of(mesh, to), eager_cost(send->bytes));
+        eager_credited(&mesh->transport->wires[to], eager_cost(send->bytes));
     request_finish(mesh, send, status, reason); /* first: sending the cancel may fail the peer */
     if (is_known && kind == FRAME_DEVICE_RTS)
         device_send_cancelled(mesh, to, id);
@@ -506,14 +507,14 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
     request_finish(mesh, request, status, reason);
 }
 
-/* Do bytes come into its buffer now? */
+/* Does a stream write into its buffer now? */
 static int is_coming(const struct mesh *mesh, const struct request *receive)
 {
-    const struct endpoint *endpoint = mesh->transport->open;
+    const struct frame_stream *stream = mesh->transport->streams;
 
-    while (endpoint && endpoint->request != receive)
-        endpoint = endpoint->next_open;
-    return endpoint != NULL;
+    while (stream && stream->request != receive)
+        stream = stream->next;
+    return stream != NULL;
 }
 
 /* A message whose bytes are arriving is not cancelled, whatever the peer sends. */
@@ -528,7 +529,7 @@ void message_cancelled(struct mesh *mesh, uint64_t id, int from)
     }
     for (struct unexpected *u = m->unexpected; u && !receive; u = u->next)
         if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_FAILURE
-            && !endpoint_bringing(mesh, u)) {
+            && !stream_into(mesh, u)) {
             unexpected_remove(mesh, u);
             return;
         }

@@ -36,7 +36,7 @@ static int request_take_lock(struct mesh *mesh, int waits)
 static int request_test(struct mesh *mesh, struct request *request, int at_all, int waits)
 {
     if (!atomic_load(&request->done) && request_take_lock(mesh, waits)) {
-        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer);
+        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
         take_goodbyes(mesh);
         pthread_mutex_unlock(&mesh->transport->lock);
     }
@@ -86,6 +86,7 @@ static void look_for_end(struct mesh *mesh, int peer)
         connect_for_liveness(mesh, peer);
     } else if (node_peer_gone(&mesh->node, local)) {
         progress(mesh);
+        peer_unreachable(mesh, peer, "its process ended");
         peer_gone(mesh, peer, "its process ended");
     }
 }
@@ -94,7 +95,7 @@ static void look_for_end(struct mesh *mesh, int peer)
 static int is_out(struct mesh *mesh, const struct channel *channel, int member, char *words,
                   size_t size)
 {
-    const struct endpoint *endpoint = endpoint_of(mesh, channel->ranks[member]);
+    const struct wire *wire = &mesh->transport->wires[channel->ranks[member]];
     char name[160];
 
     if (channel->left && channel->left[member]) {
@@ -103,9 +104,9 @@ static int is_out(struct mesh *mesh, const struct channel *channel, int member, 
         return 1;
     }
     look_for_end(mesh, channel->ranks[member]);
-    if (endpoint_is_gone(endpoint))
-        peer_gone_words(mesh, channel->ranks[member], endpoint->why, words, size);
-    return endpoint_is_gone(endpoint);
+    if (wire->gone)
+        peer_gone_words(mesh, channel->ranks[member], wire->why, words, size);
+    return wire->gone;
 }
 
 /* A receive from any rank fails when no other member is left that could send: this rank, which
@@ -136,7 +137,7 @@ static void look_at_members(struct mesh *mesh, struct request *request)
 static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
     return request->is_send && request->peer != mesh->rank
-           && !endpoint_of(mesh, request->peer)->link;
+           && !mesh->transport->wires[request->peer].out;
 }
 
 /* A sleep passed and nothing came from the peer.  1: a probe was sent. */

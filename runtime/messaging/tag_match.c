@@ -191,13 +191,13 @@ void keep_in_order(struct mesh *mesh, struct unexpected *message)
     show_to_probes(mesh, message);
 }
 
-struct endpoint *endpoint_bringing(const struct mesh *mesh, const struct unexpected *message)
+struct frame_stream *stream_into(const struct mesh *mesh, const struct unexpected *message)
 {
-    struct endpoint *endpoint = mesh->transport->open;
+    struct frame_stream *stream = mesh->transport->streams;
 
-    while (endpoint && endpoint->unexpected != message)
-        endpoint = endpoint->next_open;
-    return endpoint;
+    while (stream && stream->unexpected != message)
+        stream = stream->next;
+    return stream;
 }
 
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive)
@@ -229,12 +229,12 @@ int probe_unexpected(struct mesh *mesh, struct request *probe)
 
 void unexpected_free(struct mesh *mesh, struct unexpected *message)
 {
-    struct endpoint *endpoint =
-        message->frame.kind == FRAME_DATA ? endpoint_bringing(mesh, message) : NULL;
+    struct frame_stream *stream =
+        message->frame.kind == FRAME_DATA ? stream_into(mesh, message) : NULL;
 
-    if (endpoint) {
-        endpoint->unexpected = NULL;
-        endpoint->into = NULL; /* its other bytes are read and dropped */
+    if (stream) {
+        stream->unexpected = NULL;
+        stream->into = NULL; /* its other bytes are read and dropped */
     }
     eager_consumed(mesh, message->from, message->cost);
     scratch_give(&mesh->scratch, message);

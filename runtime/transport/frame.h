@@ -16,7 +16,8 @@ struct frame {
     uint16_t device_rts_limits; /* CTS: bits of device_rendezvous.h */
     uint64_t channel;           /* one per group and purpose */
     int32_t tag;
-    uint32_t unused; /* 0 */
+    /* number of the frame on this link, from 0 on, since the link may have two connections */
+    uint32_t turn;
     uint64_t bytes;  /* of the whole message */
     uint64_t id;     /* of the sender's request, in all frames about its message; ids grow.
                         FAILURE: the rank on which the group failed first */
@@ -32,6 +33,7 @@ struct outgoing {
     struct frame frame;
     const void *payload;
     size_t bytes, written; /* of the payload; of frame and payload together */
+    uint8_t is_large;      /* it goes on the lane of large frames, whatever its size */
     /* The handlers' own. */
     uint8_t background;      /* counted in messages->background */
     struct request *request; /* NULL: no request owns it, and on_sent() frees it */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link.h - a channel of bytes to one peer.
  *
- * A link never blocks: it takes or returns what it can now.  endpoint.c makes frames of the
+ * A link never blocks: it takes or returns what it can now.  connection.c makes frames of the
  * bytes.  A new kind of link is one file and one row in registry.c; one whose connections
- * wireup makes also needs a case in endpoint.c, which makes TCP links of them. */
+ * wireup makes also needs a case in connection.c, which makes TCP links of them. */
 #ifndef RUNTIME_TRANSPORT_LINK_H
 #define RUNTIME_TRANSPORT_LINK_H
 
@@ -41,7 +41,7 @@ struct link {
     const struct link_ops *ops;
     int fd;       /* for epoll; -1: rings the doorbell instead */
     size_t ahead; /* bytes that it has read from the socket already: epoll does not report them */
-    int used;     /* bytes of frames have gone over it, in either direction */
+    int accepted; /* the peer opened it */
     int dry;      /* the last read emptied the socket: it is not read again before the next look */
     /* Why it broke.  Not in ct_last_error(): the thread that notices it may wait for another
      * peer, or report an earlier failure. */
@@ -54,6 +54,6 @@ extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end
 
 /* A link over a connection that was made, and its channel, which may be NULL.  NULL: no memory, and
  * both stay open. */
-struct link *link_tcp_over(int fd, struct secure_channel *channel);
+struct link *link_tcp_over(int fd, struct secure_channel *channel, int accepted);
 
 #endif

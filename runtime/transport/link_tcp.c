@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_tcp.c - a TCP connection to a peer that shares no memory with this rank.
  *
- * wireup.c makes it when one of the two ranks first has something to send.
+ * wireup.c makes it: the first for the rank that first has something to send, a second one for
+ * large frames (connection.c).
  *
  * A read takes more than it was asked for, into a buffer: the header and payload of a small
  * message, and the messages behind it, cost one system call.  A large payload is read straight
@@ -244,13 +245,13 @@ static const struct link_ops link_tls = { .name = "tcp",
                                           .read = read_channel,
                                           .close = close_socket };
 
-struct link *link_tcp_over(int fd, struct secure_channel *channel)
+struct link *link_tcp_over(int fd, struct secure_channel *channel, int accepted)
 {
     struct tcp_link *tcp = calloc(1, sizeof *tcp);
 
     if (!tcp)
         return NULL;
-    tcp->link = (struct link){ .ops = &link_tcp, .fd = fd };
+    tcp->link = (struct link){ .ops = &link_tcp, .fd = fd, .accepted = accepted };
     if (!channel)
         return &tcp->link;
     if (room_ahead(tcp) == 0) {

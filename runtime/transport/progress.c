@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c - one look at everything that could move: connections, queues, new connections.
+/* progress.c - one look at everything that could move: streams, queues, new connections.
  *
- * progress() never blocks.  A connection that breaks is closed; then its peer is gone. */
+ * progress() never blocks.  A stream whose link breaks is closed.  When the last stream of a
+ * peer is closed, the peer is gone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static int look_at_sockets(struct mesh *mesh)
     int some_came = 0;
 
     for (int i = 0; i < n; i++) {
-        struct endpoint *endpoint = events[i].data.ptr;
+        struct frame_stream *stream = events[i].data.ptr;
 
         if (events[i].data.ptr == (void *)&mesh->waiter)
             continue; /* the wake socket: waiter.c empties it */
@@ -35,8 +36,10 @@ static int look_at_sockets(struct mesh *mesh)
             some_came = 1;
             continue;
         }
-        if (endpoint->link && (events[i].events & ~(uint32_t)EPOLLOUT))
-            read_link(mesh, endpoint);
+        if (!stream->closed && stream->held)
+            look_at_held(mesh, stream, events[i].events);
+        else if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
+            read_stream(mesh, stream);
     }
     return some_came;
 }
@@ -46,13 +49,14 @@ static int look_at_sockets(struct mesh *mesh)
 static void look_at_marked(struct mesh *mesh, int local)
 {
     const int peer = mesh->node.ranks[local];
-    struct endpoint *endpoint = endpoint_of(mesh, peer);
+    struct wire *wire = &mesh->transport->wires[peer];
 
-    endpoint->has_written = 1;
-    if (!endpoint->link && endpoint->state != ENDPOINT_ENDED && endpoint->state != ENDPOINT_GONE
-        && peer_connect(mesh, peer) != CT_OK)
+    wire->heard = 1;
+    if (!wire->ring && !wire->ended_one && peer_connect(mesh, peer) != CT_OK) {
+        peer_unreachable(mesh, peer, ct_last_error());
         peer_gone(mesh, peer, ct_last_error());
-    if (endpoint->link && read_link(mesh, endpoint))
+    }
+    if (wire->ring && !wire->ring->closed && read_stream(mesh, wire->ring))
         node_mark(&mesh->node, local, mesh->node.rank); /* for the next look */
 }
 
@@ -78,43 +82,45 @@ static void look_at_rings(struct mesh *mesh)
     look_at_marks(mesh);
     if (mesh->node.size > RINGS_POLLED)
         return;
-    for (struct endpoint *endpoint = mesh->transport->open, *next; endpoint; endpoint = next) {
-        next = endpoint->next_open; /* it may be closed */
-        if (endpoint->link->fd < 0)
-            read_link(mesh, endpoint);
-    }
+    for (struct frame_stream *stream = mesh->transport->streams; stream; stream = stream->next)
+        if (!stream->closed && stream->link->fd < 0)
+            read_stream(mesh, stream);
 }
 
-/* one NULL: looks at all sockets.  Else at that one alone, if it is one: a read that finds nothing
- * costs as much as epoll_wait(), and one that finds bytes has read them. */
-static void look_at_links(struct mesh *mesh, struct endpoint *one)
+/* all: looks at all sockets.  Else at the link `one` alone, if there is one: a read that finds
+ * nothing costs as much as epoll_wait(), and one that finds bytes has read them. */
+static void look_at_links(struct mesh *mesh, const struct link *one, int all)
 {
     struct transport *t = mesh->transport;
 
     look_at_rings(mesh);
-    if (one && one->link && one->link->fd >= 0)
-        read_link(mesh, one);
-    if (!one && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
+    if (one && !all && one->fd >= 0)
+        for (struct frame_stream *stream = t->streams; stream; stream = stream->next)
+            if (!stream->closed && stream->link == one)
+                read_stream(mesh, stream);
+    if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
         && look_at_sockets(mesh))
         look_at_sockets(mesh);
     if (t->ended > 0)
         check_ended_peers(mesh); /* it may find connections */
     if (t->pending)
         flush_pending(mesh);
+    if (t->closed > 0)
+        free_closed_streams(mesh);
 }
 
 void progress(struct mesh *mesh)
 {
-    look_at_links(mesh, NULL);
+    look_at_links(mesh, NULL, 1);
 }
 
-void progress_for(struct mesh *mesh, int peer)
+void progress_for(struct mesh *mesh, int peer, size_t bytes)
 {
     struct transport *t = mesh->transport;
     const int all =
-        peer < 0 || !t->endpoints[peer].link || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
+        peer < 0 || !t->wires[peer].out || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
 
-    look_at_links(mesh, all ? NULL : &t->endpoints[peer]);
+    look_at_links(mesh, all ? NULL : link_from(&t->wires[peer], bytes), all);
 }
 
 static ct_status transport_set_up(struct mesh *mesh)
@@ -146,13 +152,11 @@ ct_status transport_open(struct mesh *mesh, const struct transport_handlers *han
 {
     struct transport *t = calloc(1, sizeof *t);
 
-    if (!t || !(t->endpoints = calloc((size_t)mesh->size, sizeof *t->endpoints))) {
+    if (!t || !(t->wires = calloc((size_t)mesh->size, sizeof *t->wires))) {
         free(t);
         return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
     }
     pthread_mutex_init(&t->lock, NULL);
-    for (int peer = 0; peer < mesh->size; peer++)
-        t->endpoints[peer].peer = peer;
     t->handlers = *handlers;
     mesh->transport = t;
     return transport_set_up(mesh);
@@ -164,11 +168,13 @@ void transport_close(struct mesh *mesh)
 
     if (!t)
         return;
-    drop_connections(mesh);
+    for (struct frame_stream *stream = t->streams; stream; stream = stream->next)
+        stream->closed = 1;
+    free_closed_streams(mesh);
     if (mesh->waiter.epoll_fd >= 0)
         descriptor_close(mesh->waiter.epoll_fd);
     pthread_mutex_destroy(&t->lock);
-    free(t->endpoints);
+    free(t->wires);
     free(t);
     mesh->transport = NULL;
 }

@@ -6,13 +6,6 @@
  *
  * Where the mesh encrypts, TLS's handshake comes before the first step of each side.
  *
- * A pair of ranks has one connection.  If both ranks open one at once, the lower rank decides: it
- * accepts the higher rank's connection until it has sent its proof on its own one.  From then on
- * the higher rank may have accepted that one, so the lower rank insists on it.  It leaves the
- * higher rank's connection without an answer meanwhile, and accepts it if its own one fails.  The
- * rank that accepts a connection drops its attempt to open one.  So the frames of both ranks go on
- * one connection, and the other one ends before a frame was written on it.
- *
  * A connection that a stranger opened has no effect before its proof.  There is room for many
  * such connections, but a limit to them.  At the limit the one that has been silent longest is
  * closed; while all of them are young, the next ones wait in the listener's queue.  A rank of
@@ -54,8 +47,8 @@
 #define STOP_CHECK_MS 1000
 #define LOG_MS 1000 /* how often a line about strangers is logged */
 #define REFUSALS 3  /* after so many refusals of our proof we believe that it was wrong */
-#define LEAST_UNPROVED 16
-#define MOST_UNPROVED 4096
+#define LEAST_ACCEPTED 16
+#define MOST_ACCEPTED 4096
 #define ACCEPTS_A_TURN 64
 
 enum wireup_step {
@@ -65,13 +58,8 @@ enum wireup_step {
     AWAITS_NONCE,
     AWAITS_WELCOME,
     AWAITS_HELLO, /* from here on: a connection that the peer opened */
-    AWAITS_PROOF,
-    STANDS_BACK, /* it is proved; our own connection to that peer is decided first */
-    OVER /* freed at the end of the turn: an event, or a loop over the list, may point to it */
+    AWAITS_PROOF
 };
-
-/* Which rank has opened the connection of a pair. */
-enum opened_by { NOT_OPENED, BY_THIS_RANK, BY_THE_PEER };
 
 struct made {
     struct made *next;
@@ -114,8 +102,7 @@ struct wireup {
     int no_descriptor;
     /* Used by the thread alone. */
     struct pending ring;     /* head of the list of all */
-    int unproved;            /* those that peers, or strangers, opened */
-    uint8_t *opened_by;      /* enum opened_by, of the connection to each rank */
+    int accepted;            /* those that peers, or strangers, opened */
     int64_t unwatched_until; /* > 0: the listener is not watched until then */
     int64_t no_descriptor_since, no_descriptor_last;
     int64_t strangers_logged;
@@ -160,37 +147,22 @@ static int is_accepted(const struct pending *p)
     return p->step >= AWAITS_HELLO;
 }
 
-static int is_unproved(const struct pending *p)
-{
-    return p->step == AWAITS_HELLO || p->step == AWAITS_PROOF;
-}
-
 static void pending_append(struct wireup *w, struct pending *p)
 {
     p->next = &w->ring;
     p->previous = w->ring.previous;
     p->previous->next = p->next->previous = p;
-    w->unproved += is_unproved(p);
+    w->accepted += is_accepted(p);
 }
 
 /* Its descriptor is not closed: it may have become a connection. */
 static void pending_drop(struct wireup *w, struct pending *p)
 {
-    w->unproved -= is_unproved(p);
-    p->step = OVER;
-}
-
-static void free_dropped(struct wireup *w)
-{
-    for (struct pending *p = w->ring.next, *next; p != &w->ring; p = next) {
-        next = p->next;
-        if (p->step != OVER)
-            continue;
-        p->next->previous = p->previous;
-        p->previous->next = p->next;
-        free(p->made);
-        free(p);
-    }
+    w->accepted -= is_accepted(p);
+    p->next->previous = p->previous;
+    p->previous->next = p->next;
+    free(p->made);
+    free(p);
 }
 
 /* Removed from epoll first: a child of fork() may hold the connection open, and its events would
@@ -206,30 +178,10 @@ static void close_connection(struct wireup *w, struct pending *p)
     p->fd = -1;
 }
 
-static void drop_connection(struct wireup *w, struct pending *p)
+static void close_accepted(struct wireup *w, struct pending *p)
 {
     close_connection(w, p);
     pending_drop(w, p);
-}
-
-/* Our attempt to open a connection to the peer; NULL: there is none. */
-static struct pending *attempt_to(const struct wireup *w, int peer)
-{
-    struct pending *p = w->ring.next;
-
-    while (p != &w->ring && (p->peer != peer || is_accepted(p)))
-        p = p->next;
-    return p != &w->ring ? p : NULL;
-}
-
-/* The newest connection of the peer that stands back; NULL: none does. */
-static struct pending *standing_back(const struct wireup *w, int peer)
-{
-    struct pending *p = w->ring.previous;
-
-    while (p != &w->ring && (p->peer != peer || p->step != STANDS_BACK))
-        p = p->previous;
-    return p != &w->ring ? p : NULL;
 }
 
 static void pending_watch(struct wireup *w, struct pending *p, uint32_t events, int operation)
@@ -255,7 +207,9 @@ static void push_arrival(struct wireup *w, struct pending *p, int fd, const char
     struct made *made = p->made;
 
     p->made = NULL;
-    made->arrival = (struct arrival){ .peer = p->peer, .fd = fd, .channel = p->channel };
+    made->arrival = (struct arrival){
+        .peer = p->peer, .fd = fd, .channel = p->channel, .accepted = is_accepted(p)
+    };
     p->channel = NULL;
     snprintf(made->arrival.why, sizeof made->arrival.why, "%s", why);
     *w->last = made;
@@ -272,49 +226,22 @@ static int wireup_send_all(struct pending *p, const void *data, size_t bytes)
            == (ssize_t)bytes;
 }
 
-/* The pair has its connection.  A connection without a proof may be a stranger's and is left. */
-static void drop_others(struct wireup *w, int peer)
-{
-    struct pending *other;
-
-    while ((other = attempt_to(w, peer)) || (other = standing_back(w, peer)))
-        drop_connection(w, other);
-}
-
 /* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find
- * the connection: so a rank that learns of that peer's end afterwards finds the connection, and
- * what was sent on it. */
+ * the connection: so a rank that sees another connection of that peer end afterwards finds this
+ * one, and what was sent on it. */
 static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
 {
-    const int peer = p->peer;
-    int is_sent;
-
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
     socket_give_up_after(p->fd, 0); /* the peer may be outside of the library for long */
     pthread_mutex_lock(&w->lock);
-    is_sent = !welcome || wireup_send_all(p, welcome, PROOF_BYTES);
-    if (is_sent)
+    if (welcome && !wireup_send_all(p, welcome, PROOF_BYTES)) {
+        secure_channel_destroy(p->channel);
+        descriptor_close(p->fd);
+    } else {
         push_arrival(w, p, p->fd, "");
-    pthread_mutex_unlock(&w->lock);
-    if (!is_sent) {
-        drop_connection(w, p);
-        return;
     }
-    p->fd = -1; /* it is the mesh's */
-    w->opened_by[peer] = is_accepted(p) ? BY_THE_PEER : BY_THIS_RANK;
+    pthread_mutex_unlock(&w->lock);
     pending_drop(w, p);
-    drop_others(w, peer);
-}
-
-/* It is proved. */
-static void welcome(struct wireup *w, struct pending *p)
-{
-    unsigned char proof[PROOF_BYTES];
-
-    if (wireup_proof(&w->identity, "accept", &p->hello, p->nonce, proof) == CT_OK)
-        hand_over(w, p, proof);
-    else
-        drop_connection(w, p); /* the peer tries again */
 }
 
 /* ---- The rank that connects --------------------------------------------------- */
@@ -329,16 +256,9 @@ static void retry_later(struct wireup *w, struct pending *p)
     p->next_try = clock_ms() + p->pause;
 }
 
-/* The peer's own connection, if there is one, is accepted instead. */
 static void pending_fail(struct wireup *w, struct pending *p, const char *why)
 {
-    struct pending *other = standing_back(w, p->peer);
-
     close_connection(w, p);
-    if (other)
-        welcome(w, other);
-    if (p->step == OVER)
-        return;
     pthread_mutex_lock(&w->lock);
     push_arrival(w, p, -1, why);
     pthread_mutex_unlock(&w->lock);
@@ -538,7 +458,7 @@ static void refuse_stranger(struct wireup *w, struct pending *p)
         w->strangers_logged = now;
         w->strangers = 0;
     }
-    drop_connection(w, p);
+    close_accepted(w, p);
 }
 
 static void hello_came(struct wireup *w, struct pending *p)
@@ -556,31 +476,19 @@ static void hello_came(struct wireup *w, struct pending *p)
     p->got = 0;
     if (getrandom(p->nonce, sizeof p->nonce, 0) != (ssize_t)sizeof p->nonce
         || !wireup_send_all(p, p->nonce, sizeof p->nonce))
-        drop_connection(w, p);
+        close_accepted(w, p);
 }
 
-/* The peer may have accepted our own connection. */
-static int has_to_stand_back(const struct wireup *w, const struct pending *p)
-{
-    const struct pending *own = attempt_to(w, p->peer);
-
-    return own && own->step == AWAITS_WELCOME && w->identity.rank < p->peer;
-}
-
-/* A peer that connects again has not got our welcome: the mesh replaces the connection. */
 static void proof_came(struct wireup *w, struct pending *p)
 {
-    if (!is_proved(w, p, "connect")) {
+    unsigned char welcome[PROOF_BYTES];
+
+    if (!is_proved(w, p, "connect"))
         refuse_stranger(w, p);
-    } else if (w->opened_by[p->peer] == BY_THIS_RANK) {
-        drop_connection(w, p); /* the peer dropped this attempt when it accepted our connection */
-    } else if (has_to_stand_back(w, p)) {
-        w->unproved--;
-        p->step = STANDS_BACK;
-        p->got = 0;
-    } else {
-        welcome(w, p);
-    }
+    else if (wireup_proof(&w->identity, "accept", &p->hello, p->nonce, welcome) != CT_OK)
+        close_accepted(w, p); /* the peer tries again */
+    else
+        hand_over(w, p, welcome);
 }
 
 /* ---- One step ------------------------------------------------------------------ */
@@ -596,7 +504,6 @@ static const struct expectation expectations[] = {
     [AWAITS_WELCOME] = { offsetof(struct pending, proof), PROOF_BYTES, welcome_came },
     [AWAITS_HELLO] = { offsetof(struct pending, hello), sizeof(struct hello), hello_came },
     [AWAITS_PROOF] = { offsetof(struct pending, proof), PROOF_BYTES, proof_came },
-    [STANDS_BACK] = { offsetof(struct pending, proof), 1, drop_connection }, /* it awaits its end */
 };
 
 /* 1: the channel is open. */
@@ -623,8 +530,6 @@ static void advance(struct wireup *w, struct pending *p)
     const struct expectation *next = &expectations[p->step];
     ssize_t n;
 
-    if (p->step == OVER)
-        return;
     if (p->step == CONNECTS) {
         connected(w, p);
         return;
@@ -643,7 +548,7 @@ static void advance(struct wireup *w, struct pending *p)
         if (p->got == next->bytes)
             next->then(w, p);
     } else if (is_accepted(p)) {
-        drop_connection(w, p);
+        close_accepted(w, p);
     } else {
         peer_closed(w, p, n == 0);
     }
@@ -651,15 +556,15 @@ static void advance(struct wireup *w, struct pending *p)
 
 /* ---- The listener ------------------------------------------------------------- */
 
-static int most_unproved(void)
+static int most_accepted(void)
 {
     struct rlimit limit = { .rlim_cur = 1024 };
     rlim_t most;
 
     getrlimit(RLIMIT_NOFILE, &limit);
     most = limit.rlim_cur / 4;
-    return most < LEAST_UNPROVED  ? LEAST_UNPROVED
-           : most > MOST_UNPROVED ? MOST_UNPROVED
+    return most < LEAST_ACCEPTED  ? LEAST_ACCEPTED
+           : most > MOST_ACCEPTED ? MOST_ACCEPTED
                                   : (int)most;
 }
 
@@ -671,7 +576,7 @@ static struct pending *oldest_unproved(const struct wireup *w)
     struct pending *unproved = NULL;
 
     for (struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
-        if (!is_unproved(p) || now - p->since <= SLOW_MS)
+        if (!is_accepted(p) || now - p->since <= SLOW_MS)
             continue;
         if (p->step == AWAITS_HELLO)
             return p;
@@ -749,12 +654,12 @@ static int wireup_accept_one(struct wireup *w)
     struct pending *old = NULL;
     int fd;
 
-    if (w->unproved >= most_unproved() && !(old = oldest_unproved(w))) {
+    if (w->accepted >= most_accepted() && !(old = oldest_unproved(w))) {
         watch_listener(w, clock_ms() + UNWATCHED_MS);
         return 0;
     }
     if (old)
-        drop_connection(w, old);
+        close_accepted(w, old);
     fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
         take_accepted(w, fd);
@@ -765,7 +670,7 @@ static int wireup_accept_one(struct wireup *w)
     if (errno == EINTR || errno == ECONNABORTED)
         return 1;
     if ((errno == EMFILE || errno == ENFILE) && (old = oldest_unproved(w))) {
-        drop_connection(w, old);
+        close_accepted(w, old);
         return 1;
     }
     if (errno == EMFILE || errno == ENFILE)
@@ -792,10 +697,7 @@ static void take_orders(struct wireup *w)
 
         orders = p->next;
         pending_append(w, p);
-        if (w->opened_by[p->peer] == NOT_OPENED)
-            wireup_connect_begin(w, p);
-        else
-            pending_drop(w, p); /* the mesh finds the connection among its arrivals */
+        wireup_connect_begin(w, p);
     }
 }
 
@@ -807,8 +709,8 @@ static void check_times(struct wireup *w)
         next = p->next;
         if (p->step == PAUSES && p->next_try <= now)
             wireup_connect_begin(w, p);
-        else if (is_unproved(p) && now - p->since > STRANGER_MS)
-            drop_connection(w, p);
+        else if (is_accepted(p) && now - p->since > STRANGER_MS)
+            close_accepted(w, p);
         else if (p->step == SHAKES_HANDS && now - p->since > STRANGER_MS)
             handshake_failed(w, p, "does not answer the TLS handshake", 0);
     }
@@ -823,7 +725,7 @@ static int longest_sleep(const struct wireup *w, int most_ms)
 
     for (const struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
         const int64_t its = p->step == PAUSES                           ? p->next_try
-                            : is_unproved(p) || p->step == SHAKES_HANDS ? p->since + STRANGER_MS + 1
+                            : is_accepted(p) || p->step == SHAKES_HANDS ? p->since + STRANGER_MS + 1
                                                                         : INT64_MAX;
 
         due = its < due ? its : due;
@@ -857,7 +759,6 @@ void wireup_turn(struct wireup *w, int timeout_ms)
     check_times(w);
     for (int i = 0; some_wait && i < ACCEPTS_A_TURN; i++)
         some_wait = wireup_accept_one(w);
-    free_dropped(w);
 }
 
 static void *wireup_run(void *arg)
@@ -989,10 +890,8 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     w->last = &w->first;
     w->ring.next = w->ring.previous = &w->ring;
     pthread_mutex_init(&w->lock, NULL);
-    w->opened_by = calloc((size_t)identity->size, 1);
     /* fails here if there is no libcrypto */
-    status = w->opened_by ? wireup_proof(identity, "connect", &hello, nonce, proof)
-                          : ct_fail(CT_ERR_NOMEM, "no memory for connections between ranks");
+    status = wireup_proof(identity, "connect", &hello, nonce, proof);
     if (status == CT_OK && identity->encrypts)
         status = secret_context(&identity->secret, "mesh", &w->context);
     if (status == CT_OK)
@@ -1039,16 +938,16 @@ void wireup_stop(struct wireup *w)
         free(p->made);
         free(p);
     }
-    for (struct pending *p = w->ring.next; p != &w->ring; p = p->next)
-        drop_connection(w, p);
-    free_dropped(w);
+    while (w->ring.next != &w->ring) {
+        close_connection(w, w->ring.next);
+        pending_drop(w, w->ring.next);
+    }
     while (wireup_take(w, &arrival))
         if (arrival.fd >= 0) {
             secure_channel_destroy(arrival.channel);
             descriptor_close(arrival.fd);
         }
     secure_context_destroy(w->context);
-    free(w->opened_by);
     close_descriptors((const int[]){ w->listener, w->epoll_fd, w->wake_fd, w->made_fd, w->netlink },
                       5);
     pthread_mutex_destroy(&w->lock);

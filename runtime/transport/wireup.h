@@ -18,15 +18,13 @@
  * With CT_ENCRYPT=1 a connection is a secure channel before all this.
  *
  * A connection that ends before the last proof is tried again: its peer may have been out of
- * descriptors.  Nothing is lost by that, since no frame was written on it.
- *
- * A pair of ranks gets one connection, also if both ranks open one at once (wireup.c). */
+ * descriptors.  Nothing is lost by that, since no frame was written on it. */
 #ifndef RUNTIME_TRANSPORT_WIREUP_H
 #define RUNTIME_TRANSPORT_WIREUP_H
 
 #include "runtime/net/shared_secret.h"
 
-#define HELLO_MAGIC 0x34746863u /* "cht4" */
+#define HELLO_MAGIC 0x33746863u /* "cht3" */
 #define MESH_TOKEN_BYTES 16
 
 struct secure_channel;
@@ -50,6 +48,7 @@ struct arrival {
     int peer;
     int fd; /* owned by the caller of wireup_take(); -1: `why` says why there is none */
     struct secure_channel *channel; /* so is this; NULL: it is not encrypted */
+    int accepted;                   /* the peer opened it */
     char why[200];
 };
 
@@ -60,8 +59,7 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
                        struct wireup **wireup);
 /* NULL is fine; connections that were not taken are closed */
 void wireup_stop(struct wireup *wireup);
-/* Begins to connect.  An arrival reports how that ended, or brings the connection that the peer
- * opened meanwhile.  It never waits. */
+/* Begins to connect.  An arrival reports how that ended.  It never waits. */
 ct_status wireup_connect(struct wireup *wireup, int peer, const char *address, int port);
 /* Readable when there is an arrival to take, or wireup_is_full(). */
 int wireup_fd(const struct wireup *wireup);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO = 44, MAGIC = 0x34746863 };
+enum { HELLO = 44, MAGIC = 0x33746863 };
 
 static const char *how;
 

@@ -4,8 +4,8 @@
  *
  * The input is a row of steps: a byte that says what happens (its low half) and to which
  * connection or request (its high half), then what the step needs.  We are rank 1 of
- * three.  Connections are unix sockets, and the first send to rank 0 opens one; to rank 2 wireup.c
- * connects by TCP, so that both may connect at once.  It has no thread: it turns with us.
+ * three.  Connections are unix sockets, and the first send to a rank opens one; a second one
+ * goes by TCP: rank 0 has a port, and rank 2 refuses.  wireup.c has no thread: it turns with us.
  *
  * No byte that arrives is 0xee and every buffer is full of them before: a receive that
  * says it succeeded must have none left.  Each request and its buffer are freed as soon as
@@ -41,13 +41,13 @@ struct scene {
     struct mesh *mesh;
     struct sockaddr_un at; /* the mesh's listener */
     socklen_t at_size;
-    int door;                     /* rank 2's port; one for all inputs */
+    int door;                     /* rank 0's port; one for all inputs */
     int connections[CONNECTIONS]; /* our ends; -1: none */
-    int has_asked[CONNECTIONS];   /* rank 2's, before its proof */
     struct request *requests[REQUESTS];
     unsigned char *buffers[REQUESTS];
     struct channel channels[2]; /* of two groups: 6 and 7, 8 and 9 */
     int open[2];
+    int from[CONNECTIONS]; /* as whom it said hello */
 };
 
 /* ---- Requests ----------------------------------------------------------------- */
@@ -97,25 +97,18 @@ static int accept_at_door(const struct scene *s)
 
 static void say(struct scene *s, int i, const void *data, size_t bytes);
 
-/* Rank 2 takes what the mesh has opened to it.  Without a secret its answers can be known before
- * the questions.  It gives its proof a step later. */
+/* Rank 0 takes what the mesh has opened to it; without a secret its answers can be known before the
+ * questions. */
 static void let_in(struct scene *s)
 {
-    const unsigned char nonce[NONCE_BYTES] = { 0 };
-    unsigned char proof[PROOF_BYTES] = { 0 };
-    int i;
+    const int i = free_connection(s);
+    unsigned char answers[NONCE_BYTES + PROOF_BYTES] = { 0 };
 
-    memcpy(proof, token, sizeof token);
-    for (i = 0; i < CONNECTIONS; i++) {
-        if (s->has_asked[i])
-            say(s, i, proof, sizeof proof);
-        s->has_asked[i] = 0;
-    }
-    i = free_connection(s);
     if (i == CONNECTIONS || (s->connections[i] = accept_at_door(s)) < 0)
         return;
-    say(s, i, nonce, sizeof nonce);
-    s->has_asked[i] = 1;
+    s->from[i] = 0;
+    memcpy(answers + NONCE_BYTES, token, sizeof token);
+    say(s, i, answers, sizeof answers);
 }
 
 /* Also makes everything move. */
@@ -174,7 +167,6 @@ static void end_connection(struct scene *s, int i)
     if (s->connections[i] >= 0)
         close(s->connections[i]);
     s->connections[i] = -1;
-    s->has_asked[i] = 0;
 }
 
 static void say(struct scene *s, int i, const void *data, size_t bytes)
@@ -217,10 +209,17 @@ static void say_hello(struct scene *s, int i, struct fuzz_input *in)
     const struct hello hello = { HELLO_MAGIC, .from = from, .to = ME };
     unsigned char proof[PROOF_BYTES] = { 0 };
 
+    s->from[i] = from % RANKS;
     memcpy(proof, token, sizeof token);
     say(s, i, &hello, sizeof hello);
     if (who < 128)
         say(s, i, proof, sizeof proof);
+}
+
+/* Mostly its turn has come: all moves after each step. */
+static uint32_t turn_of(const struct scene *s, int i, unsigned what)
+{
+    return s->mesh->transport->wires[s->from[i]].received + ((what & 14) == 14);
 }
 
 /* One that may fit what we wait for, of any kind, those of later versions included. */
@@ -230,6 +229,7 @@ static void say_frame(struct scene *s, int i, struct fuzz_input *in)
     const uint64_t bytes = sizes[what % (sizeof sizes / sizeof *sizes)];
     const struct frame frame = { .magic = FRAME_MAGIC,
                                  .kind = (uint16_t)(kind % 32),
+                                 .turn = turn_of(s, i, what),
                                  .channel = kind < 224 ? 7 : 8,
                                  .tag = what >> 4 & 1,
                                  .bytes = bytes,
@@ -250,6 +250,7 @@ static void say_any_frame(struct scene *s, int i, struct fuzz_input *in)
     in->data += n;
     in->left -= n;
     frame.magic = FRAME_MAGIC;
+    frame.turn = turn_of(s, i, frame.turn);
     say(s, i, &frame, sizeof frame);
 }
 
@@ -287,14 +288,13 @@ static ct_status open_pair(struct mesh *mesh, int peer, struct link **link)
     const int i = free_connection(the_scene);
     int ends[2];
 
-    *link = NULL;
-    if (peer == 2)
-        return wireup_connect(mesh->wireup, peer, "127.0.0.1", mesh->peers[peer].port);
+    (void)mesh;
     if (i == CONNECTIONS)
         return ct_fail(CT_ERR_PEER, "it refuses");
     holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     the_scene->connections[i] = ends[1];
-    *link = link_tcp_over(ends[0], NULL);
+    the_scene->from[i] = peer;
+    *link = link_tcp_over(ends[0], NULL, 0);
     holds(*link != NULL);
     return CT_OK;
 }
@@ -370,7 +370,8 @@ static void set_up(struct scene *s)
     holds((mesh->hosts = calloc(RANKS, sizeof *mesh->hosts)) != NULL);
     for (int i = 0; i < RANKS; i++)
         mesh->hosts[i] = (struct peer_host){ .name = "h", .address = "127.0.0.1" };
-    mesh->peers[2].port = open_door(s);
+    mesh->peers[0].port = open_door(s);
+    mesh->peers[2].port = 1; /* nobody listens */
     memcpy(identity.token, token, sizeof token);
     for (int i = 0; i < CONNECTIONS; i++)
         s->connections[i] = -1;

@@ -19,7 +19,7 @@ static struct link *accepted(int *other)
     struct link *link;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    link = link_tcp_over(ends[0], NULL);
+    link = link_tcp_over(ends[0], NULL, 1);
     assert_non_null(link);
     *other = ends[1];
     return link;
@@ -82,7 +82,7 @@ static struct link *over_tcp(int *other)
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &length), 0);
     assert_int_equal(connect(*other, (struct sockaddr *)&here, length), 0);
-    link = link_tcp_over(accept4(listener, NULL, NULL, SOCK_CLOEXEC), NULL);
+    link = link_tcp_over(accept4(listener, NULL, NULL, SOCK_CLOEXEC), NULL, 1);
     assert_non_null(link);
     close(listener);
     return link;
@@ -147,7 +147,7 @@ static struct encrypted encrypted(void)
         done = secure_channel_handshake(own) == CHANNEL_OPEN && client;
     }
     assert_true(done);
-    e.link = link_tcp_over(ends[0], own);
+    e.link = link_tcp_over(ends[0], own, 1);
     assert_non_null(e.link);
     return e;
 }

@@ -1,0 +1,838 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection.c - the connections to a peer: made, written to, read, and closed.
+ *
+ * Frames to a peer wait in one queue until there is a connection; as much of the queue leaves in
+ * one write as the link takes.
+ *
+ * Over sockets a pair of ranks has up to two connections, the lanes.  Small frames go on one of
+ * them in both directions: then an acknowledgement rides on the next frame of the other direction.
+ * With a connection for each direction the kernel sends it separately, and a small message there
+ * and back takes half as long again.  Large frames have a connection for each direction, since a
+ * socket that sends and receives at the same time does each more slowly (docs/algorithms.md).
+ *
+ * The rank that sends first opens one.  If both ranks open one at the same moment, the lower rank's
+ * is for small frames.  The rank that opened none opens its own when it first has a large frame.
+ * Until that is made, all frames go on the one there is; a firewall or a lack of descriptors may
+ * keep it so.  Frames are numbered as they are written.  A connection on which a frame comes before
+ * its turn is held until the earlier frames have come on the other one.
+ *
+ * A rank closes its connections when it ends or leaves the mesh, never one alone.  A connection
+ * that the peer opened carries frames only once wireup.c has it on this side; one that this rank
+ * opened may carry some a moment before.  So a peer is gone when all its connections have ended, no
+ * new one waits to be taken and none is being made: then this rank has read all that it sent. */
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include "runtime/net/secure_channel.h"
+#include "runtime/net/socket.h"
+#include "runtime/transport/transport.h"
+#include "runtime/transport/wireup.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
+
+/* What fits one segment together with its header.  The receiver's kernel acknowledges more at once,
+ * whatever is sent back. */
+#define SMALL_BYTES 1300
+#define PARTS_AT_ONCE 64 /* two of each message; it costs stack, and the kernel looks at each */
+#define LARGE_WRITE (256u << 10) /* bytes of one write */
+/* bytes that are read from one stream, so that no other starves */
+#define BYTES_PER_LOOK (1u << 20)
+#define LOOK_FOR_LOSS_MS 1000
+#define OPENING_MS 1000 /* how long to wait for a connection to a peer that has ended */
+
+/* ---- Streams -------------------------------------------------------------------- */
+
+static void stream_watch(struct mesh *mesh, struct frame_stream *stream, int add)
+{
+    const struct link *link = stream->link;
+    const struct wire *wire = &mesh->transport->wires[stream->peer];
+    struct epoll_event event = { .events = stream->muted ? EPOLLRDHUP : EPOLLIN,
+                                 .data.ptr = stream };
+
+    if (wire->full == link)
+        event.events |= EPOLLOUT;
+    epoll_ctl(mesh->waiter.epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, stream->link->fd, &event);
+}
+
+static struct frame_stream *stream_open(struct mesh *mesh, struct link *link, int peer)
+{
+    struct frame_stream *stream = calloc(1, sizeof *stream);
+
+    if (!stream)
+        return NULL;
+    stream->link = link;
+    stream->peer = peer;
+    stream->next = mesh->transport->streams;
+    mesh->transport->streams = stream;
+    if (link->fd >= 0) {
+        stream_watch(mesh, stream, 1);
+        atomic_store(&mesh->waiter.sockets, 1);
+    } else {
+        mesh->transport->wires[peer].ring = stream;
+    }
+    mesh->transport->wires[peer].streams++;
+    return stream;
+}
+
+static void close_held(struct mesh *mesh, int peer, const char *why);
+
+static void stream_close(struct mesh *mesh, struct frame_stream *stream, const char *why)
+{
+    struct transport *t = mesh->transport;
+    struct wire *wire = &t->wires[stream->peer];
+
+    stream->closed = 1; /* freed by progress(), which may be walking the list */
+    t->closed++;
+    if (stream->link->fd >= 0)
+        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
+    t->handlers.on_closed(mesh, stream, why);
+    wire->streams--;
+    wire->held -= stream->held;
+    stream->held = 0;
+    wire->ended_one = 1;
+    peer_unreachable(mesh, stream->peer, why);
+    if (wire->streams == 0 && wire->ended_ms == 0) {
+        wire->ended_ms = clock_ms();
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+        t->ended++;
+    }
+    close_held(mesh, stream->peer, why);
+}
+
+/* ---- Lanes ---------------------------------------------------------------------- */
+
+static int is_large(const struct outgoing *out)
+{
+    return out->frame.bytes > SMALL_BYTES || out->is_large;
+}
+
+static struct link *link_for(const struct wire *wire, const struct outgoing *out)
+{
+    if (out->written > 0)
+        return wire->begun_on;
+    return wire->own && is_large(out) ? wire->own : wire->out;
+}
+
+const struct link *link_from(const struct wire *wire, size_t bytes)
+{
+    return wire->accepted && bytes > SMALL_BYTES ? wire->accepted : wire->out;
+}
+
+/* ---- The order of frames on both lanes ------------------------------------------ */
+
+static int is_in_turn(struct mesh *mesh, struct frame_stream *stream)
+{
+    struct wire *wire = &mesh->transport->wires[stream->peer];
+    const int32_t ahead = (int32_t)(stream->head.turn - wire->received);
+
+    if (ahead == 0)
+        return 1;
+    if (ahead < 0 || wire->ended_one) {
+        stream_close(mesh, stream,
+                     ahead < 0 ? NO_FRAME : "what it said on another connection is lost");
+        return 0;
+    }
+    stream->held = 1;
+    wire->held++;
+    return 0;
+}
+
+/* The next held stream of the peer after `after`; NULL: the first one. */
+static struct frame_stream *held_of(const struct mesh *mesh, int peer,
+                                    const struct frame_stream *after)
+{
+    struct frame_stream *s = after ? after->next : mesh->transport->streams;
+
+    while (s && (s->peer != peer || !s->held || s->closed))
+        s = s->next;
+    return s;
+}
+
+static struct frame_stream *next_in_turn(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct frame_stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
+
+    while (held && held->head.turn != wire->received)
+        held = held_of(mesh, peer, held);
+    if (!held)
+        return NULL;
+    wire->held--;
+    held->held = 0;
+    if (held->muted) {
+        const int is_out = held->ended;
+
+        held->muted = held->ended = 0;
+        stream_watch(mesh, held, is_out);
+    }
+    return held;
+}
+
+/* Their frames come after frames that were lost. */
+static void close_held(struct mesh *mesh, int peer, const char *why)
+{
+    struct frame_stream *held;
+
+    while ((held = held_of(mesh, peer, NULL)))
+        stream_close(mesh, held, why);
+}
+
+/* Closes held streams if the frames before theirs can't come any more: all streams of the peer
+ * are held, one of them has ended, and no connection is being made. */
+static void close_held_for_ever(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct frame_stream *held = NULL;
+
+    if (wire->held == 0 || wire->held < wire->streams || wire->opening)
+        return;
+    do
+        held = held_of(mesh, peer, held);
+    while (held && !held->ended);
+    if (held)
+        close_held(mesh, peer, "it closed its connection");
+}
+
+/* The end of a held stream can't be read.  The frame that it waits for may lie in a connection
+ * that was not taken yet, or not have come. */
+void look_at_held(struct mesh *mesh, struct frame_stream *stream, uint32_t events)
+{
+    if (!stream->muted) {
+        stream->muted = 1;
+        stream_watch(mesh, stream, 0);
+    }
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    stream->ended = 1;
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
+    take_arrivals(mesh);
+    close_held_for_ever(mesh, stream->peer);
+}
+
+/* ---- Making connections --------------------------------------------------------- */
+
+static int is_unused(const struct wire *wire, const struct frame_stream *stream)
+{
+    return wire->sent == 0 && wire->received == 0 && !wire->begun_on && stream->head_got == 0
+           && stream->left == 0 && !stream->held;
+}
+
+/* The peer connected again, because our welcome on the first connection did not arrive; so the
+ * peer has sent nothing on that one.  If we have, that is lost. */
+static void replace_connection(struct mesh *mesh, int peer, const struct link *link)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct frame_stream *stream = mesh->transport->streams;
+
+    while (stream && (stream->link != link || stream->closed))
+        stream = stream->next;
+    if (!stream)
+        return;
+    if (!is_unused(wire, stream)) {
+        stream_close(mesh, stream, "its connection broke while it was made");
+        return;
+    }
+    stream->closed = 1;
+    mesh->transport->closed++;
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
+    wire->streams--;
+}
+
+static void log_no_second_lane(int peer, const char *why)
+{
+    log_line(LOG_INFO, "no second connection to rank %d, so what is large shares the first: %s",
+             peer, why);
+}
+
+static void link_not_made(struct mesh *mesh, int peer, const char *why)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    wire->opening = 0;
+    if (wire->streams > 0) {
+        log_no_second_lane(peer, why);
+        close_held_for_ever(mesh, peer);
+        return;
+    }
+    if (wire->ended_one)
+        why = wire->why; /* the reason why its earlier connection ended */
+    peer_unreachable(mesh, peer, why);
+    peer_gone(mesh, peer, why);
+}
+
+static void link_made(struct mesh *mesh, int peer, struct link *link)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!link->accepted)
+        wire->opening = 0;
+    if (!stream_open(mesh, link, peer)) {
+        link->ops->close(link);
+        link_not_made(mesh, peer, "no memory for a connection");
+        return;
+    }
+    if (link->accepted && wire->accepted)
+        replace_connection(mesh, peer, wire->accepted);
+    *(link->accepted ? &wire->accepted : &wire->own) = link;
+    wire->out = !wire->own          ? wire->accepted
+                : !wire->accepted   ? wire->own
+                : mesh->rank < peer ? wire->own
+                                    : wire->accepted;
+    wire->gone = 0;
+    if (wire->unreachable && !wire->ended_one && wire->sent == 0)
+        /* our own connection could not be made, and nothing was lost by that */
+        wire->unreachable = 0;
+}
+
+static void take_connection(struct mesh *mesh, const struct arrival *arrival)
+{
+    struct link *link = link_tcp_over(arrival->fd, arrival->channel, arrival->accepted);
+
+    if (link) {
+        link_made(mesh, arrival->peer, link);
+        return;
+    }
+    secure_channel_destroy(arrival->channel);
+    descriptor_close(arrival->fd); /* the peer sees the end of a connection that it opened */
+    if (!arrival->accepted)
+        link_not_made(mesh, arrival->peer, "no memory for a connection");
+}
+
+void take_arrivals(struct mesh *mesh)
+{
+    struct arrival arrival;
+    char why[160];
+
+    if (!mesh->wireup)
+        return;
+    while (wireup_take(mesh->wireup, &arrival)) {
+        if (arrival.fd >= 0)
+            take_connection(mesh, &arrival);
+        else
+            link_not_made(mesh, arrival.peer, arrival.why);
+    }
+    if (wireup_is_full(mesh->wireup, why, sizeof why))
+        mesh->transport->handlers.on_no_connections(mesh, why);
+}
+
+ct_status peer_connect(struct mesh *mesh, int peer)
+{
+    struct link *link;
+    ct_status status = CT_ERR_UNSUPPORTED;
+
+    for (int i = 0; link_kinds[i]; i++) {
+        if (mesh->only_link && strcmp(mesh->only_link, link_kinds[i]->name))
+            continue;
+        if (!link_kinds[i]->can_reach(mesh, peer))
+            continue;
+        status = link_kinds[i]->open(mesh, peer, &link);
+        if (status != CT_OK)
+            return status;
+        mesh->transport->wires[peer].opening = 1;
+        mesh->transport->wires[peer].own_tried = 1;
+        if (link)
+            link_made(mesh, peer, link);
+        return CT_OK;
+    }
+    return ct_fail(status, "there is no link to it");
+}
+
+int ensure_connection(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->transport->wires[peer];
+
+    if (wire->unreachable || wire->gone)
+        return 0;
+    return wire->out || wire->opening || peer_connect(mesh, peer) == CT_OK;
+}
+
+void connect_for_liveness(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->out && !wire->opening && !wire->unreachable && !wire->gone
+        && peer_connect(mesh, peer) != CT_OK)
+        link_not_made(mesh, peer, ct_last_error());
+}
+
+/* No call fails because of this, so the caller's error sentence is kept. */
+static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct link *none;
+    char sentence[1024];
+
+    if (wire->own_tried || wire->unreachable || !wire->accepted || !is_large(out)
+        || !wire->accepted->ops->can_reach(mesh, peer))
+        return;
+    wire->own_tried = 1;
+    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
+    wire->opening = wire->accepted->ops->open(mesh, peer, &none) == CT_OK;
+    if (wire->opening)
+        return;
+    log_no_second_lane(peer, ct_last_error());
+    ct_fail(CT_OK, "%s", sentence);
+}
+
+/* ---- Sending -------------------------------------------------------------------- */
+
+/* A thread that sleeps wakes when the socket of `full` takes more bytes; NULL: none is waited
+ * for. */
+static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
+{
+    struct link *const before = wire->full;
+
+    if (full && full->fd < 0)
+        full = NULL;
+    if (full == before)
+        return;
+    wire->full = full;
+    for (struct frame_stream *stream = mesh->transport->streams; stream; stream = stream->next)
+        if (stream->link == full || stream->link == before)
+            stream_watch(mesh, stream, 0);
+}
+
+/* The parts of queued frames that go on this link, as many as fit; returns their number. */
+static int parts_of(const struct wire *wire, const struct link *link, struct iovec *parts)
+{
+    uint32_t turn = wire->sent;
+    int count = 0;
+
+    for (struct outgoing *out = wire->first;
+         out && count < PARTS_AT_ONCE - 1 && link_for(wire, out) == link; out = out->next) {
+        const size_t head = sizeof out->frame;
+        const size_t in_head = out->written < head ? out->written : head;
+        const size_t in_payload = out->written - in_head;
+
+        out->frame.turn = turn++;
+        if (in_head < head)
+            parts[count++] = (struct iovec){ (char *)&out->frame + in_head, head - in_head };
+        if (in_payload < out->bytes)
+            parts[count++] = (struct iovec){ (void *)((uintptr_t)out->payload + in_payload),
+                                             out->bytes - in_payload };
+    }
+    return count;
+}
+
+/* The link took so many bytes of the queue. */
+static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
+{
+    while (bytes > 0) {
+        struct outgoing *out = wire->first;
+        const size_t left = sizeof out->frame + out->bytes - out->written;
+
+        if (bytes < left) {
+            out->written += bytes;
+            return;
+        }
+        bytes -= left;
+        out->written += left;
+        wire->first = out->next;
+        wire->sent++;
+        mesh->transport->handlers.on_sent(mesh, out);
+    }
+}
+
+/* Writes as much as the link takes.  But while a large message comes over a socket, it does one
+ * large write, and the rest at the next look: if both ranks fill their sockets before they read,
+ * the bytes wait in the kernel until no cache has them, and that is slower.  The socket still
+ * has room then, so a thread that sleeps until it has wakes at once.  On an encrypted link, whose
+ * peer may take bytes as fast as this rank encrypts them, it always does so, or no deadline would
+ * be seen. */
+void flush_to(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct iovec parts[PARTS_AT_ONCE];
+    ssize_t taken = 1;
+
+    wire->gathered = 0;
+
+    while (wire->first && wire->out && !wire->unreachable && taken > 0) {
+        wire->begun_on = link_for(wire, wire->first);
+        taken = wire->begun_on->ops->write(wire->begun_on, parts,
+                                           parts_of(wire, wire->begun_on, parts));
+        if (taken > 0) {
+            transport_moved(mesh->transport);
+            advance_queue(mesh, wire, (size_t)taken);
+            if (taken > LARGE_WRITE && wire->first && wire->begun_on->fd >= 0
+                && (wire->begun_on->ops->encrypts || mesh->transport->handlers.expects_much(mesh)))
+                break;
+        }
+    }
+    if (taken < 0)
+        peer_unreachable(mesh, peer, wire->begun_on->why);
+    else if (wire->out)
+        watch_room(mesh, wire, wire->first ? link_for(wire, wire->first) : NULL);
+}
+
+void flush_gathered(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->gathered)
+        return;
+    wire->gathered = 0;
+    flush_to(mesh, peer);
+}
+
+static void connection_add_pending(struct transport *t, struct wire *wire)
+{
+    if (wire->is_pending)
+        return;
+    wire->is_pending = 1;
+    wire->next_pending = t->pending;
+    t->pending = wire;
+}
+
+/* Writing may end requests, and so queue frames for other peers: their wires are added in front. */
+void flush_pending(struct mesh *mesh)
+{
+    struct transport *t = mesh->transport;
+
+    for (struct wire *wire = t->pending; wire; wire = wire->next_pending)
+        if (wire->first)
+            flush_to(mesh, (int)(wire - t->wires));
+    for (struct wire **link = &t->pending; *link;) {
+        struct wire *wire = *link;
+
+        if (wire->first) {
+            link = &wire->next_pending;
+            continue;
+        }
+        wire->is_pending = 0;
+        *link = wire->next_pending;
+    }
+}
+
+static void queue_last(struct wire *wire, struct outgoing *out)
+{
+    out->next = NULL;
+    if (wire->first)
+        wire->last->next = out;
+    else
+        wire->first = out;
+    wire->last = out;
+}
+
+static void queue_first(struct wire *wire, struct outgoing *out)
+{
+    struct outgoing **place = &wire->first;
+
+    if (*place && (*place)->written > 0)
+        place = &(*place)->next;
+    out->next = *place;
+    *place = out;
+    if (!out->next)
+        wire->last = out;
+}
+
+/* It is in the queue. */
+static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    connection_add_pending(mesh->transport, wire);
+    second_lane_wanted(mesh, peer, out);
+    if (!wire->unreachable && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
+        peer_unreachable(mesh, peer, ct_last_error());
+    else if (wire->unreachable)
+        peer_unreachable(mesh, peer, wire->why);
+    else if (mesh->transport->gathering)
+        wire->gathered = 1;
+    else
+        flush_to(mesh, peer);
+}
+
+/* Nothing waits before it, and the link is memory, which takes most frames whole.  0: what it did
+ * not take is to be queued. */
+static int write_at_once(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct transport *t = mesh->transport;
+    struct wire *wire = &t->wires[peer];
+    struct iovec parts[2] = { { &out->frame, sizeof out->frame },
+                              { (void *)(uintptr_t)out->payload, out->bytes } };
+    ssize_t taken;
+
+    if (wire->first || !wire->out || wire->out->fd >= 0 || wire->unreachable || t->gathering)
+        return 0;
+    out->frame.turn = wire->sent;
+    taken = wire->out->ops->write(wire->out, parts, out->bytes > 0 ? 2 : 1);
+    if (taken <= 0)
+        return 0;
+    transport_moved(t);
+    out->written = (size_t)taken;
+    wire->begun_on = wire->out;
+    if (out->written < sizeof out->frame + out->bytes)
+        return 0;
+    wire->sent++;
+    t->handlers.on_sent(mesh, out);
+    return 1;
+}
+
+void send_out(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    if (write_at_once(mesh, peer, out))
+        return;
+    queue_last(&mesh->transport->wires[peer], out);
+    send_queued(mesh, peer, out);
+}
+
+void send_answer_out(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    queue_first(&mesh->transport->wires[peer], out);
+    send_queued(mesh, peer, out);
+}
+
+void send_out_later(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct transport *t = mesh->transport;
+    const int gathering = t->gathering;
+
+    t->gathering = 1;
+    send_out(mesh, peer, out);
+    t->gathering = gathering;
+}
+
+/* ---- Receiving ------------------------------------------------------------------ */
+
+static void take_frame(struct mesh *mesh, struct frame_stream *stream);
+
+/* All of a frame has come.  A frame on the peer's other connection may have waited for it. */
+static void frame_done(struct mesh *mesh, struct frame_stream *stream)
+{
+    const int peer = stream->peer;
+    struct frame_stream *next;
+
+    mesh->transport->handlers.on_payload(mesh, stream);
+    mesh->transport->wires[peer].received++;
+    if ((next = next_in_turn(mesh, peer))) {
+        take_frame(mesh, next);
+        read_stream(mesh, next);
+    }
+}
+
+static void take_frame(struct mesh *mesh, struct frame_stream *stream)
+{
+    stream->left = 0;
+    stream->into = NULL;
+    if (mesh->transport->handlers.on_header(mesh, stream) < 0)
+        stream_close(mesh, stream, NO_FRAME);
+    else if (stream->left == 0)
+        frame_done(mesh, stream);
+}
+
+/* 1: something moved. */
+static int read_head(struct mesh *mesh, struct frame_stream *stream)
+{
+    const size_t want = sizeof stream->head;
+    const ssize_t n = stream->link->ops->read(
+        stream->link, (char *)&stream->head + stream->head_got, want - stream->head_got);
+
+    if (n < 0) {
+        stream_close(mesh, stream, stream->link->why);
+        return 0;
+    }
+    stream->head_got += (size_t)n;
+    if (stream->head_got < want)
+        return n > 0;
+    stream->head_got = 0;
+    if (stream->head.magic != FRAME_MAGIC) {
+        stream_close(mesh, stream, NO_FRAME);
+        return 0;
+    }
+    if (is_in_turn(mesh, stream))
+        take_frame(mesh, stream);
+    return 1;
+}
+
+static int read_payload(struct mesh *mesh, struct frame_stream *stream)
+{
+    unsigned char nowhere[4096];
+    const size_t want = stream->into                    ? stream->left
+                        : stream->left < sizeof nowhere ? stream->left
+                                                        : sizeof nowhere;
+    const ssize_t n =
+        stream->link->ops->read(stream->link, stream->into ? stream->into : nowhere, want);
+
+    if (n < 0) {
+        stream_close(mesh, stream, stream->link->why);
+        return 0;
+    }
+    stream->left -= (size_t)n;
+    if (stream->into)
+        stream->into += n;
+    if (stream->left == 0)
+        frame_done(mesh, stream);
+    return (int)(n > 0 ? n : 0);
+}
+
+int read_stream(struct mesh *mesh, struct frame_stream *stream)
+{
+    struct link *link = stream->link;
+    size_t moved = 0;
+    int n = 1;
+
+    link->dry = 0;
+    while (n > 0 && !stream->closed && !stream->held
+           && (moved < BYTES_PER_LOOK || link->ahead > 0)) {
+        n = stream->left > 0 ? read_payload(mesh, stream) : read_head(mesh, stream);
+        moved += (size_t)(n > 0 ? n : 0);
+    }
+    if (moved > 0)
+        transport_moved(mesh->transport);
+    return n > 0 && !stream->closed;
+}
+
+/* ---- When a peer is gone -------------------------------------------------------- */
+
+void peer_gone(struct mesh *mesh, int peer, const char *why)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->gone && why != wire->why)
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+    wire->gone = 1;
+    mesh->transport->handlers.on_peer_gone(mesh, peer);
+}
+
+void peer_unreachable(struct mesh *mesh, int peer, const char *why)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->unreachable && why != wire->why)
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+    wire->unreachable = 1;
+    mesh->transport->handlers.on_send_failed(mesh, peer);
+}
+
+static int is_known_dead(struct mesh *mesh, int peer)
+{
+    const int local = mesh->peers[peer].local;
+
+    return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
+}
+
+/* Frames may still come on a connection that we are opening.  If the peer has ended, that
+ * attempt fails soon, unless another process has the port by now. */
+static int may_still_come(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->transport->wires[peer];
+
+    return wire->opening
+           && (clock_ms() - wire->ended_ms < OPENING_MS || !is_known_dead(mesh, peer));
+}
+
+void check_ended_peers(struct mesh *mesh)
+{
+    take_arrivals(mesh); /* what a peer sent before its end may lie in another connection */
+    for (int peer = 0; peer < mesh->size; peer++) {
+        struct wire *wire = &mesh->transport->wires[peer];
+
+        if (wire->ended_ms == 0 || (wire->streams == 0 && may_still_come(mesh, peer)))
+            continue;
+        wire->ended_ms = 0;
+        mesh->transport->ended--;
+        if (wire->streams == 0)
+            peer_gone(mesh, peer, wire->why);
+    }
+}
+
+void end_lost_connections(struct mesh *mesh)
+{
+    struct transport *t = mesh->transport;
+    const int64_t now = clock_ms();
+
+    if (now - t->looked_for_loss_ms < LOOK_FOR_LOSS_MS)
+        return;
+    t->looked_for_loss_ms = now;
+    for (struct frame_stream *stream = t->streams; stream; stream = stream->next)
+        if (stream->link->fd >= 0 && !stream->closed && socket_host_is_lost(stream->link->fd))
+            stream_close(mesh, stream, LINK_HOST_IS_LOST);
+}
+
+static void forget_link(struct wire *wire, const struct link *link)
+{
+    struct link **const places[] = { &wire->out, &wire->own, &wire->begun_on, &wire->full,
+                                     &wire->accepted };
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (*places[i] == link)
+            *places[i] = NULL;
+}
+
+/* Called when no loop over the list runs and no result of epoll_wait() is in use: neither can
+ * point to a closed stream any more. */
+void free_closed_streams(struct mesh *mesh)
+{
+    struct transport *t = mesh->transport;
+
+    for (struct frame_stream **link = &t->streams; *link;) {
+        struct frame_stream *stream = *link;
+
+        if (!stream->closed) {
+            link = &stream->next;
+            continue;
+        }
+        *link = stream->next;
+        t->closed--;
+        if (t->wires[stream->peer].ring == stream)
+            t->wires[stream->peer].ring = NULL;
+        forget_link(&t->wires[stream->peer], stream->link);
+        stream->link->ops->close(stream->link);
+        free(stream);
+    }
+}
+
+/* Only to a peer that is there and reads: a host that is lost takes nothing, nor does a rank
+ * that has left or whose process has ended. */
+int is_on_its_way(struct mesh *mesh)
+{
+    const struct transport *t = mesh->transport;
+    int unsent;
+
+    for (int peer = 0; peer < mesh->size; peer++) {
+        const struct wire *wire = &t->wires[peer];
+
+        if (wire->first && !wire->unreachable && !wire->left) {
+            if (!is_known_dead(mesh, peer))
+                return 1;
+            peer_unreachable(mesh, peer, "its process ended");
+        }
+    }
+    for (const struct frame_stream *s = t->streams; s; s = s->next)
+        if (s->link->fd >= 0 && !s->closed && !t->wires[s->peer].unreachable
+            && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
+            return 1;
+    return 0;
+}
+
+/* ---- A peer in messages --------------------------------------------------------- */
+
+const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t size)
+{
+    const struct peer *p = &mesh->peers[peer];
+
+    snprintf(text, size, "rank %d (pid %d on %s)", peer, p->pid, mesh->hosts[p->node].name);
+    return text;
+}
+
+const struct control_death *mesh_death(const struct mesh *mesh, int peer)
+{
+    const uint32_t number = atomic_load(&mesh->peers[peer].death);
+
+    return number ? control_death(&mesh->control, number - 1) : NULL;
+}
+
+void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size)
+{
+    const struct peer *p = &mesh->peers[peer];
+    char how[96];
+
+    control_death_words(mesh_death(mesh, peer), how, sizeof how);
+    snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, mesh->hosts[p->node].name, how);
+}
