@@ -124,8 +124,8 @@ static void look_after_guard(struct job *job)
                  pid);
 }
 
-/* Whose failure is another rank's doing: then no earlier note and no earlier death is looked for.
- */
+/* Did another rank cause the first failure among these deaths?  Then no earlier note and no earlier
+ * death is looked for. */
 static int first_has_edge(const struct job *job, int count)
 {
     for (int i = 0; i < count; i++)
