@@ -274,23 +274,10 @@ static ct_status read_handover(struct choices *choices)
 {
     const char *word = getenv("CT_HANDOVER");
 
-    choices->by_streams = word && !strcmp(word, "stream");
-    if (!word || !*word || choices->by_streams || !strcmp(word, "host"))
+    choices->by_streams = !word || strcmp(word, "host") != 0;
+    if (!word || !*word || !choices->by_streams || !strcmp(word, "stream"))
         return CT_OK;
     return ct_fail(CT_ERR_INVALID, "CT_HANDOVER=%s: it may be host or stream", word);
-}
-
-enum { MOST_BLOCKS = 32 }; /* of a kernel, for each multiprocessor */
-
-static ct_status overrides_check_blocks(void)
-{
-    const char *word = getenv("CT_BLOCKS");
-    char *end = NULL;
-    const long blocks = word ? strtol(word, &end, 10) : 1;
-
-    if (!word || !*word || (!*end && blocks >= 1 && blocks <= MOST_BLOCKS))
-        return CT_OK;
-    return ct_fail(CT_ERR_INVALID, "CT_BLOCKS=%s: it may be 1 to %d", word, MOST_BLOCKS);
 }
 
 /* A variable replaces what the file says of its operation. */
@@ -308,8 +295,6 @@ static ct_status overrides_read_environment(struct choices *choices)
         status = read_device(choices);
     if (status == CT_OK)
         status = read_handover(choices);
-    if (status == CT_OK)
-        status = overrides_check_blocks();
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT && status == CT_OK; i++) {
         char variable[48] = "CT_";
         const char *text;

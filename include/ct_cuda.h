@@ -22,8 +22,9 @@ extern "C" {
  * is done before the call reads or writes its buffers.  A call without a work returns at once, and
  * what is enqueued in the stream later runs after the call.  If such a call fails, it breaks the
  * group and lets the stream go on; the next call on the group returns the failure.
- * ct_barrier(group, NULL) waits on the host for all of them.  (With CT_HANDOVER=stream the ranks
- * meet in the call, as in a call that blocks, but no rank waits for a GPU.)
+ * ct_barrier(group, NULL) waits on the host for all of them.  Where all ranks share one host and
+ * its GPUs reach each other, the ranks meet in the call, as in a call that blocks, but no rank
+ * waits for a GPU (docs/gpu.md; CT_HANDOVER=host: they do not meet).
  *
  * CT_ERR_INVALID: cudaStreamPerThread, which is another stream in each of libct's threads.
  *
@@ -60,6 +61,10 @@ extern "C" {
  * if all ranks make the calls of these groups in one order; else the streams wait for each other
  * until a timeout.  The stream must belong to the GPU that has the buffers (CT_ERR_CUDA otherwise).
  *
+ * A process that uses a GPU for the first time loads its kernels: in ct_set_stream(), if the GPU's
+ * context is current on this thread, else in the group's first call.  That waits for all that runs
+ * on the GPU in this process.
+ *
  * The stream stays the caller's and must live as long as calls are made.  A call that waits for the
  * whole GPU (cudaFree(), cudaDeviceSynchronize()) also waits for the collectives in its streams,
  * and so for the other ranks.
@@ -72,10 +77,11 @@ CT_API ct_status ct_set_stream(ct_group *group, void *stream);
 /* Makes the stream wait for the work: what is enqueued in it later runs after the call is done,
  * whether it succeeded or not.  The host does not wait, unless the work is the group's first call
  * on GPU memory or makes its NCCL communicator.  The caller still owes the work its ct_wait(),
- * which returns how it ended; any number of streams may wait for it before that.  work NULL: CT_OK.
- * stream NULL: the legacy default stream of the CUDA context that is current on this thread; there
- * must be one.  If streams wait for messages of a group, these end in the order of the calls of
- * ct_wait_on_stream().
+ * which returns how it ended; any number of streams may wait for it before that.  If the work is on
+ * host memory, copies of it that are enqueued behind this call must be from pinned memory: CUDA
+ * reads other memory when the copy is enqueued.  work NULL: CT_OK. stream NULL: the legacy default
+ * stream of the CUDA context that is current on this thread; there must be one.  If streams wait
+ * for messages of a group, these end in the order of the calls of ct_wait_on_stream().
  * [torch.distributed's Work.wait() with NCCL; cudaStreamWaitEvent()] */
 CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
 

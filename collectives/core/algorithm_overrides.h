@@ -39,7 +39,7 @@ struct choices {
     char source[OPERATION_COUNT][80]; /* where an operation's overrides come from, for messages */
     unsigned paths;                   /* a bit for each path that some override names */
     enum path_number device;          /* CT_DEVICE */
-    int by_streams;                   /* CT_HANDOVER */
+    int by_streams;                   /* CT_HANDOVER is not host */
     int explain;                      /* CT_EXPLAIN: each choice is logged once */
     _Atomic uint64_t
         explained[2][OPERATION_COUNT]; /* [device memory] a bit for each power of two of bytes */

@@ -93,11 +93,15 @@ static uint64_t begin_traced_call(const struct call *c)
 
 ct_status call_run_now(struct call *c)
 {
-    const uint64_t now = clock_coarse_ns();
-    const int64_t started = clock_of_start(c->limit.ms, now);
-    const uint64_t traced = begin_traced_call(c);
+    int64_t started;
+    uint64_t now, traced;
     ct_status status;
 
+    if (operation_is_barrier(c->signature.operation))
+        queue_drain(c->group->async.watches);
+    now = clock_coarse_ns();
+    started = clock_of_start(c->limit.ms, now);
+    traced = begin_traced_call(c);
     fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
     status = group_begin(c->group, c->signature.seq);
     if (status != CT_OK) {

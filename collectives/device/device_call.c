@@ -510,6 +510,7 @@ ct_status ct_set_stream(ct_group *group, void *stream)
 {
     ct_group *g;
     const ct_status status = group_resolve_member(group, &g);
+    struct place place;
 
     if (status != CT_OK)
         return ct_fail_in(status, "ct_set_stream: ");
@@ -518,6 +519,10 @@ ct_status ct_set_stream(ct_group *group, void *stream)
             CT_ERR_INVALID,
             "ct_set_stream: the per-thread default stream is another one in each thread, "
             "and libct has threads of its own: give it a stream that was created");
+    /* To load kernels, the driver waits for all that runs.  In the group's first call the stream
+       might already wait for another rank.  Where this fails, that call says why. */
+    if (stream)
+        place_current(&place);
     g->on_device.stream = stream;
     return CT_OK;
 }

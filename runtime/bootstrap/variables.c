@@ -38,9 +38,8 @@ static const struct variable_row rows[] = {
     { "CT_DEVICE",
       "fused, nccl or staged: the path of calls on device memory that is tried first" },
     { "CT_HANDOVER",
-      "stream: ranks hand over calls on device memory by their streams; host (the default) on any "
-      "rank counts for all" },
-    { "CT_BLOCKS", "1 to 32: blocks of a kernel for each multiprocessor of a GPU, at most; 4" },
+      "stream (the default) or host: what hands over calls on device memory that are in a stream; "
+      "host on any rank counts for all" },
     { "CT_LIBNCCL", "the NCCL library to load, unless the process has one; unset: libnccl.so.2" },
     { "CT_TRACE", "without ctrun: the file of a trace of this rank; %r in it is the rank" },
     { "CT_FAULT", "faults on purpose, for tests, as rank:3,op:all_reduce,phase:1,kill" },

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/cuda/device.h"
+#include "tests/cuda/handover.h"
 #include "tests/harness.h"
 
 enum { COUNT = 1000, SOON_MS = 100 };
@@ -68,21 +69,19 @@ static inline int all_seen_are(const struct scene *s, int32_t value)
  */
 static inline void run_everywhere(void (*body)(ct_group *, void *), void *arg)
 {
-    const int with_threads = !getenv("FAKE_CUDA_LOCK");
+    static const char *const by[] = { "host", "stream" };
 
-    run_processes(3, body, arg);
-    if (with_threads)
-        run_threads(2, body, arg);
-    run_processes(1, body, arg);
+    for (int i = 0; i < 2; i++) {
+        run_by(by[i], 3, body, arg);
+        run_by(by[i], 1, body, arg);
+        setenv("CT_HANDOVER", by[i], 1);
+        if (!getenv("FAKE_CUDA_LOCK"))
+            run_threads(2, body, arg);
+        unsetenv("CT_HANDOVER");
+    }
     setenv("CT_DEVICE", "staged", 1);
     run_processes(3, body, arg);
     unsetenv("CT_DEVICE");
-    setenv("CT_HANDOVER", "stream", 1);
-    run_processes(3, body, arg);
-    if (with_threads)
-        run_threads(2, body, arg);
-    run_processes(1, body, arg);
-    unsetenv("CT_HANDOVER");
 }
 
 #endif

@@ -18,9 +18,9 @@ struct handover {
     struct place pinned;       /* the device that has pinned all parts */
     int tried;                 /* all ranks have tried it */
     int on;                    /* every rank can; the same on all */
-    int always;  /* not only for graphs: CT_HANDOVER=stream on all ranks, or there is one rank */
-    int used;    /* by a call */
-    int is_open; /* of the call that is being enqueued a part is in the stream */
+    int always;       /* not only for graphs: CT_HANDOVER=host on no rank, or there is one rank */
+    int used;         /* by a call */
+    int is_open;      /* of the call that is being enqueued a part is in the stream */
     int stands_still; /* a stream did after its call was given up: the words stay, and are raised */
     int calls_left;   /* in a stream that stands still */
     int captured;     /* a call is in a graph, which may be launched at any time */

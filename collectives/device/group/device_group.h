@@ -86,7 +86,7 @@ struct device_table {
     int apart;                 /* each rank has a device of its own */
     int with_nccl;             /* each rank's libct was built with NCCL */
     enum path_number override; /* CT_DEVICE of all ranks; PATH_NONE also where they differ */
-    int by_streams;            /* CT_HANDOVER=stream on all ranks */
+    int by_streams;            /* CT_HANDOVER=host on no rank */
     struct place place;        /* this rank's */
     struct leaders leaders;
 };

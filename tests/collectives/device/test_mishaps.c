@@ -254,11 +254,11 @@ static void misspelt(ct_group *unused, void *arg)
     setenv("CT_DEVICE", "stagd", 1);
     EXPECT_ERROR(ct_init_process_group(NULL), CT_ERR_INVALID, "CT_DEVICE=stagd|staged");
     unsetenv("CT_DEVICE");
-    setenv("CT_BLOCKS", "33", 1);
-    EXPECT_ERROR(ct_init_process_group(NULL), CT_ERR_INVALID, "CT_BLOCKS=33: it may be 1 to 32");
+    setenv("CT_HANDOVER", "hosts", 1);
+    EXPECT_ERROR(ct_init_process_group(NULL), CT_ERR_INVALID, "CT_HANDOVER=hosts|host or stream");
 }
 
-static void a_path_or_a_number_of_blocks_that_there_is_not_is_refused(void **state)
+static void a_path_or_a_way_that_there_is_not_is_refused(void **state)
 {
     (void)state;
     run_programs(1, misspelt, NULL);
@@ -274,7 +274,7 @@ int main(void)
         cmocka_unit_test(what_ends_a_receive_is_its_sentence_though_a_stream_stands_still),
         cmocka_unit_test(a_sends_limit_is_that_of_its_stream_too),
         cmocka_unit_test(a_group_begins_with_the_stream_of_the_one_it_is_made_from),
-        cmocka_unit_test(a_path_or_a_number_of_blocks_that_there_is_not_is_refused),
+        cmocka_unit_test(a_path_or_a_way_that_there_is_not_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

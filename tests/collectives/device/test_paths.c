@@ -98,7 +98,7 @@ static void tell(const struct told *told)
 static int forget(void **state)
 {
     static const char *const all[] = { "FAKE_CUDA_DEVICES", "CT_DEVICE", "CT_ALL_REDUCE",
-                                       "CT_HANDOVER",       "CT_BLOCKS", "CT_EXPLAIN" };
+                                       "CT_HANDOVER", "CT_EXPLAIN" };
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

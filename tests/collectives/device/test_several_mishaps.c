@@ -14,6 +14,7 @@
 #include "include/ct_cuda.h"
 #include "tests/marks.h"
 #include "tests/cuda/deaths.h"
+#include "tests/cuda/handover.h"
 #include "tests/cuda/several.h"
 
 enum { CALLS = 3, MOST_PHASES = 4, LIMIT_MS = 3000, IN_FLIGHT = 10 };
@@ -157,9 +158,7 @@ static void all_calls_of_two_leaders_end_together(void **state)
 {
     (void)state;
     with_settings(&(struct run){ 0 });
-    setenv("CT_HANDOVER", "stream", 1);
-    run_processes(4, stands_still, &(struct run){ .devices = "0101" });
-    unsetenv("CT_HANDOVER");
+    run_by("stream", 4, stands_still, &(struct run){ .devices = "0101" });
 }
 
 /* ---- What goes wrong ---------------------------------------------------------------------- */

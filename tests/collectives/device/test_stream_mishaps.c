@@ -84,14 +84,12 @@ static void gone_while_it_waits(ct_group *group, void *arg)
 static void a_stream_goes_on_when_its_call_fails(void **state)
 {
     (void)state;
-    run_processes(3, one_rank_leaves, (void *)(uintptr_t) "calls");
+    run_by("host", 3, one_rank_leaves, (void *)(uintptr_t) "calls");
     run_processes(2, one_rank_leaves, (void *)(uintptr_t) "messages");
     setenv("CT_DEVICE", "staged", 1);
     run_processes(3, one_rank_leaves, (void *)(uintptr_t) "staged");
     unsetenv("CT_DEVICE");
-    setenv("CT_HANDOVER", "stream", 1);
-    run_processes(3, gone_while_it_waits, NULL);
-    unsetenv("CT_HANDOVER");
+    run_by("stream", 3, gone_while_it_waits, NULL);
 }
 
 /* Lines of the log. */
@@ -162,10 +160,8 @@ static void a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind(v
     (void)state;
     if (!device_is_fake())
         skip();
-    run_processes(2, driver_fails, (void *)(uintptr_t) "refused to hosts");
-    setenv("CT_HANDOVER", "stream", 1);
-    run_processes(2, driver_fails, (void *)(uintptr_t) "refused to streams");
-    unsetenv("CT_HANDOVER");
+    run_by("host", 2, driver_fails, (void *)(uintptr_t) "refused to hosts");
+    run_by("stream", 2, driver_fails, (void *)(uintptr_t) "refused to streams");
 }
 
 /* What a program sees that destroyed its stream, or took one of another GPU. */
@@ -211,7 +207,7 @@ static void *free_it(void *memory)
     return NULL;
 }
 
-static const char held[] = "held";
+static const char held[] = "held", handed_over[] = "call of streams";
 
 static void wait_until_held(void)
 {
@@ -280,7 +276,7 @@ static void locked_out(ct_group *group, void *arg)
         EXPECT_ERROR(ct_wait(works[i]), CT_ERR_TIMEOUT,
                      "irecv of 1000 i32 from rank 1|driver did not return");
     if (!by_message)
-        EXPECT(ct_barrier(part, NULL) != CT_OK);
+        EXPECT((ct_barrier(part, NULL) == CT_OK) == (arg == handed_over));
     EXPECT_OK(ct_barrier(group, NULL));
     EXPECT_OK(ct_destroy_process_group(part));
     EXPECT_OK(ct_barrier(group, NULL)); /* now no rank's GPU uses the buffers */
@@ -289,7 +285,7 @@ static void locked_out(ct_group *group, void *arg)
 
 static void locked(const char *run)
 {
-    run_processes(2, locked_out, (void *)(uintptr_t)run);
+    run_by("host", 2, locked_out, (void *)(uintptr_t)run);
 }
 
 static void a_thread_that_frees_memory_holds_a_call_until_its_timeout_at_most(void **state)
@@ -303,6 +299,16 @@ static void a_thread_that_frees_memory_holds_a_call_until_its_timeout_at_most(vo
     locked("staged call");
     unsetenv("CT_DEVICE");
     locked("message");
+    unsetenv("FAKE_CUDA_LOCK");
+}
+
+static void but_it_holds_none_that_streams_hand_over(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    setenv("FAKE_CUDA_LOCK", "kept", 1);
+    run_by("stream", 2, locked_out, (void *)(uintptr_t)handed_over);
     unsetenv("FAKE_CUDA_LOCK");
 }
 
@@ -320,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind),
         cmocka_unit_test(a_stream_that_is_no_stream_is_named),
         cmocka_unit_test(a_thread_that_frees_memory_holds_a_call_until_its_timeout_at_most),
+        cmocka_unit_test(but_it_holds_none_that_streams_hand_over),
         cmocka_unit_test(the_stream_of_each_thread_is_refused),
     };
 

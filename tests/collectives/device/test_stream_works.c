@@ -50,21 +50,23 @@ static void any_stream_may_wait_for_a_work(void **state)
 
 static void on_host_memory(ct_group *group, void *arg)
 {
-    int32_t value = 1, sum = 0;
+    int32_t value = 1, *sum; /* pinned: of other memory a copy is read when it is enqueued */
     struct scene s;
     ct_work *work = NULL;
 
     (void)arg;
-    if (!set_up(&s, group))
+    if (!set_up(&s, group) || !CU(device.cuMemAllocHost((void **)&sum, sizeof *sum)))
         return;
-    EXPECT_OK(ct_all_reduce(group, &value, &sum, 1, CT_I32, CT_SUM, &work));
+    *sum = 0;
+    EXPECT_OK(ct_all_reduce(group, &value, sum, 1, CT_I32, CT_SUM, &work));
     EXPECT_OK(ct_wait_on_stream(work, s.stream));
-    CU(device.cuMemcpyHtoDAsync(at(s.recv), &sum, sizeof sum, s.stream));
+    CU(device.cuMemcpyHtoDAsync(at(s.recv), sum, sizeof *sum, s.stream));
     look(&s, s.recv);
     CU(device.cuStreamSynchronize(s.stream));
     EXPECT(s.seen[0] == ct_size(group));
     EXPECT_OK(ct_wait(work));
     tear_down(&s);
+    CU(device.cuMemFreeHost(sum));
 }
 
 static void a_stream_may_wait_for_host_memory_too(void **state)
@@ -237,10 +239,8 @@ static void where_no_stream_can_wait_the_host_does(void **state)
     if (!device_is_fake())
         skip();
     setenv("FAKE_CUDA_WORDS", "0", 1);
-    run_processes(2, host_waits, NULL);
-    setenv("CT_HANDOVER", "stream", 1);
-    run_processes(2, host_waits, NULL);
-    unsetenv("CT_HANDOVER");
+    run_by("host", 2, host_waits, NULL);
+    run_by("stream", 2, host_waits, NULL);
     unsetenv("FAKE_CUDA_WORDS");
 }
 

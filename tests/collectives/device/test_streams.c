@@ -116,6 +116,41 @@ static void a_call_in_another_stream_comes_after_those_in_the_one_before(void **
     run_everywhere(from_stream_to_stream, NULL);
 }
 
+/* Rank 1's stream is late, so the call that all wait for is. */
+static void barrier_behind(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), late = ct_rank(group) == p - 1;
+    ct_work *work = NULL;
+    pthread_t opener;
+    struct gate gate;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    for (int i = 0; i < 2; i++) {
+        fill(&s, (unsigned char)(i + 1));
+        if (late)
+            EXPECT(gate_close(&gate, s.stream)
+                   && pthread_create(&opener, NULL, open_soon, &gate) == 0);
+        EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+        EXPECT_OK(ct_barrier(group, i ? &work : NULL));
+        EXPECT_OK(ct_wait(work));
+        CU(device.cuMemcpyDtoH(s.seen, at(s.recv), COUNT * sizeof *s.seen));
+        EXPECT(all_seen_are(&s, p * (i + 1) * 0x01010101));
+        if (late)
+            pthread_join(opener, NULL);
+    }
+    tear_down(&s);
+}
+
+static void a_barrier_waits_on_the_host_for_calls_in_streams(void **state)
+{
+    (void)state;
+    run_everywhere(barrier_behind, NULL);
+}
+
 /* A v form begins little of what later calls need: what they begin they begin in no stream.  Rank 1
  * comes late to both calls. */
 static void v_form_first(ct_group *group, void *arg)
@@ -240,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_call_in_a_stream_returns_at_once_and_the_stream_waits_for_it),
         cmocka_unit_test(calls_in_a_stream_and_work_between_them_keep_their_order),
         cmocka_unit_test(a_call_in_another_stream_comes_after_those_in_the_one_before),
+        cmocka_unit_test(a_barrier_waits_on_the_host_for_calls_in_streams),
         cmocka_unit_test(the_first_call_that_all_ranks_see_alike_is_in_no_stream),
         cmocka_unit_test(collected_calls_are_in_the_stream_too),
         cmocka_unit_test(thousands_of_calls_may_be_under_way),

@@ -14,6 +14,7 @@
 #include "include/ct_cuda.h"
 #include "tests/marks.h"
 #include "tests/cuda/device.h"
+#include "tests/cuda/handover.h"
 
 enum { COUNT = 1000 };
 
@@ -217,7 +218,8 @@ static void in_a_stream(ct_group *group, void *arg)
 static void a_call_in_a_stream_does_not_wait_for_itself_to_unmap(void **state)
 {
     (void)state;
-    run_processes(3, in_a_stream, (void *)(uintptr_t) "unmaps");
+    run_by("host", 3, in_a_stream, (void *)(uintptr_t) "unmaps by hosts");
+    run_by("stream", 3, in_a_stream, (void *)(uintptr_t) "unmaps by streams");
 }
 
 /* Rank 1 makes the call that rank 0's stream stands still for when rank 0 has left the other group:
@@ -259,7 +261,7 @@ static void nor_does_it_for_a_stream_of_another_gpu(void **state)
 {
     (void)state;
     setenv("FAKE_CUDA_DEVICES", "2", 1);
-    run_processes(2, on_two_gpus, (void *)(uintptr_t) "other");
+    run_by("host", 2, on_two_gpus, (void *)(uintptr_t) "other");
     unsetenv("FAKE_CUDA_DEVICES");
 }
 

@@ -14,6 +14,7 @@
 #include "include/ct_cuda.h"
 #include "tests/marks.h"
 #include "tests/cuda/device.h"
+#include "tests/cuda/handover.h"
 
 enum { COUNT = 1000, GATES = 6, APART_MS = 1000, LIMIT_MS = 5000, BYTES = 256 << 10 };
 
@@ -126,9 +127,8 @@ static void one_behind_the_other(ct_group *group, void *arg)
 static void a_calls_time_begins_when_those_before_it_are_over(void **state)
 {
     (void)state;
-    run_processes(2, one_behind_the_other, NULL);
-    setenv("CT_HANDOVER", "stream", 1);
-    run_processes(2, one_behind_the_other, NULL);
+    run_by("host", 2, one_behind_the_other, NULL);
+    run_by("stream", 2, one_behind_the_other, NULL);
 }
 
 /* The part's first call falls in a time when nothing can be pinned. */
@@ -148,7 +148,7 @@ static void begins_beside_another(ct_group *group, void *arg)
     EXPECT_OK(ct_set_stream(part, s.other));
     EXPECT_OK(sum(&s, part));
     gate_open(&gate);
-    CU(device.cuStreamSynchronize(s.stream));
+    EXPECT_OK(ct_barrier(group, NULL)); /* no rank is in the call any more */
     EXPECT_OK(sum(&s, part));
     CU(device.cuStreamSynchronize(s.other));
     CU(device.cuStreamBeginCapture(s.other, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -162,7 +162,8 @@ static void begins_beside_another(ct_group *group, void *arg)
 static void a_group_that_began_while_a_stream_stood_still_has_words_later(void **state)
 {
     (void)state;
-    run_processes(2, begins_beside_another, NULL);
+    run_by("host", 2, begins_beside_another, NULL);
+    run_by("stream", 2, begins_beside_another, NULL);
 }
 
 /* First of pools, which must be copied; then in no stream on rank 1. */
@@ -229,6 +230,7 @@ static void ends_before(ct_group *group, void *arg)
 static void a_group_ends_beside_a_stream_that_stands_still(void **state)
 {
     (void)state;
+    setenv("CT_HANDOVER", "host", 1);
     run_threads(2, ends_before, (void *)(uintptr_t) "threads");
     run_processes(2, ends_before, (void *)(uintptr_t) "processes");
 }
