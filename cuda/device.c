@@ -51,7 +51,6 @@ static ct_status gpu_fill(struct device *gpu)
 
 static ct_status gpu_create(const struct driver *driver, CUcontext context, struct device **made)
 {
-    const char *blocks = getenv("CT_BLOCKS");
     struct device *gpu = calloc(1, sizeof *gpu);
     ct_status status;
     void *before;
@@ -60,7 +59,6 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
         return ct_fail(CT_ERR_NOMEM, "no memory to describe a GPU");
     gpu->driver = driver;
     gpu->context = context;
-    gpu->blocks_each = blocks && *blocks ? atoi(blocks) : BLOCKS_EACH; /* checked by the init */
     pthread_mutex_init(&gpu->lock, NULL);
     status = cuda_enter(&before);
     if (status == CT_OK) {

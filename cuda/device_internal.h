@@ -31,7 +31,6 @@ struct device {
     CUdevice device;
     CUuuid uuid;
     int processors;          /* multiprocessors */
-    int blocks_each;         /* blocks of a launch for each of them, at most */
     int same_host_addresses; /* registered host memory has the same address on the GPU */
     CUstream stream; /* libct's own: it and the default streams do not wait for each other */
     CUstream copies[COPY_WAYS]; /* copy.c: the same */

@@ -30,6 +30,7 @@ struct fold_task {
     void *const *dst;
     const void *const *src;
     int sources, dsts;
+    int exchanges;
     int scaled; /* some source has a scalar */
 };
 
@@ -37,12 +38,14 @@ struct fold_task {
 #define NAME_FOLD(NAME, name, ...) [KERNEL_FOLD_##NAME] = "fold_" #name,
 static const char *const names[KERNEL_COUNT] = { FEW_KERNELS(NAME_FEW) DTYPES(NAME_FOLD) };
 
-#define FEW(name, NAME, sources, unrolled) { KERNEL_##name, CT_##NAME, sources, unrolled },
+#define FEW(name, NAME, sources, unrolled, exchanges) \
+    { KERNEL_##name, CT_##NAME, sources, unrolled, exchanges },
 static const struct few {
     enum kernel kernel;
     ct_dtype dtype;
     int sources;
     unsigned unrolled;
+    int exchanges;
 } few_kernels[] = { FEW_KERNELS(FEW) };
 
 /* alignment: of one number in memory. */
@@ -94,10 +97,12 @@ static unsigned task_head(const struct fold_task *task)
 
 static const struct few *few_of(const struct fold_task *task)
 {
-    const int is_sum = task->sources == 1 || task->fold->op == CT_SUM || task->fold->op == CT_AVG;
+    const int is_sum = task->exchanges || task->sources == 1 || task->fold->op == CT_SUM
+                       || task->fold->op == CT_AVG;
 
     for (size_t k = 0; is_sum && k < sizeof few_kernels / sizeof *few_kernels; k++)
-        if (few_kernels[k].dtype == task->dtype && few_kernels[k].sources == task->sources)
+        if (few_kernels[k].dtype == task->dtype && few_kernels[k].sources == task->sources
+            && few_kernels[k].exchanges == task->exchanges)
             return &few_kernels[k];
     return NULL;
 }
@@ -145,7 +150,10 @@ static int task_of(const struct fold *fold, const void *const *scalars,
                                 .count = part->count,
                                 .dst = part->dst + first,
                                 .src = first == 0 ? part->src : (const void *const *)part->dst,
-                                .sources = first == 0 ? fold->sources : 1,
+                                .sources = part->exchanges ? 2
+                                           : first == 0    ? fold->sources
+                                                           : 1,
+                                .exchanges = part->exchanges,
                                 .dsts = dsts < FOLD_MANY ? dsts : FOLD_MANY,
                                 .scaled = first == 0 && scalars };
     if (part->count == 0 || dsts <= 0)
@@ -165,7 +173,7 @@ struct launch_batch {
     int sources;
     unsigned top;                 /* the lowest pointer */
     uint64_t threads[MOST_SPANS]; /* that each span could use */
-    int processors, blocks_each;
+    int processors;
     ct_status (*enqueue)(const struct launch *launch, void *arg);
     void *arg;
 };
@@ -194,7 +202,7 @@ static void batch_begin(struct launch_batch *b, enum kernel kernel)
     b->launch.kernel = kernel;
     b->top = FOLD_WORDS;
     args->spans = 0;
-    args->sources = (uint32_t)b->sources;
+    args->sources = kernel == KERNEL_exchange ? 2 : (uint32_t)b->sources;
     args->op = (uint32_t)(fold->op == CT_AVG ? CT_SUM : fold->op);
     args->divisor = is_average ? (uint32_t)b->sources : 0;
     memset(args->scaled, 0, sizeof args->scaled);
@@ -212,7 +220,7 @@ static uint64_t divided_up(uint64_t n, uint64_t by)
 static void assign_blocks(struct launch_batch *b)
 {
     struct launch *const launch = &b->launch;
-    const uint64_t most = (uint64_t)b->processors * (uint64_t)b->blocks_each;
+    const uint64_t most = (uint64_t)b->processors * BLOCKS_EACH;
     uint64_t threads = 0, blocks = 0;
 
     for (uint32_t i = 0; i < launch->args.spans; i++)
@@ -307,14 +315,12 @@ static ct_status launch_all(struct launch_batch *b, const struct fold_part *part
 }
 
 ct_status fold_plan(const struct fold *fold, const void *const *scalars,
-                    const struct fold_part *parts, int count, int processors, int blocks_each,
-                    uint64_t called_off,
+                    const struct fold_part *parts, int count, int processors, uint64_t called_off,
                     ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg)
 {
     const int most_sources = scalars ? FOLD_SCALED : FOLD_MANY;
     struct launch_batch batch = { .fold = fold,
                                   .processors = processors,
-                                  .blocks_each = blocks_each,
                                   .enqueue = enqueue,
                                   .arg = arg,
                                   .launch = { .args = { .called_off = called_off } } };

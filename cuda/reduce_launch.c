@@ -117,7 +117,7 @@ ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct
         status = gpu_address_of(gpu, in->called_off, &called_off);
     if (status == CT_OK)
         status = gpu_load_kernels(gpu);
-    return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors,
-                                       gpu->blocks_each, called_off, reduce_enqueue, &target)
+    return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, called_off,
+                                       reduce_enqueue, &target)
                            : status;
 }

@@ -17,23 +17,24 @@ enum {
     BLOCK_THREADS = 512           /* a block has no more */
 };
 
-/* The kernels for one number of sources: SUM or AVG of one node.
- * Name, dtype, sources, and how many pieces of each source a thread loads before it stores the
- * first.  A copy is the sum of one source, in bytes. */
-#define FEW_KERNELS(X)        \
-    X(copy, U8, 1, 4)         \
-    X(sum_f32_2, F32, 2, 2)   \
-    X(sum_f32_3, F32, 3, 2)   \
-    X(sum_f32_4, F32, 4, 2)   \
-    X(sum_f32_8, F32, 8, 1)   \
-    X(sum_f16_2, F16, 2, 2)   \
-    X(sum_f16_3, F16, 3, 2)   \
-    X(sum_f16_4, F16, 4, 2)   \
-    X(sum_f16_8, F16, 8, 1)   \
-    X(sum_bf16_2, BF16, 2, 2) \
-    X(sum_bf16_3, BF16, 3, 2) \
-    X(sum_bf16_4, BF16, 4, 2) \
-    X(sum_bf16_8, BF16, 8, 1)
+/* The kernels for one number of sources: SUM or AVG of one node, or an exchange.
+ * Name, dtype, sources, how many pieces of each source a thread loads before it stores the first,
+ * and whether it is the exchange.  A copy is the sum of one source, in bytes. */
+#define FEW_KERNELS(X)           \
+    X(copy, U8, 1, 4, 0)         \
+    X(exchange, U8, 2, 2, 1)     \
+    X(sum_f32_2, F32, 2, 2, 0)   \
+    X(sum_f32_3, F32, 3, 2, 0)   \
+    X(sum_f32_4, F32, 4, 2, 0)   \
+    X(sum_f32_8, F32, 8, 1, 0)   \
+    X(sum_f16_2, F16, 2, 2, 0)   \
+    X(sum_f16_3, F16, 3, 2, 0)   \
+    X(sum_f16_4, F16, 4, 2, 0)   \
+    X(sum_f16_8, F16, 8, 1, 0)   \
+    X(sum_bf16_2, BF16, 2, 2, 0) \
+    X(sum_bf16_3, BF16, 3, 2, 0) \
+    X(sum_bf16_4, BF16, 4, 2, 0) \
+    X(sum_bf16_8, BF16, 8, 1, 0)
 
 /* There is also one fold_<dtype> for each of DTYPES, which does all other folds. */
 

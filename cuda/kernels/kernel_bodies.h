@@ -127,7 +127,7 @@ CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct fold_spa
         ACCESS::store(dst[d] + offset, result, by_bytes);
 }
 
-/* ---- SUM of so many sources, or a copy of one ------------------------------------- */
+/* ---- SUM of so many sources, a copy of one, an exchange of two --------------------- */
 
 template <class F, int SOURCES, class ACCESS>
 CT_ELEMENT typename ACCESS::raw sum_of(const typename ACCESS::raw (&raw)[SOURCES], uint32_t divisor)
@@ -150,15 +150,37 @@ CT_ELEMENT typename ACCESS::raw sum_of(const typename ACCESS::raw (&raw)[SOURCES
     return ACCESS::pack(total);
 }
 
+/* Stores what a thread has loaded.  In an exchange each destination gets the source of its number.
+ */
+template <class F, int SOURCES, bool EXCHANGES, class ACCESS>
+CT_ELEMENT void store_few(const struct fold_args &args, const struct fold_span &span,
+                          uint64_t offset, const typename ACCESS::raw (&raw)[SOURCES],
+                          uint32_t by_bytes)
+{
+    const uint64_t *const dst = args.words + span.pointers + SOURCES;
+
+    if (EXCHANGES) {
+        UNROLL
+        for (int s = 0; s < SOURCES; s++)
+            ACCESS::store(dst[s] + offset, raw[s], by_bytes);
+        return;
+    }
+    const typename ACCESS::raw result = sum_of<F, SOURCES, ACCESS>(raw, args.divisor);
+
+    ROLLED
+    for (uint32_t d = 0; d < span.dsts; d++)
+        ACCESS::store(dst[d] + offset, result, by_bytes);
+}
+
 /* The pieces first, first + stride, ... that are below `end`, UNROLLED of them at most.  For a
  * piece beyond `end` the last one is read, so that the loads do not wait for comparisons; its
  * value, perhaps read while its own thread stores there, is dropped. */
-template <class F, int SOURCES, int UNROLLED>
+template <class F, int SOURCES, int UNROLLED, bool EXCHANGES>
 CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct fold_span &span,
                                 uint64_t first, uint64_t stride, uint64_t end)
 {
     typedef by_pieces<F> access;
-    const uint64_t *const src = args.words + span.pointers, *const dst = src + SOURCES;
+    const uint64_t *const src = args.words + span.pointers;
     const uint64_t at = span.head * sizeof(typename F::stored);
     struct piece raw[UNROLLED][SOURCES];
 
@@ -174,34 +196,24 @@ CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct fold_
     for (int u = 0; u < UNROLLED; u++) {
         const uint64_t k = first + u * stride;
 
-        if (k < end) {
-            const struct piece result = sum_of<F, SOURCES, access>(raw[u], args.divisor);
-
-            ROLLED
-            for (uint32_t d = 0; d < span.dsts; d++)
-                access::store(dst[d] + at + k * PIECE, result, 0);
-        }
+        if (k < end)
+            store_few<F, SOURCES, EXCHANGES, access>(args, span, at + k * PIECE, raw[u], 0);
     }
 }
 
-template <class F, int SOURCES>
+template <class F, int SOURCES, bool EXCHANGES>
 CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct fold_span &span,
                                  uint64_t offset)
 {
     typedef by_elements<F> access;
-    const uint64_t *const src = args.words + span.pointers, *const dst = src + SOURCES;
+    const uint64_t *const src = args.words + span.pointers;
     const uint32_t by_bytes = span.head == BY_BYTES;
     typename access::raw raw[SOURCES];
 
     UNROLL
     for (int s = 0; s < SOURCES; s++)
         raw[s] = access::load(src[s] + offset, by_bytes);
-
-    const typename access::raw result = sum_of<F, SOURCES, access>(raw, args.divisor);
-
-    ROLLED
-    for (uint32_t d = 0; d < span.dsts; d++)
-        access::store(dst[d] + offset, result, by_bytes);
+    store_few<F, SOURCES, EXCHANGES, access>(args, span, offset, raw, by_bytes);
 }
 
 /* ---- One thread ------------------------------------------------------------------- */
@@ -237,7 +249,7 @@ CT_ELEMENT void fold_many_body(const struct fold_args &args, struct kernel_place
         fold_many_at<F, by_elements<F>>(args, span, single<F>(span, k));
 }
 
-template <class F, int SOURCES, int UNROLLED>
+template <class F, int SOURCES, int UNROLLED, bool EXCHANGES>
 CT_ELEMENT void fold_few_body(const struct fold_args &args, struct kernel_place place)
 {
     const struct fold_span span = find_span(args, place);
@@ -250,9 +262,9 @@ CT_ELEMENT void fold_few_body(const struct fold_args &args, struct kernel_place 
     if (is_called_off(args))
         return;
     for (uint64_t k = first; k < pieces; k += all * UNROLLED)
-        fold_few_pieces<F, SOURCES, UNROLLED>(args, span, k, place.threads, pieces);
+        fold_few_pieces<F, SOURCES, UNROLLED, EXCHANGES>(args, span, k, place.threads, pieces);
     for (uint64_t k = self; k < singles; k += all)
-        fold_few_element<F, SOURCES>(args, span, single<F>(span, k));
+        fold_few_element<F, SOURCES, EXCHANGES>(args, span, single<F>(span, k));
 }
 
 #endif

@@ -15,10 +15,10 @@ static __device__ struct kernel_place here(void)
     return place;
 }
 
-#define FEW_KERNEL(name, NAME, sources, unrolled)                   \
-    KERNEL(name, 2)                                                 \
-    {                                                               \
-        fold_few_body<NAME##_sum, sources, unrolled>(args, here()); \
+#define FEW_KERNEL(name, NAME, sources, unrolled, exchanges)                   \
+    KERNEL(name, 2)                                                            \
+    {                                                                          \
+        fold_few_body<NAME##_sum, sources, unrolled, exchanges>(args, here()); \
     }
 FEW_KERNELS(FEW_KERNEL)
 

@@ -36,12 +36,14 @@ struct device_handle {
 };
 
 /* One part of a fold, or of a copy if the fold has one source.  Each destination gets the result.
- */
+ * An exchange has two sources and two destinations, and each destination gets the source of its
+ * number; a destination may be the other source. */
 struct fold_part {
     void *const *dst;
     const void *const *src; /* [sources of the fold] */
     int dsts;
-    size_t count; /* elements of each; may be 0 */
+    size_t count;  /* elements of each; may be 0 */
+    int exchanges; /* of a copy: it is an exchange */
 };
 
 /* A stream flag: a word in registered host memory.  A stream waits until it is the value or more,

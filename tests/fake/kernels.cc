@@ -17,10 +17,10 @@ static void all_threads(const void *args, unsigned first, unsigned blocks, unsig
     }
 }
 
-#define FEW_KERNEL(name, NAME, sources, unrolled)                             \
+#define FEW_KERNEL(name, NAME, sources, unrolled, exchanges)                  \
     static void name(const struct fold_args &args, struct kernel_place place) \
     {                                                                         \
-        fold_few_body<NAME##_sum, sources, unrolled>(args, place);            \
+        fold_few_body<NAME##_sum, sources, unrolled, exchanges>(args, place); \
     }
 FEW_KERNELS(FEW_KERNEL)
 
@@ -34,12 +34,12 @@ FEW_KERNELS(FEW_KERNEL)
     }
 DTYPES(FOLD_KERNEL)
 
-#define FEW_ROW(name, ...) { #name, all_threads<name> },
+#define ROW(name, ...) { #name, all_threads<name> },
 #define FOLD_ROW(NAME, name, ...) { "fold_" #name, all_threads<fold_##name> },
 static const struct kernel {
     const char *name;
     host_kernel_fn *run;
-} kernels[] = { FEW_KERNELS(FEW_ROW) DTYPES(FOLD_ROW) };
+} kernels[] = { FEW_KERNELS(ROW) DTYPES(FOLD_ROW) };
 
 static const struct kernel *find(const char *name)
 {

@@ -5,7 +5,7 @@
  * cuMemAlloc(). So a rank copies what such a buffer sends to the bounce buffer before it offers
  * that, packed block by block, and copies what it has received back when the call is done.  Each
  * byte is read and written once more on this rank's device, which costs far less than staging
- * through the host.  An all_to_all in place sends from the bounce buffer, too.
+ * through the host.
  *
  * The memory is kept for the next call, and freed with the group.  To allocate more may wait for a
  * stream that waits itself.  So no stream waits for a call that needs more, and while a stream

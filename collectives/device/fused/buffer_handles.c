@@ -109,18 +109,6 @@ static int handles_for(const struct call *c, const struct blocks *b)
     return blocks_bytes(c, b) == 0 ? 0 : b->list ? b->blocks : 1;
 }
 
-/* Is this an all_to_all in place?  Only that has several blocks on both sides. */
-static int handle_is_in_place(const struct call *c)
-{
-    if (c->send.blocks < 2 || c->recv.blocks < 2)
-        return 0;
-    for (int i = 0; i < c->send.blocks && i < c->recv.blocks; i++)
-        if (i != c->group->rank && block_at(c, &c->send, i).bytes > 0
-            && block_at(c, &c->send, i).data == block_at(c, &c->recv, i).data)
-            return 1;
-    return 0;
-}
-
 static int side_bounces(const struct call *c, const struct blocks *b)
 {
     for (int i = 0; i < handles_for(c, b); i++)
@@ -132,7 +120,7 @@ static int side_bounces(const struct call *c, const struct blocks *b)
 
 int offer_bounces(const struct call *c)
 {
-    return (handle_is_in_place(c) || side_bounces(c, &c->send) ? SENDS_BOUNCE : 0)
+    return (side_bounces(c, &c->send) ? SENDS_BOUNCE : 0)
            | (side_bounces(c, &c->recv) ? RECVS_BOUNCE : 0);
 }
 
@@ -152,10 +140,6 @@ static ct_status show_sides(const struct call *c, struct offer *offer, int *boun
 
     offer->handles[SENDS] = handles_for(c, &c->send);
     offer->handles[RECVS] = handles_for(c, &c->recv);
-    if (handle_is_in_place(c)) {
-        handle_refuse(offer, "an all_to_all in place");
-        *bounce = SENDS_BOUNCE;
-    }
     status = give_side(c, &c->send, SENDS, offer, bounce);
     if (status == CT_OK)
         status = give_side(c, &c->recv, RECVS, offer, bounce);

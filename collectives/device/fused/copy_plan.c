@@ -3,7 +3,8 @@
  * ranks; and which bytes of them each leader does, where there are several.
  *
  * The parts of a plan may be done in any order, also at once and by several devices: no part reads
- * what another writes.  In place, a rank's own block is where it belongs already.
+ * what another writes.  In place, a rank's own block is where it belongs already, and in an
+ * all_to_all the blocks of two ranks change places in one part.
  * Bytes read and written, of n for each of p ranks: broadcast n and p n, reduce p n and n,
  * all_reduce p n and p n, reduce_scatter p p n and p n, all_gather p n and p p n, gather and
  * scatter p n and p n, all_to_all p p n and p p n.
@@ -127,6 +128,39 @@ static void plan_copy(const struct all_blocks *all, struct copy_plan *plan, int 
     }
 }
 
+/* Block j of rank i and block i of rank j change places, at least one of them in place. */
+static void plan_exchange(const struct all_blocks *all, struct copy_plan *plan, int i, int j)
+{
+    const struct span there = copy_plan_sent(all, i, j), back = copy_plan_sent(all, j, i);
+    struct fold_part *part = add_part(plan, i, there.bytes);
+
+    part->exchanges = 1;
+    add_source(plan, there);
+    add_source(plan, back);
+    add_destination(plan, part, received(all, j, i));
+    add_destination(plan, part, received(all, i, j));
+    plan->unlike |= back.bytes != there.bytes || received(all, j, i).bytes != there.bytes
+                    || received(all, i, j).bytes != there.bytes;
+}
+
+static int is_sent_in_place(const struct all_blocks *all, int rank, int block)
+{
+    const struct span from = copy_plan_sent(all, rank, block), to = received(all, rank, block);
+
+    return from.bytes > 0 && from.bytes == to.bytes && from.data == to.data;
+}
+
+static void plan_all_to_all(const struct all_blocks *all, struct copy_plan *plan, int i, int j)
+{
+    if (i != j && (is_sent_in_place(all, i, j) || is_sent_in_place(all, j, i))) {
+        plan_exchange(all, plan, i, j);
+        return;
+    }
+    plan_copy(all, plan, i, copy_plan_sent(all, i, j), j, 1, i);
+    if (i != j)
+        plan_copy(all, plan, j, copy_plan_sent(all, j, i), i, 1, j);
+}
+
 /* Folds block `block` of all ranks' send sides into those ranks' receive sides. */
 static void plan_fold(const struct call *c, const struct all_blocks *all, struct copy_plan *plan,
                       int block, int first, int ranks)
@@ -137,6 +171,9 @@ static void plan_fold(const struct call *c, const struct all_blocks *all, struct
     plan->folds = 1;
     for (int i = 0; i < c->group->size; i++)
         add_source(plan, copy_plan_sent(all, i, block));
+    if (c->group->size == 1 && !c->scalar && call_dtype(c) != CT_BOOL
+        && received(all, 0, 0).data == part->src[0])
+        return; /* the sum of one rank's numbers is where it belongs */
     for (int i = first; i < first + ranks; i++)
         add_destination(plan, part, received(all, i, 0));
 }
@@ -179,8 +216,8 @@ static void plan_fill(const struct call *c, const struct all_blocks *all, struct
             plan_copy(all, plan, i, copy_plan_sent(all, root, i), i, 1, 0);
             break;
         default: /* all_to_all, all_to_all_v */
-            for (int j = 0; j < p; j++)
-                plan_copy(all, plan, i, copy_plan_sent(all, i, j), j, 1, i);
+            for (int j = i; j < p; j++)
+                plan_all_to_all(all, plan, i, j);
         }
 }
 

@@ -96,7 +96,7 @@ static ct_status copy_part(const struct peer_check *p, char *to, const char *fro
     const struct fold copy = { CT_U8, CT_MAX, 1, 1, &one };
     void *const dst = to;
     const void *const src = from;
-    const struct fold_part part = { &dst, &src, 1, PART };
+    const struct fold_part part = { .dst = &dst, .src = &src, .dsts = 1, .count = PART };
 
     return place->space->fold(place->device, NULL, &copy, NULL, &part, 1);
 }

@@ -28,7 +28,7 @@ done < <(figures)
 # by ptxas, and the rest is inexact.
 unlike='(fma|mad|min|max)\.[a-z.]*f(16|32|64)|(add|sub|mul|div)\.f(16|32|64)|\.(ftz|approx|full)\b'
 kernels=$(sed -nE 's/^\.visible \.entry ([a-z0-9_]+)\(.*/\1/p' "$ptx")
-[ "$(wc -l <<<"$kernels")" -eq 30 ] || fault "30 kernels were expected, not: $kernels"
+[ "$(wc -l <<<"$kernels")" -eq 31 ] || fault "31 kernels were expected, not: $kernels"
 for name in $kernels; do
     body=$(sed -n "/^\.visible \.entry $name(/,/^}/p" "$ptx")
     grep -qE 'ld\.global[.:a-zA-Z0-9_]*\.v4' <<<"$body" || fault "$name: no load of 16 bytes"

@@ -63,12 +63,74 @@ void what_is_called_off_does_nothing(void **state)
             const struct fold fold = { dtypes[i], CT_SUM, 2, 1, &two };
             unsigned char to[64], before[64];
             void *dst = to;
-            const struct fold_part part = { &dst, src, 1, 8 };
+            const struct fold_part part = { .dst = &dst, .src = src, .dsts = 1, .count = 8 };
 
             memset(to, 0xEE, sizeof to);
             memcpy(before, to, sizeof to);
             run_parts(&fold, NULL, &part, 1, 1, (uintptr_t)&word);
             EXPECT((memcmp(to, before, sizeof to) == 0) == (word != 0));
+        }
+}
+
+/* ---- Exchanges -------------------------------------------------------------------- */
+
+enum { EXCHANGED = 3008, AROUND = 32 }; /* whole pieces, so that all buffers are aligned alike */
+
+static void number_bytes(unsigned char *bytes, unsigned first)
+{
+    for (unsigned i = 0; i < EXCHANGED + 2 * AROUND; i++)
+        bytes[i] = (unsigned char)(first + i * 7);
+}
+
+/* A copy, two buffers of which one is in place, or both are, and two more. */
+static void exchange(size_t count, size_t shift, size_t other_shift, int both, uint32_t word)
+{
+    static _Alignas(16) unsigned char here[7][EXCHANGED + 2 * AROUND],
+        wanted[7][EXCHANGED + 2 * AROUND];
+    const int one = 1;
+    const struct fold copy = { CT_U8, CT_MAX, 1, 1, &one };
+    unsigned char *const a = here[0] + AROUND + shift, *const b = here[1] + AROUND + other_shift;
+    unsigned char *const c = here[2] + AROUND + shift;
+    const void *src[] = { a, b }, *copied = here[3] + AROUND;
+    void *dst[] = { both ? b : c, a }, *to = here[4] + AROUND;
+    void *more[] = { here[5], here[6], here[5] };
+    const struct fold_part parts[] = {
+        { .dst = &to, .src = &copied, .dsts = 1, .count = 20 },
+        { .dst = dst, .src = src, .dsts = 2, .count = count, .exchanges = 1 },
+        { .dst = more + 1,
+          .src = (const void *const *)more,
+          .dsts = 2,
+          .count = EXCHANGED,
+          .exchanges = 1 }
+    };
+
+    for (unsigned i = 0; i < 7; i++)
+        number_bytes(here[i], i * 50);
+    memcpy(wanted, here, sizeof here);
+    if (!word) {
+        memcpy(wanted[4] + AROUND, here[3] + AROUND, 20);
+        memcpy(both ? wanted[1] + AROUND + other_shift : wanted[2] + AROUND + shift, a, count);
+        memcpy(wanted[0] + AROUND + shift, b, count);
+        memcpy(wanted[5], here[6], EXCHANGED);
+        memcpy(wanted[6], here[5], EXCHANGED);
+    }
+    run_parts(&copy, NULL, parts, 3, 1, (uintptr_t)&word);
+    if (memcmp(here, wanted, sizeof here) != 0)
+        expect_fails(__FILE__, __LINE__, "exchange of %zu bytes, shifts %zu and %zu, both %d",
+                     count, shift, other_shift, both);
+}
+
+void an_exchange_gives_each_buffer_the_bytes_of_the_other(void **state)
+{
+    static const size_t counts[] = { 0, 1, 15, 16, 17, 100, 2048, EXCHANGED };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (size_t shift = 0; shift < 16; shift += 5) {
+            exchange(counts[i], shift, shift, 0, 0);
+            exchange(counts[i], shift, shift, 1, 0);
+            exchange(counts[i], shift, 16 - shift, 1, 0);
+            exchange(counts[i], shift, shift, 1, 1);
         }
 }
 
@@ -104,7 +166,8 @@ static void draw_parts(struct parts *p, ct_dtype dtype, int sources, int count)
         }
         if (any(2)) /* in place */
             p->dst[i][0] = (void *)(uintptr_t)p->src[i][any((unsigned)sources)];
-        p->part[i] = (struct fold_part){ p->dst[i], p->src[i], dsts, n };
+        p->part[i] =
+            (struct fold_part){ .dst = p->dst[i], .src = p->src[i], .dsts = dsts, .count = n };
     }
     memcpy(p->before, p->memory, (size_t)count * sizeof *p->memory);
 }

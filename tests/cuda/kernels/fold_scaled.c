@@ -28,9 +28,11 @@ static void check_scaled(ct_dtype dtype, ct_op op, int sources, size_t count)
     dst[0] = any(2) ? src[any((unsigned)sources)] : place_in(SOURCES, &way);
     dst[1] = place_in(SOURCES + 1, &way);
     combine_fold_to(&fold, &to, 1, host, count, 0);
-    run_parts(&fold, scalars,
-              &(struct fold_part){ (void *const *)dst, (const void *const *)src, 2, count }, 1, 2,
-              0);
+    run_parts(
+        &fold, scalars,
+        &(struct fold_part){
+            .dst = (void *const *)dst, .src = (const void *const *)src, .dsts = 2, .count = count },
+        1, 2, 0);
     for (int d = 0; d < 2; d++)
         if (!same(dtype, CT_SUM, dst[d], wanted, count))
             expect_fails(__FILE__, __LINE__, "%s of %d x %zu scaled %s", op_name(op), sources,
@@ -70,7 +72,9 @@ void as_many_scaled_sources_as_fit_are_folded(void **state)
     }
     for (int d = 0; d < FOLD_MANY; d++)
         dst[d] = to[d];
-    run_parts(&fold, scalars, &(struct fold_part){ dst, src, FOLD_MANY, 1 }, 1, 1, 0);
+    run_parts(&fold, scalars,
+              &(struct fold_part){ .dst = dst, .src = src, .dsts = FOLD_MANY, .count = 1 }, 1, 1,
+              0);
     for (int d = 0; d < FOLD_MANY; d++)
         EXPECT(to[d][0] == 3 * FOLD_SCALED && to[d][1] == 3 * FOLD_SCALED);
 }

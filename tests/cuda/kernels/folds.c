@@ -20,14 +20,15 @@ static ct_status run_launch(const struct launch *launch, void *arg)
 void run_parts(const struct fold *fold, const void *const *scalars, const struct fold_part *parts,
                int count, int processors, uint64_t called_off)
 {
-    EXPECT_OK(fold_plan(fold, scalars, parts, count, processors, BLOCKS_EACH, called_off,
-                        run_launch, NULL));
+    EXPECT_OK(fold_plan(fold, scalars, parts, count, processors, called_off, run_launch, NULL));
 }
 
 void run(const struct fold *fold, void *const *dst, int dsts, const void *const *src, size_t count,
          int processors)
 {
-    run_parts(fold, NULL, &(struct fold_part){ dst, src, dsts, count }, 1, processors, 0);
+    run_parts(fold, NULL,
+              &(struct fold_part){ .dst = dst, .src = src, .dsts = dsts, .count = count }, 1,
+              processors, 0);
 }
 
 char *place_in(int row, const struct way *way)

@@ -58,6 +58,7 @@ void nothing_beyond_the_ends_is_touched(void **state);
 void what_is_called_off_does_nothing(void **state);
 void many_sources_are_folded_from_left_to_right(void **state);
 void more_destinations_than_fit_a_launch_are_copies_of_the_first(void **state);
+void an_exchange_gives_each_buffer_the_bytes_of_the_other(void **state);
 void many_parts_are_folded_as_if_each_were_alone(void **state);
 void many_parts_of_the_common_sums_are_folded_so_too(void **state);
 /* fold_scaled.c */
@@ -79,6 +80,7 @@ void all_pairs_of_special_numbers_give_the_hosts_bits(void **state);
         cmocka_unit_test(what_is_called_off_does_nothing),                             \
         cmocka_unit_test(many_sources_are_folded_from_left_to_right),                  \
         cmocka_unit_test(more_destinations_than_fit_a_launch_are_copies_of_the_first), \
+        cmocka_unit_test(an_exchange_gives_each_buffer_the_bytes_of_the_other),        \
         cmocka_unit_test(many_parts_are_folded_as_if_each_were_alone),                 \
         cmocka_unit_test(many_parts_of_the_common_sums_are_folded_so_too),             \
         cmocka_unit_test(scaled_sources_give_the_bits_of_combine_scale),               \

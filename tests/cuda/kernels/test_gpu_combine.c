@@ -27,7 +27,9 @@ static int64_t in_ms(int ms)
 static ct_status fold_to(struct device *gpu, const struct fold *fold, void *const *dst, int dsts,
                          const void *const *src, size_t count)
 {
-    return cuda_fold(gpu, NULL, fold, NULL, &(struct fold_part){ dst, src, dsts, count }, 1);
+    return cuda_fold(gpu, NULL, fold, NULL,
+                     &(struct fold_part){ .dst = dst, .src = src, .dsts = dsts, .count = count },
+                     1);
 }
 
 /* ---- Folds that are drawn ----------------------------------------------------------- */
@@ -178,7 +180,8 @@ static void copy_there(ct_group *group, void *arg)
     for (int i = 0; i < PARTS; i++) {
         src[i] = there + 200 - i;
         dst[i] = there + 256 + i;
-        parts[i] = (struct fold_part){ &dst[i], &src[i], 1, i % 10 > 0 };
+        parts[i] =
+            (struct fold_part){ .dst = &dst[i], .src = &src[i], .dsts = 1, .count = i % 10 > 0 };
     }
     EXPECT_OK(cuda_from_host(gpu, there, sent, 256));
     EXPECT_OK(cuda_fold(gpu, NULL, &copy, NULL, parts, PARTS));
@@ -217,7 +220,9 @@ static void fold_freed_memory(uint32_t is_called_off)
     memcpy(word, &(uint32_t){ 0 }, sizeof(uint32_t));
     dst = (char *)there + 64;
     if (cuda_fold(gpu, &in, &copy, NULL,
-                  &(struct fold_part){ &dst, (const void *[]){ there }, 1, 64 }, 1)
+                  &(struct fold_part){
+                      .dst = &dst, .src = (const void *[]){ there }, .dsts = 1, .count = 64 },
+                  1)
         != CT_OK)
         abort();
     device_free(there);
