@@ -8,10 +8,11 @@
  * an elastic job it may have no workers (--nproc-per-node=0): then it is not a member and does not
  * count as a node, and the job may lose any node, even that of rank 0.
  *
- * WAITING -> RUNNING -> FINISHED                        all workers ended well, or stopped RUNNING
- * -> RESTARTING -> RUNNING           a worker failed; it costs a restart RUNNING -> REGROUPING ->
- * WAITING, RUNNING  a node came or left; elastic jobs only RUNNING -> STOPPING -> FINISHED no
- * restart is left, or allowed */
+ *   WAITING -> RUNNING -> FINISHED                        all workers ended well, or stopped
+ *              RUNNING -> RESTARTING -> RUNNING           a worker failed; it costs a restart
+ *              RUNNING -> REGROUPING -> WAITING, RUNNING  a node came or left; elastic jobs only
+ *              RUNNING -> STOPPING -> FINISHED            no restart is left, or allowed
+ */
 #ifndef LAUNCHER_NODES_COORDINATOR_H
 #define LAUNCHER_NODES_COORDINATOR_H
 

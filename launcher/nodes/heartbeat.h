@@ -17,9 +17,9 @@
 struct heartbeat {
     struct event tick;
     int64_t patience_ms;
-    int64_t last, woke, stood_still_ms; /* clock_ms() of the last tick and of the last one after a
-                                           stop; length of that stop */
-    void (*beat)(void *arg);            /* every second: sends, and checks which ends are silent */
+    int64_t last, woke,
+        stood_still_ms;      /* the last tick; the first tick after a standstill; its length */
+    void (*beat)(void *arg); /* every second: sends, and checks which ends are silent */
     void *arg;
 };
 

@@ -27,7 +27,7 @@
 
 /* Memory that ctrun shares with the guard, with what the guard must know. */
 struct trace_shared {
-    _Atomic int64_t body;  /* where the next bytes go in the file */
+    _Atomic int64_t body;  /* offset of the next event in the file */
     _Atomic int has_round; /* a round is not completely written, and the file is open */
     _Atomic int ring;      /* of the round, that is being written; -1: not begun */
     _Atomic uint64_t at;   /* the next event of that ring */

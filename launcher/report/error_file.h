@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* error_file.h - reads what a worker wrote to its TORCHELASTIC_ERROR_FILE before it failed.
  *
- * PyTorch's @record writes a Python exception there, in one of two shapes: {"message": {"message":
- * M, "extraInfo": {"py_callstack": T, "timestamp": S}}} {"message": M, "timestamp": S} jansson,
- * loaded when there is a file to read, parses them.  Without jansson, the first bytes of the file
- * are shown as they are. */
+ * PyTorch's @record writes a Python exception there, in one of two shapes:
+ *   {"message": {"message": M, "extraInfo": {"py_callstack": T, "timestamp": S}}}
+ *   {"message": M, "timestamp": S}
+ * jansson, loaded when there is a file to read, parses them.  Without jansson, the first bytes of
+ * the file are shown as they are. */
 #ifndef LAUNCHER_REPORT_ERROR_FILE_H
 #define LAUNCHER_REPORT_ERROR_FILE_H
 

@@ -22,13 +22,21 @@
 
 /* Blocks of labelled lines, the root cause first:
  *
- * ============================================================ train.py FAILED
- * ------------------------------------------------------------ Root Cause (first observed failure):
- * [0]: time      : 2026-11-21_12:30:00 host      : node7 rank      : 2 (local_rank: 2) exitcode  :
- * 1 (pid: 4711)            a blank ends it, or "  (SIGSEGV)" error_file:
- * /tmp/ctrun_x/attempt_0/2/error.json traceback : Traceback (most recent call last): ... cause
- * : ctrun's: what killed it, which rank it followed; left out if nothing is known
- * ------------------------------------------------------------ Failures: ...
+ *   ============================================================
+ *   train.py FAILED
+ *   ------------------------------------------------------------
+ *   Root Cause (first observed failure):
+ *   [0]:
+ *     time      : 2026-11-21_12:30:00
+ *     host      : node7
+ *     rank      : 2 (local_rank: 2)
+ *     exitcode  : 1 (pid: 4711)            a blank ends it, or "  (SIGSEGV)"
+ *     error_file: /tmp/ctrun_x/attempt_0/2/error.json
+ *     traceback : Traceback (most recent call last): ...
+ *     cause     : ctrun's: what killed it, which rank it followed; left out if nothing is known
+ *   ------------------------------------------------------------
+ *   Failures:
+ *   ...
  *
  * Ranks that failed after the root cause come before ranks that ctrun stopped.  Many workers and
  * long tracebacks are cut, so that all fits on one screen; --events has more. */

@@ -37,7 +37,7 @@ struct root_rank;
 
 struct root_graph {
     int world, deaths;
-    struct root_rank *ranks; /* [world]; NULL: out of memory, and there is no graph */
+    struct root_rank *ranks; /* [world]; NULL: out of memory, so there is no graph */
     unsigned walk;           /* the number of the last walk */
     unsigned edges;          /* how often edges were added: earlier walks are not valid */
 };
