@@ -28,7 +28,7 @@ struct job_round {
     int running;                 /* workers of this node that run */
     int lost;                    /* workers of this node that failed, with --on-failure=continue */
     int takes_deaths;            /* take_deaths() is walking failures.ended */
-    struct worker *first_failed; /* of this node; NULL: no worker failed */
+    struct worker *first_failed; /* first failure on this node; NULL: none */
     struct worker *failed;       /* the worker that failed last */
     int culprit; /* the rank, on any node, that may end by itself; -1: no rank may */
     struct root_graph graph;
@@ -55,7 +55,7 @@ struct told_to_stop {
 
 struct observed {
     const struct job_observer *const *rows;
-    void **states; /* of the first `count` rows */
+    void **states; /* states of the first `count` rows */
     int count;
     int draining; /* observers that still write about the round that ended */
 };
@@ -73,7 +73,7 @@ struct job {
     struct placement *placement; /* NULL: workers run where ctrun does */
     struct job_rendezvous meet;
     struct nodes *nodes;
-    struct plan plan; /* of the round */
+    struct plan plan; /* the round's plan */
     struct run_folder folder;
     struct output output;
     struct guard guard;

@@ -75,7 +75,7 @@ struct failed_round job_failed_round(struct job *job, struct worker *first_faile
 
 /* should_stop.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);
-void job_stop_begin(struct job *job);         /* of a round, when its control page exists */
+void job_stop_begin(struct job *job);         /* a round starts, and has its control page */
 void job_stop_end(struct job *job);           /* before the control page is removed */
 void job_stop_asked(void *job, int for_good); /* another node asks all ranks to stop */
 void job_look_for_signalled(struct job *job); /* asks all to stop if one worker got SIGTERM */

@@ -43,7 +43,7 @@ struct member {
     int ended;    /* its workers have ended */
     struct round_end end;
     int lost;                        /* its workers that failed, with --on-failure=continue */
-    struct collective_shares shares; /* of its newest window */
+    struct collective_shares shares; /* shares of its newest window */
     int has_shares;
     int is_asked;  /* it was asked what its ranks do, and has not answered */
     int is_fenced; /* its ranks are in PMI's barrier */
@@ -72,11 +72,12 @@ struct coordinator {
     int ranked_count, world;
     enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
     char mapping[NODE_MAPPING]; /* of the round: struct plan */
-    struct text fence;          /* what ranks of all nodes have put by PMI, for this barrier */
-    struct slow_rank slow, slow_said; /* of the last window; the last one logged in this round */
+    struct text fence;          /* all that ranks have put by PMI for this barrier */
+    struct slow_rank slow,
+        slow_said; /* slow rank of the last window; slow rank last logged in this round */
     struct restarts budget;
     int rounds, restarts;
-    int code;                         /* of the first failure */
+    int code;                         /* exit code of the first failure */
     const struct member *failed_node; /* node of the first failure; NULL: no failure */
     int failed_rank;       /* rank of the first failure; -1: not the failure of a worker */
     int root_rank;         /* the rank that is the root cause; -1: not known */

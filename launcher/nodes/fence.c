@@ -44,7 +44,7 @@ int fence_puts(struct coordinator *c, struct member *from, const char *data, siz
     const char *puts = fence_puts_read(data, bytes, c->meet->generation);
 
     if (c->phase != RUNNING || !from->in_round || from->is_fenced || !puts)
-        return 1; /* of an older round */
+        return 1; /* the puts are from an older round */
     return take_puts(c, from, puts, bytes - (size_t)(puts - data));
 }
 

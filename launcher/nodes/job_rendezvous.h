@@ -21,7 +21,7 @@ struct job_rendezvous {
     int is_coordinator; /* this ctrun is the coordinator */
     int is_elastic;     /* nodes come and go */
     int serves_only;    /* this ctrun has no workers */
-    const char *title;  /* what messages call the coordinator */
+    const char *title;  /* name of the coordinator in messages */
     char file[512];     /* where node 0 writes address and port for the others; "": no file */
     int file_lock;      /* descriptor of the file, on node 0; else -1 */
     int own_store; /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts the store, at any port */
@@ -53,7 +53,7 @@ int job_rendezvous_serve(struct job_rendezvous *meet,
 /* Reads address and port from `file`, if there is one. */
 ct_status job_rendezvous_look_up(struct job_rendezvous *meet);
 
-/* Empties the store and makes a new generation: nobody can read anything of an older round. */
+/* Empties the store and makes a new generation, so that nothing of an older round can be read. */
 void job_rendezvous_new_round(struct job_rendezvous *meet);
 
 /* Says whether this rank's libct has begun its init in this generation. */

@@ -64,7 +64,7 @@ struct connect_retry {
     int64_t since, speak;
     int met;         /* there was a connection */
     int64_t refused; /* clock_ms() since which connections are refused; 0: they are not */
-    int refusals;    /* of our proof of the secret */
+    int refusals;    /* times that our proof of the secret was refused */
     int pause_ms;
     const struct connect_retry_hooks *hooks;
     void *arg;

@@ -24,7 +24,7 @@ struct plan {
     int round;                 /* its number in the job, the same on all nodes; the first is 0 */
     const char *generation;
     const char *mapping; /* which ranks each node has, as PMI writes it; "": too long for PMI */
-    const char *address; /* of the workers' store */
+    const char *address; /* address of the workers' store */
     int port;
 };
 
@@ -44,7 +44,7 @@ struct failure {
 #define CLOCK_ASKS \
     30 /* questions that a joining agent asks: the fastest answer is the most exact */
 
-/* What the coordinator's CLOCK_MONOTONIC showed between two readings of this node's. */
+/* A reading of the coordinator's CLOCK_MONOTONIC between two readings of this node's. */
 struct clock_reading {
     int64_t asked_ns, shown_ns, heard_ns; /* all 0: the node is the coordinator */
     const char *clock; /* the coordinator's clock, as the traces of all nodes name it */

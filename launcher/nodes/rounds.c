@@ -85,7 +85,7 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
     if (c->phase == WAITING || c->phase == FINISHED || !from->in_round
         || strcmp(dead->generation, c->meet->generation) != 0 || first < 0
         || dead->count > from->workers - first)
-        return; /* not of its own workers, or of an older round */
+        return; /* not one of its own workers, or from an older round */
     node_death_print(dead, text);
     for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from && c->ranked[i]->agent) {
@@ -154,7 +154,7 @@ void rounds_shares(struct coordinator *c, struct member *from, const struct node
     if (c->phase != RUNNING || !from->in_round
         || strcmp(shares->generation, c->meet->generation) != 0 || shares->shares.rank < from->base
         || shares->shares.rank >= from->base + from->workers)
-        return; /* not of its own workers, or of an older round */
+        return; /* not one of its own workers, or from an older round */
     from->shares = shares->shares;
     from->has_shares = 1;
     for (int i = 0; i < c->ranked_count; i++)

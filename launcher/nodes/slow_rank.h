@@ -17,7 +17,7 @@ struct collective_shares {
 struct slow_rank {
     int rank;  /* -1: all ranks of a node, or no rank */
     int node;  /* index of the node whose ranks are all slow; -1: no such node */
-    int share; /* of the rank; or the largest of the node */
+    int share; /* share of the rank, or largest share of the node */
     int others_least, others_most;
 };
 

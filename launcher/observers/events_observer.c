@@ -20,8 +20,8 @@
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
 
-#define MOST_WORDS 256    /* of argv */
-#define LONGEST_TEXT 8192 /* of such a word, or of an error */
+#define MOST_WORDS 256    /* words of argv that are written */
+#define LONGEST_TEXT 8192 /* bytes of such a word, or of an error */
 
 struct events {
     const struct job *job;

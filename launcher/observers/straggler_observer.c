@@ -23,7 +23,7 @@ struct share_watch {
     struct job *job;
     struct event timer;
     int seconds;              /* length of two windows; 0: off */
-    int first_rank, size;     /* of this node's workers in the round */
+    int first_rank, size;     /* this node's workers in the round */
     int looks;                /* in this window */
     struct rank_share *share; /* [size] */
 };

@@ -29,11 +29,11 @@
 struct trace_shared {
     _Atomic int64_t body;  /* offset of the next event in the file */
     _Atomic int has_round; /* a round is not completely written, and the file is open */
-    _Atomic int ring;      /* of the round, that is being written; -1: not begun */
+    _Atomic int ring;      /* index of the ring being written; -1: not begun */
     _Atomic uint64_t at;   /* the next event of that ring */
     int first;             /* rank of the first worker here */
     int64_t began_ns;      /* when the round began, by this node's clock */
-    char path[PATH_MAX];   /* of the file; "": not opened yet */
+    char path[PATH_MAX];   /* path of the file; "": not opened yet */
     struct clock_readings readings;
     struct trace_about about;
 };
@@ -44,7 +44,7 @@ struct tracer {
     int memory;       /* each worker inherits it; -1: off */
     void *base;
     size_t bytes;
-    int rings; /* of the workers, and ctrun's own */
+    int rings; /* rings of the workers, and ctrun's own */
     uint64_t events;
     struct trace own;
     uint64_t round; /* the event of the round */

@@ -9,7 +9,7 @@
 struct first_failure {
     struct worker *workers;
     int size;
-    int epoll;   /* of the pidfds */
+    int epoll;   /* epoll set of the pidfds */
     int *pidfds; /* [worker]; -1: no pidfd, so its place in the order is that of its rank */
     void (*died)(void *arg, const struct worker *worker);
     void *arg;

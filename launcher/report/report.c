@@ -43,9 +43,9 @@
 
 #define WIDEST 60
 #define MOST_BLOCKS 3 /* below the root cause */
-#define ROOT_LINES 40 /* of its traceback */
+#define ROOT_LINES 40 /* lines of the root cause's traceback */
 #define OTHER_LINES 3
-#define LONGEST_LINE 1000 /* of a traceback */
+#define LONGEST_LINE 1000 /* bytes of a line in a traceback */
 
 static const char *const hint =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
@@ -276,7 +276,7 @@ static void add_short(struct text *out, const struct failed_round *round)
 /* ---- Sentences --------------------------------------------------------------- */
 
 #define LAST_LINES 20
-#define LONGEST_WORDS 2000 /* of a line of the worker's stderr */
+#define LONGEST_WORDS 2000 /* bytes of a line of the worker's stderr */
 
 void report_cause(const struct worker *worker, char *text, size_t bytes)
 {

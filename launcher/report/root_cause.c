@@ -27,12 +27,12 @@ enum { CIRCLE_NONE, CIRCLE_DEADLOCK, CIRCLE_MISMATCH };
 
 struct root_rank {
     struct control_death death; /* while the rank lives, only ->blame */
-    int order;                  /* of its death, from 1; 0: it lives */
+    int order;                  /* place in the order of deaths, from 1; 0: it lives */
     unsigned walk;              /* the last walk that passed */
     unsigned known;             /* the edges for which ->end holds */
     int end;                    /* where a walk from here ends; in a circle, its first rank */
-    int searched;   /* how many deaths were known when it was last found to be cut off */
-    uint8_t circle; /* CIRCLE_NONE: a walk from here has an end */
+    int searched;               /* number of deaths known when it was last found to be cut off */
+    uint8_t circle;             /* CIRCLE_NONE: a walk from here has an end */
     uint8_t
         blamed_for;  /* the reason for which others blame it; of several, the first in enum order */
     uint8_t is_root; /* marked as the end of a chain, or by root_graph_find() */

@@ -42,7 +42,7 @@ struct root_graph {
     unsigned edges;          /* how often edges were added: earlier walks are not valid */
 };
 
-void root_graph_begin(struct root_graph *graph, int world); /* of a round; forgets the last round */
+void root_graph_begin(struct root_graph *graph, int world); /* a new round; forgets the last one */
 void root_graph_free(struct root_graph *graph);
 
 /* `count` workers ended: death->rank and the ranks after it.  The first death of a rank counts. */

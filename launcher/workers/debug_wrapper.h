@@ -7,7 +7,7 @@
 
 struct wrapper {
     const char *ranks; /* NULL: no --exec-on */
-    char **words;      /* of the command */
+    char **words;      /* words of the command */
     char path[4096];   /* what exec gets */
 };
 

@@ -191,7 +191,7 @@ static int run_worker(void *arg)
 
 static int run_starter(void *arg)
 {
-    static _Alignas(64) unsigned char stack[STACK_BYTES]; /* of the worker, until its exec */
+    static _Alignas(64) unsigned char stack[STACK_BYTES]; /* the worker's stack until its exec */
     struct starter *starter = arg;
 
     if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != starter->parent)

@@ -18,7 +18,7 @@ struct starter {
     pid_t pid;    /* 0: no starter, and each worker gets its own session */
     pid_t parent; /* ctrun */
     _Atomic uint32_t turn;
-    const struct spawn_args *args; /* of the worker to start next; NULL: the starter ends */
+    const struct spawn_args *args; /* arguments of the next worker; NULL: the starter ends */
     pid_t worker;                  /* that the starter started; -1: clone() failed with ->error */
     int error;
     volatile int cause; /* errno of the worker's exec; negative: -errno of a call before the exec */
@@ -35,7 +35,7 @@ struct spawn_args {
     struct starter *starter; /* NULL: the process leads its own session */
     int outlives;            /* gets no SIGKILL when ctrun dies: it notices that itself */
     const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */
-    const struct cpus *cpus;          /* to which it is bound; NULL: ours */
+    const struct cpus *cpus;          /* CPUs to which it is bound; NULL: ours */
     int memory;  /* if bound: the NUMA node whose memory it prefers; -1: no such node */
     int keep[4]; /* other descriptors that it inherits, with the same numbers; below 3: not a
                     descriptor */

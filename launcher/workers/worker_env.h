@@ -18,7 +18,7 @@ struct inherited {
     int pmi;            /* the worker's own socket of PMI */
 };
 
-/* What is the same for all workers of one round. */
+/* Values that are the same for all workers of one round. */
 struct round {
     int size;        /* workers on this node */
     int base, world; /* rank of this node's first worker; workers on all nodes */
@@ -26,7 +26,7 @@ struct round {
     const char *address;
     int port;
     const char *run_id, *generation;
-    const struct secret *secret; /* of the store */
+    const struct secret *secret; /* secret of the store */
     const struct run_folder *folder;
     const struct rlimit *descriptors; /* limit of the workers' open descriptors */
     int role_base, role_world; /* like base and world, but only workers of the same role count */
@@ -37,11 +37,11 @@ struct round {
     int progress_room; /* columns of our terminal for a worker's progress bar on standard error; 0:
                           no bar */
     struct inherited inherited;
-    struct starter *starter; /* of the workers' session; NULL: only one worker */
+    struct starter *starter; /* starter of the workers' session; NULL: only one worker */
 };
 
 struct worker_env {
-    char **entries; /* of all workers; NULL-ended */
+    char **entries; /* variables of all workers, NULL-ended */
     int own, count; /* the first `own` are set here, the others are inherited */
     int is_short;   /* memory was out for an entry */
     const struct round *round;
