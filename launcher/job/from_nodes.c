@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* from_nodes.c - what other nodes say to the job, and what of it is for its observers. */
+/* from_nodes.c - takes in what other nodes tell the job, and passes some of it to the observers. */
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -22,7 +22,7 @@ static void on_round(void *arg, const struct plan *plan)
     job_event(job, ROUND);
 }
 
-/* The failure of the round is that rank's, on this node or on another one. */
+/* Sets the failure of the round.  why: what failed on another node; "": `rank` failed here. */
 static void take_root_cause(struct job *job, int rank, const char *why)
 {
     struct worker *worker = *why ? NULL : worker_of_rank(job, rank);
@@ -38,7 +38,8 @@ static void on_stop(void *arg, int number, int rank, const char *why)
     const int round = job->plan.round;
 
     job_take_pending_deaths(job);
-    if (job->plan.round != round) /* the last worker was among them, and the next round has begun */
+    if (job->plan.round
+        != round) /* the last worker was among the dead, and the next round has begun */
         return;
     job->round.culprit = rank;
     take_root_cause(job, rank, why);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - the workers of this node, from start to verdict.
  *
- * job_run.c sets all up and connects to the other nodes (nodes.h; there may be none).  From then on
- * the event loop drives: a round that begins, a worker's end, a signal to ctrun, a message of
- * another node or the grace timer becomes one event, and moves[][] says what follows.  The first
- * failure stops the others (stop_workers.c); with restarts left all begin again, in a new
- * generation.  A round ends when the last worker has ended, and what the workers started is killed
+ * job_run.c sets everything up and connects to the other nodes, if any (nodes.h).  Then the event
+ * loop drives the job: the start of a round, a worker's end, a signal to ctrun, another node's
+ * message or the grace timer becomes one event, and moves[][] says what follows.  The first failure
+ * stops the other workers (stop_workers.c); if a restart is left, all workers begin again in a new
+ * generation.  When the last worker of a round has ended, ctrun kills what the workers started
  * (job_round.c). */
 #include "launcher/job/job_internal.h"
 
@@ -70,8 +70,8 @@ void job_stalled(struct job *job, const struct verdict_list *list)
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 
-/* The relay of a ctrun that --hosts started says that it lost the connection, after which nothing
- * that is written here is read any more. */
+/* Gives who told ctrun to stop.  If --hosts started this ctrun, its relay may say that the
+ * connection is lost: then our output has no reader any more. */
 static enum told_by sender_of(const struct job *job, const struct signalfd_siginfo *info)
 {
     return job->options->surroundings.is_host_of_job && info->ssi_code == SI_QUEUE
@@ -80,12 +80,13 @@ static enum told_by sender_of(const struct job *job, const struct signalfd_sigin
                : BY_SIGNAL;
 }
 
-/* One Ctrl-C reaches the ctruns of all nodes: another one may have passed it on before. */
+/* Ignores a signal that another node has passed on already: one Ctrl-C reaches the ctruns of all
+ * nodes. */
 static void take_stop_signal(struct job *job, int number, enum told_by by)
 {
     const int is_same = !job->told.signal && number == job->told.passed_on;
 
-    if (job->state != STOPPING || !job->told.signal) { /* later ones only stop_hurry */
+    if (job->state != STOPPING || !job->told.signal) { /* later signals only stop_hurry() */
         job->told.signal = number;
         job->told.by = by;
     }
@@ -113,8 +114,8 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-/* By which ctctl knows the job.  Workers of a job of one node see torchrun's choice instead, an id
- * that is new each time, whatever the user gave. */
+/* Gives the name by which ctctl knows the job.  Workers of a one-node job see another id, as under
+ * torchrun: it is new each time, even if the user gave one. */
 const char *job_name(const struct job *job)
 {
     const char *name = job->options->rdzv_id;
@@ -136,7 +137,8 @@ const char *job_state_words(const struct job *job)
 
     if (job->state == DONE)
         return job->code == 0 ? "succeeded" : "failed";
-    if (job->size == 0 && job->plan.generation) /* elsewhere; here a round ends at once */
+    if (job->size == 0
+        && job->plan.generation) /* the workers are on other nodes; here a round ends at once */
         return words[RUNNING];
     return words[job->state];
 }
@@ -155,7 +157,7 @@ static void grace_over(evutil_socket_t fd, short what, void *arg)
     job_event(arg, GRACE_OVER);
 }
 
-/* In its own words, but as a line of ours. */
+/* Logs libevent's words as a line of ctrun. */
 static void libevent_says(int severity, const char *text)
 {
     const enum log_level levels[] = { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };

@@ -22,15 +22,15 @@
 
 enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 
-/* What has happened in the round so far. */
+/* State of the current round. */
 struct job_round {
-    int restarted;               /* it costs one of the job's restarts */
-    int running;                 /* workers here */
-    int lost;                    /* here, with --on-failure=continue */
-    int takes_deaths;            /* failures.ended is being walked */
-    struct worker *first_failed; /* here */
-    struct worker *failed;       /* the one that just has */
-    int culprit;                 /* the rank that may end by itself, on any node; -1: none */
+    int restarted;               /* the round costs one of the job's restarts */
+    int running;                 /* workers of this node that run */
+    int lost;                    /* workers of this node that failed, with --on-failure=continue */
+    int takes_deaths;            /* take_deaths() is walking failures.ended */
+    struct worker *first_failed; /* first failure on this node; NULL: none */
+    struct worker *failed;       /* the worker that failed last */
+    int culprit; /* the rank, on any node, that may end by itself; -1: no rank may */
     struct root_graph graph;
     char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
 };
@@ -42,22 +42,22 @@ struct should_stop {
     int asked;             /* in this round: 1, 2 for good */
     int for_good;          /* no restart any more */
     int64_t due;           /* seconds since the epoch; 0: no deadline */
-    int after_deadline;    /* they were asked for it */
+    int after_deadline;    /* the ranks were asked because of the deadline */
 };
 
-/* The job ends early, since ctrun was told so or the deadline is over. */
+/* Why the job ends early. */
 struct told_to_stop {
-    int signal; /* 0: it was not */
+    int signal; /* that ends the job; 0: the job goes on */
     enum told_by { BY_SIGNAL, BY_DEADLINE, BY_LOST_CONNECTION } by;
-    int passed_on;  /* the signal by which another node stopped the round; 0: SIGTERM */
-    int impatience; /* signals since the workers were asked to stop */
+    int passed_on;  /* the signal with which another node stopped the round; 0: SIGTERM */
+    int impatience; /* signals that came after the workers were asked to stop */
 };
 
 struct observed {
     const struct job_observer *const *rows;
-    void **states; /* of the first `count` rows */
+    void **states; /* states of the first `count` rows */
     int count;
-    int draining; /* how many still write of the round that ended */
+    int draining; /* observers that still write about the round that ended */
 };
 
 struct job {
@@ -66,14 +66,14 @@ struct job {
     struct event_base *base;
     struct event signals, grace, spare;
     int signal_fd;
-    sigset_t ignored;          /* dispositions that workers must not inherit */
-    struct rlimit descriptors; /* that we were started with */
+    sigset_t ignored;          /* signals that ctrun was started to ignore, but workers must not */
+    struct rlimit descriptors; /* the limit that ctrun was started with */
     struct program program;
     struct wrapper wrapper;
     struct placement *placement; /* NULL: workers run where ctrun does */
     struct job_rendezvous meet;
     struct nodes *nodes;
-    struct plan plan; /* of the round */
+    struct plan plan; /* the round's plan */
     struct run_folder folder;
     struct output output;
     struct guard guard;
@@ -84,25 +84,25 @@ struct job {
     struct first_failure failures;
     struct observed watch;
     struct worker *workers;
-    int size;         /* how many */
+    int size;         /* number of workers */
     double started_s; /* since 1970 */
     enum job_state state;
     struct job_round round;
     struct should_stop stop;
     struct told_to_stop told;
-    struct worker *reported; /* the first failure that the job ended for */
-    int code;                /* ctrun's */
+    struct worker *reported; /* the worker whose failure ended the job */
+    int code;                /* ctrun's exit code */
 };
 
-/* Starts `size` workers and returns ctrun's exit code when the last is gone.  observers: a table
- * that a NULL ends. */
+/* Starts `size` workers and returns ctrun's exit code when the last one has ended.  A NULL ends the
+ * table `observers`. */
 int job_run(const struct options *options, const struct meeting *meeting, int size,
             const struct job_observer *const *observers);
 
-/* Its workers run, and none was asked to stop yet: ranks that stop make no calls any more. */
+/* Says whether workers run and none was asked to stop: a rank that stops makes no more calls. */
 int job_moves(const struct job *job);
 
-/* For ctctl and the status page. */
+/* The words that ctctl and the status page show. */
 const char *job_name(const struct job *job);
 const char *job_state_words(const struct job *job);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_internal.h - what the files of a job share: job.c takes in events and decides,
- * worker_ends.c and from_nodes.c bring events, job_round.c starts the workers of a round and
- * clears what is left of them, stop_workers.c stops them, should_stop.c has them stop at the same
- * step, job_run.c sets up and tears down. */
+/* job_internal.h - what the files of a job share: job.c takes in events and decides, worker_ends.c
+ * and from_nodes.c bring events, job_round.c starts the workers of a round and clears what is left
+ * of them, stop_workers.c stops them, should_stop.c asks them to stop at the same step, job_run.c
+ * sets up and tears down. */
 #ifndef LAUNCHER_JOB_JOB_INTERNAL_H
 #define LAUNCHER_JOB_JOB_INTERNAL_H
 
@@ -10,15 +10,16 @@
 
 enum job_event {
     ROUND,         /* the nodes are there: start the workers */
-    WORKER_FAILED, /* the first of a round */
-    WORKER_LOST,   /* it failed, and the others go on */
-    WORKER_LEFT,   /* at the step at which all were asked to stop: the others are about to */
-    TOLD_TO_STOP,  /* by another node, or for a rank that has not ended */
-    SIGNALLED,     /* ctrun was told to stop */
+    WORKER_FAILED, /* the first failure of a round */
+    WORKER_LOST,   /* a worker failed, and the others go on */
+    WORKER_LEFT,   /* a worker left at the step at which all were asked to stop: the others will
+                      leave, too */
+    TOLD_TO_STOP,  /* another node stops the round, or a rank failed that has not ended */
+    SIGNALLED,     /* a signal, or the deadline, tells ctrun to stop */
     SPARE_OVER,    /* a worker that could end by itself still runs */
     GRACE_OVER,    /* workers that were asked to stop still run */
     LAST_WORKER_GONE,
-    OVER, /* the job is, on all nodes */
+    OVER, /* the job is over on all nodes */
     JOB_EVENTS
 };
 
@@ -30,7 +31,7 @@ enum job_event {
         else                                        \
             (job)->watch.rows[i_]->hook((job)->watch.states[i_], __VA_ARGS__)
 
-/* Likewise, as long as code is 0; it becomes what the hook gives. */
+/* Likewise, but sets code to what the hook returns and stops when that is not 0. */
 #define JOB_ASK(job, code, hook, ...)                              \
     for (int i_ = 0; i_ < (job)->watch.count && (code) == 0; i_++) \
         if (!(job)->watch.rows[i_]->hook)                          \
@@ -40,7 +41,7 @@ enum job_event {
 
 /* job.c */
 void job_event(struct job *job, enum job_event event);
-/* 0, or ctrun's exit code and the error is logged. */
+/* 0: success; else ctrun's exit code, and the error is logged. */
 int job_listen(struct job *job);
 
 /* worker_ends.c */
@@ -52,7 +53,7 @@ void job_reap(struct job *job, pid_t first);
 /* from_nodes.c */
 extern const struct nodes_hooks job_nodes_hooks;
 
-/* stop_workers.c: what moves[][] does. */
+/* stop_workers.c: the actions of moves[][] in job.c. */
 void stop_for_failure(struct job *job);
 void stop_tell_loss(struct job *job);
 void stop_give_time(struct job *job);
@@ -74,16 +75,17 @@ struct failed_round job_failed_round(struct job *job, struct worker *first_faile
 
 /* should_stop.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);
-void job_stop_begin(struct job *job);         /* of a round, after its control page is there */
-void job_stop_end(struct job *job);           /* before that is gone */
-void job_stop_asked(void *job, int for_good); /* by another node */
-void job_look_for_signalled(struct job *job); /* a worker that got SIGTERM alone has all stop */
-/* The call of ct_should_stop() at which all stop, if it told this worker so and the worker then
- * ended by itself; else 0. */
+void job_stop_begin(struct job *job);         /* a round starts, and has its control page */
+void job_stop_end(struct job *job);           /* before the control page is removed */
+void job_stop_asked(void *job, int for_good); /* another node asks all ranks to stop */
+void job_look_for_signalled(struct job *job); /* asks all to stop if one worker got SIGTERM */
+/* Gives the number of the call of ct_should_stop() that told this worker to stop, if the worker
+ * then ended by itself; else 0. */
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
-/* The program calls ct_should_stop() and was asked to stop, so that it ends without a signal. */
+/* Says whether the program calls ct_should_stop() and was asked to stop: it then ends without a
+ * signal. */
 int job_stops_itself(const struct job *job);
-/* The exit code of the workers if all of them ended so; else -1. */
+/* Gives the workers' exit code if all ended because ct_should_stop() told them to; else -1. */
 int job_code_of_stopped(const struct job *job);
 void job_deadline_open(struct job *job);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_round.c - one round of a job: its workers are started, and when the last has ended nothing
- * of it stays.
+/* job_round.c - starts the workers of a round, and clears what is left when the last one has ended.
  *
- * How a round failed is said when it is known what follows: with the restart, by the next round's
- * begin, else by job_finish().  A ctrun that can't start all workers of a round clears those that
- * it did start, and tells the coordinator. */
+ * How a round failed is logged when it is known what follows: at the start of the next round,
+ * together with the restart, or in job_finish().  A ctrun that can't start all workers of a round
+ * kills those that it did start, and tells the coordinator. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ struct failed_round job_failed_round(struct job *job, struct worker *first_faile
                                   NULL };
 }
 
-/* Starting again is said with the failure that it follows. */
+/* Logs the failure, and in the same line the restart that follows. */
 static void say_what_failed(struct job *job, int restarts)
 {
     char next[64] = "", words[NODE_TEXT];
@@ -56,11 +55,11 @@ static void say_what_failed(struct job *job, int restarts)
         const uint64_t stopped_at = job_stopped_at(job, job->round.first_failed);
 
         if (root.kind > ROOT_EXITED && root.rank == job->round.first_failed->rank
-            && !job->options->on_failure.go_on) { /* else the root's end is the sentence */
+            && !job->options->on_failure.go_on) { /* else the report says how the worker ended */
             root_graph_words(&job->round.graph, &root, words, sizeof words);
             round.root_cause = words;
         }
-        if (stopped_at) /* no failure: they did as they were asked to */
+        if (stopped_at) /* no failure: the ranks did as they were asked to */
             log_line(LOG_WARN,
                      "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d%s",
                      (unsigned long long)stopped_at, job->round.first_failed->code, next);
@@ -74,7 +73,7 @@ static void say_what_failed(struct job *job, int restarts)
     job->round.elsewhere[0] = 0;
 }
 
-/* A node came, left or failed; nothing failed here. */
+/* Logs that a node came, left or failed; no worker of this node failed. */
 static void say_what_changed(struct job *job)
 {
     if (*job->round.elsewhere)
@@ -86,7 +85,7 @@ static void say_what_changed(struct job *job)
 
 /* ---- End ---------------------------------------------------------------- */
 
-/* The round is over: nothing of it stays. */
+/* Kills and frees what is left of the round. */
 static void clear_workers(struct job *job)
 {
     int64_t deadline;
@@ -108,7 +107,8 @@ static void clear_workers(struct job *job)
         log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
 
-/* Has each worker finished its program?  One that failed and was forgiven does not count. */
+/* Says whether each worker finished its program.  A worker whose failure was forgiven does not
+ * count. */
 static int round_all_are_done(const struct job *job)
 {
     for (int i = 0; i < job->size; i++) {
@@ -135,7 +135,8 @@ void job_drained(struct job *job)
         tell_end(job);
 }
 
-/* The node's round is over when its observers have written what they know of it. */
+/* Has the observers write what they know of the round.  When the last one has, the node's round is
+ * over. */
 static void drain(struct job *job)
 {
     job->watch.draining = 1;
@@ -155,7 +156,8 @@ void job_end_round(struct job *job)
 
 /* ---- Start ------------------------------------------------------------- */
 
-/* On our terminal, behind the prefix.  With --quiet workers are asked for no bars either. */
+/* Gives the columns that a worker's progress bar may have on our terminal, after the prefix.  0: no
+ * bar, as with --quiet. */
 static int progress_room_of_workers(void)
 {
     const int room = log_wants(LOG_WARN) ? progress_room(STDERR_FILENO) : 0;
@@ -186,7 +188,8 @@ static struct round round_of(struct job *job)
                            .inherited = { .trace_memory = -1, .pmi = -1 } };
 }
 
-/* Thousands of starts take seconds: a signal that stops ctrun does not wait for the last. */
+/* Says whether a signal that stops ctrun is pending.  It need not wait for the last of thousands of
+ * starts, which take seconds. */
 static int is_told_to_stop(const struct job *job)
 {
     sigset_t pending, ours;
@@ -195,7 +198,8 @@ static int is_told_to_stop(const struct job *job)
            && !sigisemptyset(&ours);
 }
 
-/* 0 also if a signal is pending before all have started: the event loop takes it. */
+/* Starts the workers.  Also returns 0 if a signal came before all have started: the event loop
+ * handles the signal. */
 static int start_workers(struct job *job, struct round *round)
 {
     int64_t spoke = clock_ms();
@@ -247,7 +251,8 @@ static int start_workers(struct job *job, struct round *round)
     return code;
 }
 
-/* What could not even be started fails the round as an exit with that code would. */
+/* Starts a round.  A start that fails with a code fails the round, as a worker's exit with that
+ * code would. */
 void job_start_round(struct job *job)
 {
     struct round round;
@@ -263,7 +268,8 @@ void job_start_round(struct job *job)
     root_graph_begin(&job->round.graph, job->plan.world);
     round = round_of(job);
     JOB_ASK(job, code, round_begins, job, &round);
-    if (job->size == 0 && code == 0) { /* as if they had ended: the coordinator does not wait */
+    if (job->size == 0
+        && code == 0) { /* as if its workers had ended: the coordinator does not wait for them */
         job->state = ENDED;
         return;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_run.c - a job from its options to its exit code.
  *
- * What can refuse comes before what has to be undone: the limits are looked at, the program is
- * looked for, places are given, the store's socket is bound; then folders, the guard, the other
- * nodes. */
+ * Steps that can refuse the job come before steps that must be undone.  So ctrun checks the limits,
+ * finds the program, assigns places and binds the store's socket before it makes folders, starts
+ * the guard and connects to the other nodes. */
 #include "launcher/job/job_internal.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@
 #include "runtime/net/interface.h"
 #include "runtime/util/log.h"
 
-/* Of setup(): 0, or ctrun's exit code and the error is logged. */
+/* A step of setup().  0: success; else ctrun's exit code, and the error is logged. */
 typedef int step(struct job *job);
 
-/* The store has a descriptor for each client, and node 0 one for each node.  With c10d it is not
- * known yet which node is node 0. */
+/* The store has a descriptor for each client, and node 0 has one for each node.  With c10d it is
+ * not known yet which node is node 0. */
 static int check_limits(struct job *job)
 {
     const int is_coordinator =
@@ -37,7 +37,7 @@ static int check_limits(struct job *job)
     return limits_check(job->options, job->size, is_coordinator ? clients : 0, &job->descriptors);
 }
 
-/* Said here once, and not by each worker when it meets the others. */
+/* Checks --iface here, so that the error is logged once and not by each worker. */
 static int check_interface(struct job *job)
 {
     char address[64];
@@ -49,7 +49,8 @@ static int check_interface(struct job *job)
     return 1;
 }
 
-/* Their ends, descendants that outlive them, and the events of both. */
+/* Watches for the workers' ends, for out-of-memory kills, and for descendants that outlive the
+ * workers. */
 static int watch_workers(struct job *job)
 {
     job->workers = calloc((size_t)job->size, sizeof *job->workers);
@@ -75,7 +76,8 @@ static void say_threads(const struct job *job)
     const struct program *program = &job->program;
 
     if (worker_env_sets_omp(job->options, job->size)
-        && (job->meeting->kind != MEET_STATIC || job->options->node_rank == 0) /* for all */
+        && (job->meeting->kind != MEET_STATIC
+            || job->options->node_rank == 0) /* once for all nodes */
         && (program->leading[0] || !is_plain_rank(program->path)))
         log_line(LOG_WARN,
                  "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
@@ -99,7 +101,7 @@ static int find_program_and_places(struct job *job)
     return 0;
 }
 
-/* Where the workers and the other nodes reach this ctrun. */
+/* Opens the sockets at which the workers and the other nodes reach this ctrun. */
 static int open_doors(struct job *job)
 {
     int code;
@@ -151,7 +153,7 @@ static void save_observers(void *arg)
             watch->rows[i]->save(watch->states[i]);
 }
 
-/* From here on there are files to remove; the guard removes them if ctrun is killed. */
+/* Makes files, and starts the guard, which removes them if ctrun is killed. */
 static int open_folder_and_guard(struct job *job)
 {
     struct guard_last last_words = { &job->folder, save_observers, &job->watch };
@@ -187,15 +189,16 @@ static int setup(struct job *job)
     return code;
 }
 
-/* By itself, or in the time that ctrun gave it for that. */
+/* Says whether the worker failed by itself, or in the time that ctrun gave it for that. */
 static int has_failed(const struct worker *worker)
 {
     return worker && worker_failed(worker) && (!worker->asked || worker->spared);
 }
 
-/* ctrun's caller may have asked for the error file that torchrun writes.  As under torchrun it gets
- * the error file of the worker that failed by itself, or none.  Any other root cause is a sentence
- * of ctrun, which the caller gets unless the worker wrote a file in the time that ctrun gave it. */
+/* Closes the observers.  Also writes the error file that torchrun writes, if ctrun's caller asked
+ * for it.  As under torchrun, the caller gets the error file of the worker that failed by itself,
+ * or none.  For any other root cause it gets ctrun's sentence, unless the worker wrote a file in
+ * the time that ctrun gave it. */
 static void pass_on(struct job *job)
 {
     struct job_end end = { .code = job->code, .round = job_failed_round(job, job->reported) };
@@ -215,8 +218,7 @@ static void pass_on(struct job *job)
     JOB_TELL(job, close, &end);
 }
 
-/* The reader of ctrun's output gets as long as a worker that stops, unless a signal ends the job.
- */
+/* Gives the reader of ctrun's output as much time as a worker that stops; after a signal, 2 s. */
 static void finish_output(struct job *job)
 {
     const int seconds = job->told.signal ? 0 : job->options->shutdown_timeout;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* no_effect.c - where what an option asks for can't happen, a line says so and the job goes on:
- * torchrun takes the same words.  What contradicts itself is refused elsewhere (options.c,
- * rendezvous_options.c).  An option whose wish holds anyway (--no-fold into a file) is none of
- * these, nor is one that other nodes of the job obey, nor those that --help calls "no effect".  A
- * variable may be there for other jobs (a Kubernetes pod has PET_NNODES and more), so what it asks
- * for in vain is passed over.  A key of --rdzv-conf that is none is said of all, and so is what
- * torchrun does and ctrun does not: a program may wait for it. */
+/* no_effect.c - logs a line if an option can't do what it asks for; the job goes on, since torchrun
+ * accepts the same options.
+ *
+ * Options that contradict each other are refused elsewhere (options.c, rendezvous_options.c).  No
+ * line is logged for an option whose wish holds anyway (--no-fold into a file), for one that other
+ * nodes of the job obey, or for one that --help calls "no effect".  A variable may be meant for
+ * other jobs (a Kubernetes pod has PET_NNODES and more), so it is ignored if it has no effect.  But
+ * an unknown key of --rdzv-conf, and a feature that only torchrun has, are always logged: a program
+ * may wait for them. */
 #include "launcher/job/no_effect.h"
 
 #include <stdarg.h>
@@ -15,7 +17,7 @@
 
 #include "runtime/util/log.h"
 
-/* Of what stands in the words or in job.ini. */
+/* Logs the line unless the option came from the environment. */
 static void no_effect_say(const struct options *options, enum option option, const char *format,
                           ...) __attribute__((format(printf, 3, 4)));
 
@@ -56,7 +58,7 @@ static void check_standalone(const struct options *o)
     say_if(*o->rdzv_endpoint, o, OPTION_RDZV_ENDPOINT, "--standalone meets no other node");
 }
 
-/* torchrun passes over it without a word. */
+/* Logs an unknown key, which torchrun ignores without a word. */
 static void check_keys(const struct options *o)
 {
     const char *meant = o->rdzv_conf.meant;
@@ -97,7 +99,7 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
     say_if(alone && o->master_addr, o, OPTION_LOCAL_ADDR, "--master-addr says where the store is");
 }
 
-/* What torchrun has. */
+/* Logs features that only torchrun has. */
 static void check_left_out(const struct options *o)
 {
     const char *const timers = getenv("TORCHELASTIC_ENABLE_FILE_TIMER");
@@ -157,7 +159,7 @@ static int shows_some(const char *filter, int size)
     return 0;
 }
 
-/* Ranks that this node has not may be those of another. */
+/* Only for a job of one node: another node may have local ranks that this node lacks. */
 static void check_ranks(const struct options *o, int size)
 {
     if (names_more(&o->redirects, size))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* should_stop.c - the workers are asked to stop, all at the same step.
+/* should_stop.c - asks the workers to stop, all at the same step.
  *
- * The causes: a signal to ctrun, before ctrun forwards it; SIGTERM to one worker, which notes it in
- * its page and writes the eventfd; another node; --deadline, or Slurm's end of the job.  ctrun only
- * sets a flag in the control page.  At their next vote the ranks see it and stop together
- * (runtime/group/should_stop.c).  Each then notes in its page that it was told to stop, by which
- * ctrun tells its exit from a failure. */
+ * The causes: a signal to ctrun, before ctrun forwards it; SIGTERM to one worker, which sets a flag
+ * in its page and writes to the eventfd; a message from another node; --deadline, or the end of the
+ * job's time in Slurm.  ctrun only sets a flag in the control page.  The ranks see the flag at
+ * their next vote and stop together (runtime/group/should_stop.c).  Each rank then writes in its
+ * page that it was told to stop, so that ctrun does not take its exit for a failure. */
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "launcher/job/job_internal.h"
 #include "runtime/util/log.h"
 
-/* 1: the request is new. */
+/* Sets the flag in the control page.  1: the request is new. */
 static int note_request(struct job *job, int for_good)
 {
     job->stop.for_good |= for_good;
@@ -35,7 +35,8 @@ void job_ask_stop(struct job *job, const char *why, int for_good)
 
     if (!note_request(job, for_good))
         return;
-    if (first && *why && job->state != STOPPING) /* while it stops, the SIGTERM was ctrun's own */
+    if (first && *why
+        && job->state != STOPPING) /* while the job stops, the SIGTERM is ctrun's own */
         log_line(LOG_WARN, "%s: the ranks are asked to stop at the same step", why);
     job->nodes->ops->ask_stop(job->nodes, for_good);
 }
@@ -69,13 +70,13 @@ void job_stop_begin(struct job *job)
 {
     job->stop.asked = 0;
     job->stop.for_good =
-        job->stop.after_deadline; /* else a round that begins means that the job goes on */
+        job->stop.after_deadline; /* before the deadline, a new round means that the job goes on */
     if (!job->control.head)
         return;
     event_assign(&job->stop.wanted, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
                  on_worker_signalled, job);
     event_add(&job->stop.wanted, NULL);
-    if (job->stop.after_deadline) /* it was reached between two rounds */
+    if (job->stop.after_deadline) /* the deadline was reached between two rounds */
         job_ask_stop(job, "the deadline is over", 1);
 }
 
@@ -85,8 +86,8 @@ void job_stop_end(struct job *job)
         event_del(&job->stop.wanted);
 }
 
-/* Ranks of another node may have ended before the last vote returned here: then the pages say only
- * that the program calls ct_should_stop(), and it is about to return 1. */
+/* Also 1 if the pages say only that the program calls ct_should_stop(): ranks of another node may
+ * have ended before the last vote returned here, and that call is about to return 1. */
 int job_stops_itself(const struct job *job)
 {
     struct control_head *head = job->control.head;
@@ -114,7 +115,7 @@ int job_code_of_stopped(const struct job *job)
     int code = 0;
 
     for (int i = 0; i < job->size; i++) {
-        if (job->workers[i].lost) /* it failed before that, and the others went on */
+        if (job->workers[i].lost) /* it failed before the stop, and the others went on */
             continue;
         if (!job_stopped_at(job, &job->workers[i]))
             return -1;
@@ -136,8 +137,8 @@ static void wait_until(struct job *job, int64_t moment)
     event_add(&job->stop.deadline, &left);
 }
 
-/* First the workers are asked to stop.  With --deadline SIGTERM follows after the grace; Slurm
- * sends its own. */
+/* Asks the workers to stop.  With --deadline, SIGTERM follows after the grace; Slurm sends its own
+ * SIGTERM. */
 static void deadline_reached(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
@@ -147,7 +148,7 @@ static void deadline_reached(evutil_socket_t fd, short what, void *arg)
     (void)what;
     snprintf(why, sizeof why, "--deadline is reached, and SIGTERM follows in %d s",
              job->options->shutdown_timeout);
-    if (time(NULL) < job->stop.due) { /* the clock was set */
+    if (time(NULL) < job->stop.due) { /* the clock was set back */
         wait_until(job, job->stop.due);
     } else if (!job->stop.after_deadline) {
         job->stop.after_deadline = 1;

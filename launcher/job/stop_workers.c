@@ -2,8 +2,8 @@
 /* stop_workers.c - how workers are stopped: SIGTERM, then SIGKILL when the grace is over.
  *
  * job.c says when (moves[][]).  The grace is --shutdown-timeout; a second signal to ctrun shortens
- * it, a third one ends it.  A worker that caused the failure of another one may end by itself for a
- * moment before it gets SIGTERM, so that it can say why. */
+ * it, a third one ends it.  A worker that caused another worker's failure gets SIGTERM a moment
+ * later, so that it can end by itself and say why. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "runtime/util/process_state.h"
 #include "runtime/util/signal_name.h"
 
-#define HURRY_S 2 /* what a second signal leaves of --shutdown-timeout */
+#define HURRY_S 2 /* seconds that a second signal leaves of --shutdown-timeout */
 
 void stop_signal_workers(struct job *job, int number)
 {
@@ -32,7 +32,7 @@ static void grace(struct job *job, int seconds)
 
 #define SPARE_MS 2000
 
-/* What the ranks that live here say; of the dead the graph has it. */
+/* Adds the blames of this node's living ranks to the graph, which has those of the dead. */
 static void read_blames(struct job *job)
 {
     struct control_blame blame;
@@ -48,7 +48,7 @@ static int is_spared(const struct worker *worker)
     return worker->spared && worker->running;
 }
 
-/* A traced worker does not count: a tool may let it go on in a moment. */
+/* Sets worker->stopped.  A traced worker does not count: a tool may let it go on in a moment. */
 static void note_if_stopped(struct worker *worker)
 {
     const char by = worker->running ? process_is_stopped(worker->pid) : 0;
@@ -104,7 +104,7 @@ void stop_workers(struct job *job)
     grace(job, job->options->shutdown_timeout);
 }
 
-/* Reports job->round.failed to the nodes by one of their two calls. */
+/* Reports job->round.failed to the nodes.  tell: their failed() or lost(). */
 static void tell_failure(struct job *job,
                          void (*tell)(struct nodes *nodes, const struct failure *failure))
 {
@@ -136,7 +136,7 @@ void stop_for_failure(struct job *job)
     tell_failure(job, job->nodes->ops->failed);
 }
 
-/* No worker is signalled: a rank may still save what the others had not to. */
+/* Starts the grace without a signal to the workers: a rank may still save data that only it has. */
 void stop_give_time(struct job *job)
 {
     if (!event_pending(&job->grace, EV_TIMEOUT, NULL))
@@ -152,7 +152,7 @@ void stop_late(struct job *job)
         stop_workers(job);
 }
 
-/* The loss is logged at once; if too few are left the coordinator stops the round. */
+/* Logs the loss at once.  If too few ranks are left, the coordinator stops the round. */
 void stop_tell_loss(struct job *job)
 {
     char cause[64];
@@ -188,7 +188,7 @@ static void say_signal(const struct job *job)
              job->round.running == 1 ? "it" : "them", seconds, again);
 }
 
-/* ctrun got no signal: the workers did not stop when they were asked to. */
+/* Logs that the workers did not stop when they were asked to; ctrun got no signal. */
 static void say_deadline(const struct job *job)
 {
     log_line(
@@ -215,8 +215,8 @@ void stop_for_signal(struct job *job)
     stop_tell_signal(job);
 }
 
-/* The second signal shortens the grace, the third ends it.  The first one may come while the
- * workers stop for another round, which must not begin. */
+/* The second signal shortens the grace, the third ends it.  The first signal comes here if the
+ * workers are stopping for a restart, which must not happen then. */
 void stop_hurry(struct job *job)
 {
     event_del(&job->spare);

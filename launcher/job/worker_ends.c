@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_ends.c - workers that have ended are told to the others, reaped, and taken into account:
- * the first failure of a round, the last worker of it. */
+/* worker_ends.c - handles ends of workers: tells the other ranks, reaps, and finds the first
+ * failure and the last worker of a round. */
 #include <event2/event.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,8 +8,8 @@
 #include "launcher/job/job_internal.h"
 #include "runtime/util/log.h"
 
-/* Before the first failure is settled: the other ranks may be waiting for this one.  They are told
- * first, those of this host before the others; then the observers. */
+/* Tells the ranks of this host, then the other nodes, then the observers that a worker died.  Runs
+ * before the first failure is known, since other ranks may be waiting for this one. */
 void job_worker_died(void *arg, const struct worker *worker)
 {
     struct job *job = arg;
@@ -31,8 +31,9 @@ void job_set_first_failed(struct job *job, struct worker *worker)
     worker->first_failed = 1;
 }
 
-/* A worker that left at the step at which all stop did as it was asked to: a failure takes its
- * place as the first one, and it takes the place of a loss that is forgiven. */
+/* Says whether a failure becomes the first one of the round.  left: the worker left at the step at
+ * which all were asked to stop.  A failure replaces such a worker as the first one, and such a
+ * worker replaces a forgiven loss. */
 static int is_first_failed(const struct job *job, int left)
 {
     if (!job->round.first_failed)
@@ -65,7 +66,7 @@ static void worker_ended(struct job *job, struct worker *worker)
         return;
     if (job->round.first_failed && job->state == RUNNING
         && job_stopped_at(job, job->round.first_failed)) {
-        job->round.failed = job->round.first_failed; /* the others had their time: now it is told */
+        job->round.failed = job->round.first_failed; /* the others had their time: report it now */
         job_event(job, WORKER_FAILED);
     }
     job_event(job, LAST_WORKER_GONE);
@@ -77,7 +78,7 @@ void job_found_fault(struct job *job, struct worker *worker)
 {
     if (job->state != RUNNING)
         return;
-    if (job->options->on_failure.go_on && worker->running) { /* then its end is the loss */
+    if (job->options->on_failure.go_on && worker->running) { /* its end will be the loss */
         worker_signal(worker, SIGKILL);
         return;
     }
@@ -87,7 +88,8 @@ void job_found_fault(struct job *job, struct worker *worker)
     job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
 }
 
-/* If its own node has a failure to report, too, that one counts: it was sent before. */
+/* If the rank's own node has a failure to report, too, that failure counts, since it was sent
+ * before. */
 void job_found_failure(struct job *job, struct failure failure, const char *also)
 {
     failure.may_restart = failure.may_restart && !job->stop.for_good;
@@ -112,7 +114,8 @@ static int is_known(const void *arg, pid_t pid)
     return 0;
 }
 
-/* A new guard would be a fork of a process that has threads by now. */
+/* Warns if the guard was killed.  ctrun starts no new guard: it would fork a process that has
+ * threads by now. */
 static void look_after_guard(struct job *job)
 {
     const int pid = (int)job->guard.pid;
@@ -141,7 +144,7 @@ static void take_deaths(struct job *job, int count)
 
     job->round.takes_deaths = 1;
     if (count > 0)
-        job_look_for_signalled(job); /* they may have stopped because of it */
+        job_look_for_signalled(job); /* they may have stopped because of a SIGTERM to one */
     if (job->state == RUNNING && !job->round.first_failed && !job->options->on_failure.go_on
         && !first_has_edge(job, count))
         count = first_failure_to_front(failures, count, &job->folder);
@@ -150,9 +153,9 @@ static void take_deaths(struct job *job, int count)
     job->round.takes_deaths = 0;
 }
 
-/* Before the workers are stopped for another node: their SIGCHLD may still be pending, as that
- * node's message was.  If a death that is being taken led here, since too few are left, later ones
- * are taken with their own SIGCHLD: failures.ended is in use. */
+/* Takes deaths whose SIGCHLD is still pending, before the workers are stopped for another node.  If
+ * take_deaths() led here, since too few ranks are left, failures.ended is in use, and later deaths
+ * are taken with their own SIGCHLD. */
 void job_take_pending_deaths(struct job *job)
 {
     if (job->state == RUNNING && !job->round.takes_deaths)

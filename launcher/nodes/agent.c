@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent.c - a ctrun that is not the coordinator: it joins the one that is (node_link.h),
- * starts and stops its workers as it is told, and tells it how they fare.
+/* agent.c - a ctrun that is not the coordinator.  It joins the coordinator (node_link.h), starts
+ * and stops its workers as the coordinator says, and tells it what becomes of them.
  *
  * An agent that loses the coordinator stops its workers, since no other node would learn of their
- * failures any more.  In a fixed job it ends then.  In an elastic one it tries to join again for as
- * long as a node may be silent: it may have been cut off, or stopped, for a while. */
+ * failures any more.  In a fixed job the agent then ends.  In an elastic job it tries to join again
+ * for as long as a node may be silent, since it may have been cut off, or stopped, for a while. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,14 +29,14 @@ struct agent {
     struct connect_retry retry;
     struct heartbeat heartbeat;
     int64_t last_message; /* clock_ms() of the coordinator's last message */
-    int64_t asked_ns;     /* for its clock, the last time */
-    int asks_at_once;     /* not answered yet; each answer is followed by the next one */
-    int running;          /* a round */
+    int64_t asked_ns;     /* when this agent last asked for the coordinator's clock */
+    int asks_at_once;     /* questions about the clock still to ask, one after each answer */
+    int running;          /* a round runs */
     int signal;           /* that told this ctrun to stop; 0: none */
     int first, world;     /* rank of our first worker */
     char generation[NODE_GENERATION], mapping[NODE_MAPPING];
     char lost[NODE_TEXT]; /* how the coordinator was lost; "": it was not, or was found again */
-    int is_over, code;    /* the job; its workers here still stop */
+    int is_over, code;    /* the job is over, with that code, but workers here still stop */
 };
 
 /* ---- In --------------------------------------------------------------------- */
@@ -53,7 +53,8 @@ static void over(struct agent *a, int code, const char *why)
     over_for(a, code, -1, why);
 }
 
-/* Node 0 may end the job before the workers here have stopped: they do that first. */
+/* Ends the job here.  Node 0 may end it before the workers of this node have stopped: they do that
+ * first. */
 static void end_job(struct agent *a, int code, int rank, const char *why)
 {
     if (a->world == 0)
@@ -71,8 +72,9 @@ static void end_job(struct agent *a, int code, int rank, const char *why)
     a->nodes.hooks->stop(a->nodes.job, 0, rank, why);
 }
 
-/* No other ctrun tells these workers any more how the other nodes' workers fare.  In a job of two
- * nodes the lost host's name is known, unless the coordinator may have no workers. */
+/* Tells the workers here that all others are lost: no ctrun tells them any more what becomes of the
+ * other nodes' workers.  In a fixed job of two nodes the lost host's name is known; in an elastic
+ * job the coordinator may have no workers. */
 static void deliver_all_others_lost(struct agent *a, int how)
 {
     const char *host = a->options->nnodes.max == 2 && !a->meet->is_elastic ? a->meet->address : "";
@@ -93,7 +95,8 @@ static void take_death(struct agent *a, const struct node_death *dead)
         a->nodes.hooks->died(a->nodes.job, &dead->death, dead->count);
 }
 
-/* All workers here have ended; an elastic job may still run elsewhere. */
+/* Tries to join again: all workers here have ended, but an elastic job may still run on other
+ * nodes. */
 static void join_again(struct agent *a)
 {
     log_line(LOG_WARN, "tries to join the job again for %lld s",
@@ -160,7 +163,8 @@ static void send_beat(struct agent *a)
     node_link_flush(&a->link);
 }
 
-/* An answer to an earlier question is too old to tell the time. */
+/* Takes an answer about the clock.  An answer to an earlier question is too old to tell the
+ * time. */
 static void agent_take_beat(struct agent *a, const char *text)
 {
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -208,7 +212,7 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_STOP && a->world > 0
                && node_code_read(text, &code, &rank, &words) == 0) {
         a->nodes.hooks->stop(a->nodes.job, code, rank,
-                             words); /* also as the last message of a round */
+                             words); /* this may also be the last message of a round */
     } else if (type == NODE_OVER) {
         if (node_code_read(text, &code, &rank, &words) < 0)
             end_job(a, 1, -1,
@@ -228,7 +232,8 @@ static void agent_on_puts(void *arg, const char *data, size_t bytes)
         a->nodes.hooks->puts(a->nodes.job, puts, bytes - (size_t)(puts - data));
 }
 
-/* The coordinator gives up an agent that stood still, and that is what happened then. */
+/* Loses the coordinator.  If this ctrun stood still, that is the cause: the coordinator gives up an
+ * agent that stands still. */
 static void on_broke(void *arg, int error, const char *cause)
 {
     struct agent *a = arg;
@@ -292,7 +297,7 @@ static void join(void *arg, int fd, struct secure_channel *channel)
     heartbeat_start(&a->heartbeat);
 }
 
-/* A coordinator that was lost and did not come back is what ends this node. */
+/* Ends this node.  a->lost is the reason if the coordinator was lost and did not come back. */
 static void on_gave_up(void *arg)
 {
     struct agent *a = arg;
@@ -424,7 +429,7 @@ static void agent_rows(struct nodes *nodes, unsigned look, const char *rows, siz
     node_link_print(&a->link, NODE_ROWS, "%s\n", number);
 }
 
-/* The coordinator alone asks. */
+/* Does nothing: only the coordinator asks. */
 static int agent_look(struct nodes *nodes, unsigned look)
 {
     (void)nodes;

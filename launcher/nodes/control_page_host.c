@@ -101,7 +101,7 @@ void control_host_started(struct control_host *control, int local_rank, pid_t pi
 
 /* ---- Deaths -------------------------------------------------------------- */
 
-/* The call in which a worker was when it ended: of several the latest. */
+/* Gives the call in which a worker was when it ended; of several calls, the latest. */
 static struct control_blame last_call(const struct control_rank *page)
 {
     struct control_blame in = { 0 };
@@ -168,7 +168,7 @@ void control_host_died(struct control_host *control, const struct control_death 
         return;
     for (int rank = death->rank; rank < death->rank + count; rank++) {
         if (control->dead[rank])
-            continue; /* its node counted as lost before the message of its own end came */
+            continue; /* its node was lost before the message of its own end came */
         control->dead[rank] = 1;
         control->deaths[control->told] = *death;
         control->deaths[control->told++].rank = rank;

@@ -10,21 +10,22 @@
 struct worker;
 
 struct control_host {
-    struct control_head *head; /* NULL: none, the workers go without */
+    struct control_head *head; /* NULL: the workers run without a control page */
     size_t bytes;
-    int memory, event; /* handed down to each worker */
-    /* ctrun's own copy, since workers write the memory too. */
+    int memory, event; /* descriptors that each worker inherits */
+    /* ctrun's own copies of what it must not read from the memory: workers write there, too. */
     int world;
     uint32_t told;
     struct control_death *deaths;
-    unsigned char *dead; /* [world]: that rank is among them */
+    unsigned char *dead; /* [world]: that rank is in `deaths` */
 };
 
-/* For a round of `size` workers here.  Closes the last one.  -1: the error is logged, and the
- * job can go on: its ranks then notice deaths by themselves. */
+/* Makes the page for a round of `size` workers on this node, and closes the page of the last
+ * round.  -1: the error is logged, and the job can go on: its ranks then notice deaths by
+ * themselves. */
 int control_host_open(struct control_host *control, const struct plan *plan, int size,
                       const char *run_id, const char *program);
-void control_host_close(struct control_host *control); /* twice is fine */
+void control_host_close(struct control_host *control); /* may be called twice */
 
 void control_host_started(struct control_host *control, int local_rank, pid_t pid);
 

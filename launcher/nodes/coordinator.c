@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coordinator.c - a job's nodes, and what happens to them: what this ctrun's own workers do, what
- * the agents send, which connection breaks, which agent is silent.  rounds.c decides what follows.
+/* coordinator.c - holds a job's nodes and takes in what happens to them: ends of this ctrun's own
+ * workers, messages of agents, broken connections, silent agents.  rounds.c decides what follows.
  *
  * A member whose connection breaks counts as lost, and its workers as ended: they die with their
- * ctrun, or it stops them when it has lost the coordinator. */
+ * ctrun, or their ctrun stops them when it has lost the coordinator. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,7 +58,8 @@ struct member *members_add(struct coordinator *c, const struct node_join *join,
     return member;
 }
 
-/* What its ctrun still sends, and its end, concern no member any more. */
+/* Separates a member from its agent.  What the agent still sends, and its end, then count for no
+ * member. */
 static void detach(struct member *member)
 {
     if (member->agent)
@@ -88,8 +89,8 @@ int members_workers(const struct coordinator *c)
 
 /* ---- The order of a round ----------------------------------------------------- */
 
-/* Nodes with a number keep their order: --node-rank, or that of their last round.  Newcomers
- * follow in the natural order of their hosts' names: node2 before node10. */
+/* Nodes with a number keep their order: that of --node-rank, or that of their last round.
+ * Newcomers follow in the natural order of their hosts' names: node2 before node10. */
 static int coordinator_by_number(const void *left, const void *right)
 {
     const struct member *a = *(struct member *const *)left, *b = *(struct member *const *)right;
@@ -221,8 +222,8 @@ static void own_ended(struct nodes *nodes, const struct round_end *end)
 
 /* ---- The agents --------------------------------------------------------------- */
 
-/* Each process on this host names it so, a successor in another container too.  Another host's
- * clock has another name. */
+/* Names this host's clock.  Each process on this host gives it the same name, even a later ctrun in
+ * another container; another host's clock has another name. */
 static void coordinator_name_clock(struct coordinator *c)
 {
     FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -238,7 +239,7 @@ static void coordinator_name_clock(struct coordinator *c)
         fclose(file);
 }
 
-/* 0: the text is not a beat's. */
+/* Answers a heartbeat that asks for the clock.  0: the text is not a heartbeat's. */
 static int coordinator_take_beat(struct coordinator *c, struct member *from, const char *text)
 {
     const unsigned long long now = (unsigned long long)clock_ns(CLOCK_MONOTONIC);
@@ -255,7 +256,8 @@ static int coordinator_take_beat(struct coordinator *c, struct member *from, con
     return 1;
 }
 
-/* 0: it is no such message.  Types that this version does not know are of a newer one. */
+/* Handles a message of an agent.  0: it is not valid.  Types that this version does not know are of
+ * a newer version, and ignored. */
 static int coordinator_take_message(struct coordinator *c, struct member *from, int type,
                                     const char *text)
 {
@@ -313,7 +315,7 @@ static int coordinator_take_message(struct coordinator *c, struct member *from, 
     }
 }
 
-/* 0: the text is not a beat's. */
+/* Takes a piece of an agent's rows.  0: the text is not valid. */
 static int take_rows(struct coordinator *c, struct member *from, const char *data, size_t bytes)
 {
     unsigned look;
@@ -329,7 +331,8 @@ static int take_rows(struct coordinator *c, struct member *from, const char *dat
     return 1;
 }
 
-/* A node whose message can't be read is lost: the round might wait for it for ever. */
+/* Handles a message.  A node whose message can't be read is lost: the round might wait for it for
+ * ever. */
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     struct coordinator *c = arg;
@@ -352,7 +355,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     store_agent_end(agent);
 }
 
-/* Of a node that can't tell us how its workers ended. */
+/* The end of a round on a node that can't tell us how its workers ended. */
 static const struct round_end lost_end = { -1, 0 };
 
 static void on_left(void *arg, struct store_agent *agent, int error)
@@ -382,9 +385,8 @@ static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = o
 
 /* ---- Time passes -------------------------------------------------------------- */
 
-/* Gives up nodes whose ctrun sends nothing though the connection stands: it is stopped, or swapped
- * out.  All but the last are marked first, since with the last one's end the next round may begin.
- */
+/* Gives up nodes that have not said in time that their workers have stopped.  All but the last one
+ * are marked as ended first, since the last one's end may begin the next round. */
 static void give_up_the_silent(struct coordinator *c)
 {
     struct member *last = NULL;
@@ -419,7 +421,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (c->phase == WAITING) {
         join_tick(c);
-    } else if (c->phase == FINISHED) { /* the others do not leave */
+    } else if (c->phase == FINISHED) { /* the others have not left in time */
         for (int i = 0; i < c->count; i++)
             detach(c->members[i]);
         rounds_leave(c);
@@ -465,7 +467,7 @@ static void coordinator_start(struct nodes *nodes)
 
     coordinator_name_clock(c);
     nodes->hooks->clock(nodes->job, &own);
-    if (c->max > 1 || c->is_elastic) /* an elastic one may have a spare */
+    if (c->max > 1 || c->is_elastic) /* an elastic job may have a spare node */
         heartbeat_start(&c->heartbeat);
     join_wait(c);
 }
@@ -498,7 +500,8 @@ static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
                                                   .alive = own_alive,
                                                   .destroy = coordinator_destroy };
 
-/* Without workers it takes part in each round from the outside: it has ended from the start. */
+/* Adds this ctrun to the members if it has workers.  Without workers it is in each round, but as a
+ * node that has ended. */
 static int add_own(struct coordinator *c, int size)
 {
     struct node_join join = { .node = 0, .pid = getpid(), .workers = size };

@@ -3,9 +3,9 @@
  * all-gather.
  *
  * When all ranks of a node are in the barrier, the node sends what they have put to the
- * coordinator, in pieces, and then that it is in.  When the last node is in, the coordinator sends
- * all of it to each node, then that the barrier is over.  For all nodes a piece lies in memory
- * once. */
+ * coordinator, in pieces, and then says that it is in.  When the last node is in, the coordinator
+ * sends all puts to each node, and then says that the barrier is over.  A piece for all nodes is in
+ * memory only once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ void fence_free(struct coordinator *c)
     c->fence = (struct text){ 0 };
 }
 
-/* A node has no more to put than its ranks may. */
+/* Adds a node's puts.  0: they are more than its ranks may put, or memory is out. */
 static int take_puts(struct coordinator *c, struct member *from, const char *puts, size_t bytes)
 {
     const size_t before = c->fence.used;
@@ -44,7 +44,7 @@ int fence_puts(struct coordinator *c, struct member *from, const char *data, siz
     const char *puts = fence_puts_read(data, bytes, c->meet->generation);
 
     if (c->phase != RUNNING || !from->in_round || from->is_fenced || !puts)
-        return 1; /* of an older round */
+        return 1; /* the puts are from an older round */
     return take_puts(c, from, puts, bytes - (size_t)(puts - data));
 }
 
@@ -88,7 +88,7 @@ void fence_in(struct coordinator *c, struct member *from, const char *generation
     finish(c);
 }
 
-/* A job of one node exchanges nothing. */
+/* Takes the puts of this node.  A job of one node exchanges nothing. */
 void fence_own(struct coordinator *c, const char *puts, size_t bytes)
 {
     struct member *own = &c->own;

@@ -58,7 +58,7 @@ int heartbeat_stood_still(const struct heartbeat *heartbeat)
 {
     const int64_t now = clock_ms(), since = now - heartbeat->last;
 
-    if (since > 2 * INTERVAL_MS) /* its tick is still to come */
+    if (since > 2 * INTERVAL_MS) /* the tick has not come yet */
         return (int)(since / 1000);
     return now - heartbeat->woke <= 2 * INTERVAL_MS ? (int)(heartbeat->stood_still_ms / 1000) : 0;
 }

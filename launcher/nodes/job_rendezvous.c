@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_rendezvous.c - where the store is.  One node: ours, on the loopback, at a free
- * port.  Several: node 0's, at --master-addr and --master-port, or at --rdzv-endpoint.
+/* job_rendezvous.c - finds or opens the store.  With one node it is ours, on the loopback, at a
+ * free port.  With several nodes it is node 0's, at --master-addr and --master-port, or at
+ * --rdzv-endpoint.
  *
- * The socket is bound before anything else happens and never let go, so no other
- * process can take the port between choosing and using it.  Nothing is looked up unless
- * the user named a host.  Which connections the store admits is decided here: with no secret
- * given and one node, ctrun makes one for its own children. */
+ * ctrun binds the socket before anything else and keeps it, so no other process can take the port
+ * between choosing and using it.  No name is looked up unless the user named a host.  This file
+ * also decides which connections the store admits: without a secret, the ctrun of a one-node job
+ * makes one for its own children. */
 #include "launcher/nodes/job_rendezvous.h"
 
 #include <errno.h>
@@ -29,9 +30,9 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define EXCHANGE_MS 120000 /* in which the ctruns of all nodes must have begun */
+#define EXCHANGE_MS 120000 /* time in which the ctruns of all nodes must have started */
 
-/* Version 4: random but for six bits. */
+/* Makes a UUID of version 4: random except for six bits. */
 static void new_uuid(char *text, size_t size)
 {
     unsigned char b[16] = { 0 };
@@ -84,7 +85,7 @@ static int is_this_host_only(const char *address)
 ct_status job_secret_read(const struct options *options, struct secret *secret)
 {
     const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
-    /* The command line is stronger than the environment, job.ini is weaker. */
+    /* The command line overrides the environment, which overrides job.ini. */
     const ct_status status =
         secret_read(secret, from == FROM_COMMAND_LINE ? options->store_secret_file : NULL);
 
@@ -127,8 +128,8 @@ static ct_status plan_policy(struct job_rendezvous *meet, const struct options *
     return status;
 }
 
-/* Without a secret the store can't know the users of other hosts: then it admits every connection
- * from there, as torchrun does, and a line says so. */
+/* Logs that the store is open.  Without a secret it can't know the users of other hosts, so it
+ * admits every connection from there, as torchrun does. */
 static void warn_if_open(const struct job_rendezvous *meet)
 {
     if (meet->policy.open && meet->is_coordinator && !is_this_host_only(meet->address))
@@ -140,8 +141,8 @@ static void warn_if_open(const struct job_rendezvous *meet)
             meet->address, meet->port);
 }
 
-/* --master-addr is another host's: a wrong --node-rank, or a router or a Kubernetes service in
- * front of us.  Then --local-addr says where we listen. */
+/* Listens at --local-addr, since --master-addr is not an address of this host: --node-rank is
+ * wrong, or a router or a Kubernetes service is in front of us. */
 static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct options *options)
 {
     const char *at = options->local_addr;
@@ -170,8 +171,8 @@ static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct opti
     return CT_OK;
 }
 
-/* The interface of the address, not the world.  A host's own name may mean its loopback
- * (Debian: 127.0.1.1); the others come from outside, so then it is all interfaces. */
+/* Listens on the interface of the address only.  But a host's own name may mean its loopback
+ * (Debian: 127.0.1.1), which other hosts can't reach: then it listens on all interfaces. */
 static ct_status listen_at_address(struct job_rendezvous *meet, const struct options *options)
 {
     const ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
@@ -189,7 +190,8 @@ static ct_status listen_as_node_0(struct job_rendezvous *meet, const struct opti
 {
     const ct_status status = listen_at_address(meet, options);
 
-    meet->has_no_address = status != CT_OK && errno == ENOENT; /* a pod's name comes late */
+    meet->has_no_address =
+        status != CT_OK && errno == ENOENT; /* a pod's name may resolve only later */
     return status != CT_OK && options->nnodes.max > 1
                    && (meet->has_no_address || errno == EADDRNOTAVAIL)
                ? listen_elsewhere(meet, options)
@@ -198,7 +200,7 @@ static ct_status listen_as_node_0(struct job_rendezvous *meet, const struct opti
 
 /* ---- An elastic job: which node is it? -------------------------------------------- */
 
-/* The lock goes with this process, however it ends. */
+/* Locks the file.  The lock ends with this process, however it ends. */
 static ct_status lock_file(struct job_rendezvous *meet)
 {
     const int fd = open(meet->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -206,7 +208,7 @@ static ct_status lock_file(struct job_rendezvous *meet)
     if (fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        meet->file_lock = fd; /* what stands there is of a ctrun that was killed */
+        meet->file_lock = fd; /* its content is from a ctrun that was killed */
         return ftruncate(fd, 0) == 0
                    ? CT_OK
                    : ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
@@ -238,8 +240,8 @@ ct_status job_rendezvous_look_up(struct job_rendezvous *meet)
     return got == 2 ? CT_OK : ct_fail(CT_ERR_PEER, "%s names no node yet", meet->file);
 }
 
-/* Whose address it is can be said only when the name has one.  *stopped: the signal that came
- * meanwhile; all of them are blocked. */
+/* Waits until the name resolves: only then can ctrun know whether the address is its own.
+ * *stopped: the signal that came meanwhile; all signals are blocked. */
 static ct_status listen_when_it_resolves(struct job_rendezvous *meet, const struct options *options,
                                          int *stopped)
 {
@@ -273,7 +275,7 @@ static ct_status listen_when_it_resolves(struct job_rendezvous *meet, const stru
     return status;
 }
 
-/* No names are compared: the ctrun that can bind the endpoint is node 0, all others connect. */
+/* Compares no names: the ctrun that can bind the endpoint is node 0, all others connect. */
 static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct options *options,
                                     int *stopped)
 {
@@ -297,8 +299,9 @@ static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct op
     return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }
 
-/* Where name servers are silent, glibc tries each for 5 s twice, and so with each domain of a pod's
- * four.  ctrun takes no signal meanwhile, and looks the name up again anyway. */
+/* Shortens look-ups.  If name servers are silent, glibc asks each of them twice, for 5 s, for
+ * each of a pod's four domains.  Meanwhile ctrun takes no signal, and it looks the name up
+ * again anyway. */
 static void look_up_quickly(void)
 {
     if (res_init() < 0)
@@ -307,8 +310,8 @@ static void look_up_quickly(void)
     _res.retry = 1;
 }
 
-/* mpirun or mpiexec started a ctrun on each node: what they carry between their processes brings
- * node 0's address and port, and a secret, to the others. */
+/* Gets node 0's address and port, and a secret, from mpirun or mpiexec, which started a ctrun on
+ * each node and carries data between them. */
 static ct_status meet_by_launcher(struct job_rendezvous *meet, const struct options *options)
 {
     struct launcher_meeting found = { .listener = -1 };
@@ -376,7 +379,7 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     if (meeting->kind != MEET_ALONE)
         look_up_quickly();
     find_slurm_node(meet, options);
-    /* Else all would seem well, and the ranks would try to connect for 30 minutes. */
+    /* Without this check all would seem well, and the ranks would try to connect for 30 minutes. */
     fault = is_this_host_only(meet->address)
                 ? interface_loopback_fault(!strcmp(meet->address, "localhost"))
                 : NULL;
@@ -426,8 +429,8 @@ int job_rendezvous_serve(struct job_rendezvous *meet, struct event_base *base)
     return 1;
 }
 
-/* Another process may take the port before worker 0 does.  That is why ctrun serves the store,
- * unless TORCH_DISABLE_SHARE_RDZV_TCP_STORE says not to. */
+/* Chooses a port for worker 0's store.  Another process may take the port before worker 0 does, so
+ * ctrun serves the store itself unless TORCH_DISABLE_SHARE_RDZV_TCP_STORE says not to. */
 static void choose_port(struct job_rendezvous *meet)
 {
     int fd;
@@ -478,7 +481,7 @@ void job_rendezvous_close(struct job_rendezvous *meet)
     if (meet->listener >= 0)
         close(meet->listener);
     if (meet->file_lock >= 0) {
-        if (ftruncate(meet->file_lock, 0) < 0) /* the next job's nodes try an address in vain */
+        if (ftruncate(meet->file_lock, 0) < 0) /* the next job's nodes will try an old address */
             log_line(LOG_INFO, "%s: %s", meet->file, strerror(errno));
         close(meet->file_lock);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_link.c - messages over a socket that does not block, through a channel where the job
- * encrypts.  A host that vanishes is noticed by TCP's keepalive within seconds. */
+/* node_link.c - messages over a socket that does not block, through a secure channel if the job
+ * encrypts.  TCP's keepalive notices within seconds that a host has vanished. */
 #include "launcher/nodes/node_link.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@
 
 #define READ_BYTES 16384
 
-/* May wait until the deadline.  *error: why it could not connect; 0: it could. */
+/* Connects and proves the secret; may wait until the deadline.  *error: errno if it could not
+ * connect; else 0. */
 static ct_status connect_and_prove(const struct store_policy *policy, const char *host, int port,
                                    int64_t deadline, int *fd, struct secure_channel **channel,
                                    int *error)
@@ -86,7 +87,7 @@ static int node_link_write_out(struct node_link *link)
     return 0;
 }
 
-/* The event loop meets an error again, and handles it. */
+/* Ignores an error, since the event loop will meet it again and handle it. */
 void node_link_flush(struct node_link *link)
 {
     if (link->fd >= 0)
@@ -120,7 +121,7 @@ static void answer_who(struct node_link *link, const unsigned char *data, size_t
     node_link_send(link, AGENT_OURS, answer, sizeof answer);
 }
 
-/* error: of the socket; 0: `why` says it. */
+/* Closes the link and calls broke().  error: errno of the socket; 0: `why` is the cause. */
 static void broken(struct node_link *link, int error, const char *why)
 {
     node_link_close(link);
@@ -130,7 +131,7 @@ static void broken(struct node_link *link, int error, const char *why)
     link->hooks->broke(link->arg, error, why);
 }
 
-/* One that came whole. */
+/* Handles a message that has come whole. */
 static void node_link_take_message(struct node_link *link, int type, const unsigned char *data,
                                    size_t bytes)
 {
@@ -146,7 +147,7 @@ static void node_link_take_message(struct node_link *link, int type, const unsig
     }
 }
 
-/* A message may end the link, or start it anew. */
+/* Handles all messages that have come whole.  A message may close the link, or start it anew. */
 static void take_messages(struct node_link *link)
 {
     struct evbuffer *const in = link->in;
@@ -257,11 +258,12 @@ void node_link_close(struct node_link *link)
  * before the nodes have met.  The pauses grow from 10 ms to a second. */
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
-#define REFUSALS 3      /* after which our proof was wrong; before, node 0 may just be ending */
-#define GONE_MS 2000    /* after which a node 0 that refuses connections has ended */
+#define REFUSALS 3   /* after which our secret counts as wrong; before, node 0 may just be ending */
+#define GONE_MS 2000 /* after which a node 0 that refuses connections counts as ended */
 
-/* Node 0 answered once and has refused connections since.  It sends its end to all nodes that have
- * joined, but it cannot send it to a node that connects in the last moment. */
+/* Says whether the job has ended: node 0 answered once and has refused connections since.  Node 0
+ * sends NODE_OVER to all nodes that have joined, but can't send it to a node that connects at the
+ * last moment. */
 static int has_ended(struct connect_retry *retry, int error)
 {
     if (error == 0)
@@ -283,7 +285,8 @@ static const char *remedy(const struct job_rendezvous *meet)
                : "was it started, and does --master-addr name its host, or an address of it?";
 }
 
-/* A wrong secret stays wrong.  After any other error node 0 may just not be up yet. */
+/* Tries once to connect.  A wrong secret stays wrong; after any other error, node 0 may just not be
+ * up yet. */
 static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
 {
     struct connect_retry *retry = arg;

@@ -21,8 +21,8 @@ struct secure_channel;
 
 struct node_link_hooks {
     void (*message)(void *arg, int type, const char *text);
-    void (*puts)(void *arg, const char *data, size_t bytes); /* NODE_PUTS, as it came */
-    /* The link is closed already.  error: of its socket; 0: none. */
+    void (*puts)(void *arg, const char *data, size_t bytes); /* the text of NODE_PUTS, unchanged */
+    /* The link is closed already.  error: errno of its socket; 0: no error. */
     void (*broke)(void *arg, int error, const char *why);
 };
 
@@ -50,10 +50,10 @@ void node_link_close(struct node_link *link); /* closed already is fine */
 /* ---- Connecting -------------------------------------------------------------- */
 
 struct connect_retry_hooks {
-    /* The secret is proved; fd and its channel are the hook's. */
+    /* Called when the secret is proved.  The hook owns fd and its channel. */
     void (*connected)(void *arg, int fd, struct secure_channel *channel);
     void (*gave_up)(void *arg);            /* the error is logged */
-    void (*waits)(void *arg, int seconds); /* it tries on */
+    void (*waits)(void *arg, int seconds); /* it goes on trying */
 };
 
 struct connect_retry {
@@ -64,7 +64,7 @@ struct connect_retry {
     int64_t since, speak;
     int met;         /* there was a connection */
     int64_t refused; /* clock_ms() since which connections are refused; 0: they are not */
-    int refusals;    /* of our proof */
+    int refusals;    /* times that our proof of the secret was refused */
     int pause_ms;
     const struct connect_retry_hooks *hooks;
     void *arg;
@@ -74,7 +74,7 @@ void connect_retry_setup(struct connect_retry *retry, struct event_base *base,
                          struct job_rendezvous *meet, const struct connect_retry_hooks *hooks,
                          void *arg);
 /* The first attempt is in the loop's next turn, the last one after `timeout` seconds.  `limit` is
- * the option that sets them. */
+ * the option that sets `timeout`. */
 void connect_retry_start(struct connect_retry *retry, int timeout, const char *limit);
 void connect_retry_stop(struct connect_retry *retry); /* stopped already is fine */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_messages.c - words between spaces, numbers within bounds, and nothing behind them. */
+/* node_messages.c - reads and writes messages: words between spaces, numbers within bounds, and
+ * nothing after them. */
 #include "launcher/nodes/node_messages.h"
 
 #include <errno.h>
@@ -14,7 +15,8 @@
 
 /* ---- Words ------------------------------------------------------------------ */
 
-/* The next word, and the space before another one; 0: there is none, or it is too long. */
+/* Takes the next word, and the space after it if another word follows.  0: no word is left, or it
+ * is too long. */
 static int message_word(const char **at, char *to, size_t size)
 {
     const size_t length = strcspn(*at, " ");
@@ -54,7 +56,7 @@ static int large(const char **at, uint64_t *value)
     return !errno && !*end;
 }
 
-/* A host's name as one word; "-" is none. */
+/* Writes a host's name as one word; "-" if it has no name. */
 static void print_host(const char *host, char word_of_it[64])
 {
     snprintf(word_of_it, 64, "%.63s", *host ? host : "-");
@@ -124,7 +126,7 @@ void node_join_print(const struct node_join *join, char text[NODE_TEXT])
 
 /* ---- Rounds ----------------------------------------------------------------- */
 
-/* It came over a network: no rank of ours lies outside of the world. */
+/* Checks that no rank of this node is outside of the world, since the text came over a network. */
 int node_round_read(const char *text, int size, struct plan *plan, char generation[NODE_GENERATION],
                     char mapping[NODE_MAPPING])
 {
@@ -170,7 +172,7 @@ void round_end_print(const struct round_end *end, char text[NODE_TEXT])
 
 /* ---- Many lines -------------------------------------------------------------- */
 
-/* The longest begin of a text that fits and ends with a line. */
+/* Gives the length of the longest start of a text that fits and ends with a whole line. */
 static size_t piece_of(const char *text, size_t bytes, size_t most)
 {
     const char *end;
@@ -273,7 +275,7 @@ static int read_tombs(const char **at, struct control_death *death)
     return 1;
 }
 
-/* Reads of the call what its sentences need. */
+/* Reads the blame, and of its call only what the messages about it need. */
 static int read_blame(const char **at, struct control_death *death)
 {
     struct control_blame *blame = &death->blame;

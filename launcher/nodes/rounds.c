@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rounds.c - rounds begin and end on all nodes together, and the first failure decides what
+/* rounds.c - begins and ends rounds on all nodes together, and decides by the first failure what
  * follows.  wait_for_nodes.c decides when enough nodes are there for a round. */
 #include <event2/event.h>
 #include <signal.h>
@@ -26,7 +26,8 @@ static void rounds_forget(struct restarts *b, int64_t before)
     memmove(b->times, b->times + old, (size_t)b->used * sizeof *b->times);
 }
 
-/* 1: there was one left, and it is taken.  One stops counting when its window has passed. */
+/* Takes one of the restarts that are left.  1: success; 0: no restart is left.  A restart stops
+ * counting when its window has passed. */
 static int restarts_take(struct restarts *b, int64_t now_ms)
 {
     if (b->limit.window_seconds > 0 && b->used > 0)
@@ -46,7 +47,7 @@ static int restarts_take(struct restarts *b, int64_t now_ms)
     return 1;
 }
 
-/* The last one, which another node's failure made unnecessary. */
+/* Gives back the last restart, which another node's failure made unnecessary. */
 static void restarts_give_back(struct restarts *b)
 {
     b->used -= b->used > 0;
@@ -84,7 +85,7 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
     if (c->phase == WAITING || c->phase == FINISHED || !from->in_round
         || strcmp(dead->generation, c->meet->generation) != 0 || first < 0
         || dead->count > from->workers - first)
-        return; /* not of its own workers, or of an older round */
+        return; /* not one of its own workers, or from an older round */
     node_death_print(dead, text);
     for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from && c->ranked[i]->agent) {
@@ -97,7 +98,8 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
 
 /* ---- Stopping at the same step ------------------------------------------------ */
 
-/* Each agent gets it once: a scheduler that stops a thousand ctruns makes each send the request. */
+/* Sends the request to each agent once only: a scheduler that stops a thousand ctruns makes each of
+ * them send it here. */
 void rounds_ask_stop(struct coordinator *c, const struct member *from,
                      const struct stop_request *request)
 {
@@ -120,7 +122,7 @@ static int rounds_is_same(const struct slow_rank *a, const struct slow_rank *b)
     return a->rank == b->rank && a->node == b->node;
 }
 
-/* Of two windows one after the other. */
+/* Gives the mean of two successive windows. */
 static struct slow_rank mean_of(const struct slow_rank *a, const struct slow_rank *b)
 {
     struct slow_rank mean = *b;
@@ -152,7 +154,7 @@ void rounds_shares(struct coordinator *c, struct member *from, const struct node
     if (c->phase != RUNNING || !from->in_round
         || strcmp(shares->generation, c->meet->generation) != 0 || shares->shares.rank < from->base
         || shares->shares.rank >= from->base + from->workers)
-        return; /* not of its own workers, or of an older round */
+        return; /* not one of its own workers, or from an older round */
     from->shares = shares->shares;
     from->has_shares = 1;
     for (int i = 0; i < c->ranked_count; i++)
@@ -171,7 +173,7 @@ void rounds_shares(struct coordinator *c, struct member *from, const struct node
 
 /* ---- A round begins ----------------------------------------------------------- */
 
-/* Ranks among the workers of the same role, as torchrun counts them. */
+/* Counts ranks among the workers of the same role, as torchrun does. */
 static void count_role(const struct coordinator *c, int node, struct plan *plan)
 {
     for (int i = 0; i < c->ranked_count; i++)
@@ -181,8 +183,8 @@ static void count_role(const struct coordinator *c, int node, struct plan *plan)
         }
 }
 
-/* PMI_process_mapping: "(vector,(0,2,4),(2,1,1))" are nodes 0 and 1 with 4 ranks each, node 2 with
- * one.  Without it the ranks compare their hosts' names. */
+/* Writes PMI_process_mapping: "(vector,(0,2,4),(2,1,1))" means nodes 0 and 1 with 4 ranks each, and
+ * node 2 with one rank.  Without it the ranks compare their hosts' names. */
 static void map_ranks(struct coordinator *c)
 {
     int used = snprintf(c->mapping, sizeof c->mapping, "(vector"), next;
@@ -252,7 +254,7 @@ void rounds_begin(struct coordinator *c)
     c->nodes.hooks->round(c->nodes.job, &plan); /* last: it may fail at once */
 }
 
-/* Nodes that are gone, or leave, are no members of the next one. */
+/* Waits for the next round, without the nodes that are gone or leave. */
 static void next_round(struct coordinator *c)
 {
     for (int i = c->count - 1; i >= 0; i--) {
@@ -307,11 +309,12 @@ void rounds_end_job(struct coordinator *c)
 
 /* ---- A round stops ------------------------------------------------------------ */
 
-/* `from` is already stopping.  culprit: the rank that may end by itself.  The tick gives up a node
- * that has not stopped by the time at which SIGKILL must have worked. */
+/* Stops all nodes except `from`, which is already stopping.  culprit: the rank that may end by
+ * itself.  The tick gives up a node that has not stopped by the time at which SIGKILL must have
+ * worked. */
 static void stop_all(struct coordinator *c, const struct member *from, int culprit)
 {
-    /* Workers that stop by themselves have the timeout twice: before SIGTERM, and behind it. */
+    /* Workers that stop by themselves have the timeout twice: before SIGTERM and after it. */
     const struct timeval patience = { 2 * c->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
 
     event_add(&c->tick, &patience);
@@ -322,7 +325,7 @@ static void stop_all(struct coordinator *c, const struct member *from, int culpr
         c->nodes.hooks->stop(c->nodes.job, c->signalled, culprit, c->why);
 }
 
-/* The first one says how the job ends, if it does not begin again. */
+/* Keeps the first failure, which says how the job ends if no restart follows. */
 static void note_failure(struct coordinator *c, const struct member *from,
                          const struct failure *failure)
 {
@@ -343,7 +346,8 @@ static int all_are_connected(const struct coordinator *c)
     return 1;
 }
 
-/* A restart, or the end.  A fixed job does not begin again without a node that was lost. */
+/* Decides between a restart and the end.  A fixed job does not restart without a node that was
+ * lost. */
 static void decide_what_follows(struct coordinator *c, const struct failure *failure)
 {
     const int again = failure->may_restart && (c->is_elastic || all_are_connected(c))
@@ -359,8 +363,8 @@ static void stop_the_round(struct coordinator *c, const struct member *from,
     stop_all(c, from, failure->culprit);
 }
 
-/* An exit may be another node's answer to a death whose message comes only now, or to a node that
- * turns out to be lost: these go before the exit.  All is known when the last node has ended. */
+/* Lets a death or a lost node, known only now, replace an exit as the first failure: the exit may
+ * be another node's answer to it.  All is known when the last node has ended. */
 static void change_failure(struct coordinator *c, const struct member *from,
                            const struct failure *failure)
 {
@@ -380,12 +384,12 @@ void rounds_failed(struct coordinator *c, struct member *from, const struct fail
         change_failure(c, from, failure);
     if (c->phase != RUNNING)
         return;
-    c->code = 0; /* what was lost until now is forgiven */
+    c->code = 0; /* workers lost until now are forgiven */
     note_failure(c, from, failure);
     stop_the_round(c, from, failure);
 }
 
-/* `count` workers of one member.  The others go on as long as enough are left. */
+/* Counts `count` workers of one member as lost.  The others go on as long as enough are left. */
 static void lose_workers(struct coordinator *c, struct member *from, int count,
                          const struct failure *failure)
 {
@@ -407,7 +411,7 @@ void rounds_lost(struct coordinator *c, struct member *from, const struct failur
         lose_workers(c, from, 1, failure);
 }
 
-/* Another try would end the same way. */
+/* Fails the round without a restart, which would end the same way. */
 void rounds_refused(struct coordinator *c, struct member *from, int code)
 {
     if (c->phase == RUNNING)
@@ -429,8 +433,8 @@ void rounds_regroup(struct coordinator *c, const struct member *from, const char
     stop_all(c, from, -1);
 }
 
-/* An elastic job goes on with the nodes that are left, or with another one.  The loss is no failure
- * of the job, and goes before an exit, which may be the answer to it. */
+/* Regroups an elastic job, which goes on with the nodes that are left, or with a new one.  The loss
+ * is not a failure of the job.  It replaces an exit, which may be an answer to it. */
 static void regroup_without(struct coordinator *c, const struct member *from, const char *what)
 {
     char why[NODE_TEXT];
@@ -452,7 +456,8 @@ static void regroup_without(struct coordinator *c, const struct member *from, co
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
-/* Its workers count as gone: their ctrun stops them when it has lost the coordinator. */
+/* Handles a lost node.  Its workers count as gone: their ctrun stops them when it has lost the
+ * coordinator. */
 void rounds_lose_node(struct coordinator *c, struct member *from)
 {
     const struct node_death dead =
@@ -528,7 +533,7 @@ static void announce_changed_failure(struct coordinator *c)
     c->nodes.hooks->stop(c->nodes.job, 0, c->root_rank, c->failed_node == &c->own ? "" : c->why);
 }
 
-/* Nodes of an elastic job leave, and without them it can't go on. */
+/* Says whether nodes of an elastic job leave and too few stay for it to go on. */
 static int too_few_stay(const struct coordinator *c)
 {
     int leaving = 0;
@@ -546,8 +551,9 @@ static struct member *member_of_rank(const struct coordinator *c, int rank)
     return NULL;
 }
 
-/* Another rank may have caused the failure that stopped the round.  This is known when all workers
- * have ended, on all nodes.  A failure that no rank can have caused stays, such as a lost node. */
+/* Finds out whether another rank caused the failure that stopped the round: this is known when all
+ * workers have ended, on all nodes.  A failure that no rank can have caused, such as a lost node,
+ * stays. */
 static void settle_root_cause(struct coordinator *c)
 {
     struct failure root = { .rank = -1 };
@@ -606,15 +612,15 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
         next_round(c);
         return;
     }
-    if (c->phase == RUNNING) /* what was lost is forgiven: the rest has succeeded */
+    if (c->phase == RUNNING) /* lost workers are forgiven: the others have succeeded */
         c->code = 0;
     rounds_end_job(c);
 }
 
 /* ---- A ctrun is told to stop -------------------------------------------------- */
 
-/* The other nodes of an elastic job go on, if they are enough, also where all ranks stopped at a
- * common step for it. */
+/* Lets a node leave an elastic job.  The other nodes go on if they are enough, even if all ranks
+ * stopped at a common step because of it. */
 static void leave_job(struct coordinator *c, struct member *from, const char *signal_words,
                       int number)
 {

@@ -2,15 +2,16 @@
 #include "launcher/nodes/slow_rank.h"
 
 #define LEAST_CALLS 5  /* in a window; a rank that makes none is reported as a stall */
-#define LEAST_APART 20 /* per cent of the time, and */
-#define TIMES_APART 3  /* so many times the share */
+#define LEAST_APART 20 /* the others' shares must be larger by this, in per cent of the time, */
+#define TIMES_APART 3  /* and by this factor */
 
 static int largest_of(const struct collective_shares *node)
 {
     return node->most > node->least ? node->most : node->least;
 }
 
-/* The shares of all ranks but those of a node; 100 and 0: there are none. */
+/* Finds the least and the largest share of all ranks except those of `node`; 100 and 0: there are
+ * no others. */
 static void look_at_others(const struct collective_shares *shares, int nodes, int node,
                            struct slow_rank *slow)
 {
@@ -47,7 +48,7 @@ struct slow_rank slow_rank_among(const struct collective_shares *shares, int nod
     look_at_others(shares, nodes, node, &slow);
     slow.node = node;
     slow.share = largest_of(&shares[node]);
-    if (shares[node].next <= shares[node].most && is_apart(&slow)) /* it has several ranks */
+    if (shares[node].next <= shares[node].most && is_apart(&slow)) /* the node has several ranks */
         return slow;
     slow.node = -1;
     slow.rank = shares[node].rank;

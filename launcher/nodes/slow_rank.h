@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_rank.h - which rank of the job makes the others wait, by how much of a time the ranks of
- * each node were in collectives (launcher/observers/straggler_observer.c).
+/* slow_rank.h - finds the rank of the job that makes the others wait, from the part of a time that
+ * each node's ranks were in collectives (launcher/observers/straggler_observer.c).
  *
  * A rank that comes last into each collective hardly waits there, and the other ranks wait for it:
- * so it is in collectives for a small part of the time, and they for a large one. */
+ * so it is in collectives for a small part of the time, and the others for a large part. */
 #ifndef LAUNCHER_NODES_SLOW_RANK_H
 #define LAUNCHER_NODES_SLOW_RANK_H
 
-/* Of a node's ranks, in per cent of a window of time. */
+/* Shares of a node's ranks, in per cent of a window of time. */
 struct collective_shares {
-    int rank, least; /* the one that was there for the least of the time, and its share */
-    int next, most; /* the least and the largest share of the others here; 100, 0: there are none */
-    int calls;      /* collectives that the rank began */
+    int rank, least; /* the rank with the least share, and its share */
+    int next, most;  /* least and largest share of the node's other ranks; 100, 0: no others */
+    int calls;       /* collectives that the rank began */
 };
 
 struct slow_rank {
-    int rank;  /* -1: all of a node, or none */
-    int node;  /* that all ranks of are slow, an index; -1: one rank, or none */
-    int share; /* of the rank; the largest of the node */
+    int rank;  /* -1: all ranks of a node, or no rank */
+    int node;  /* index of the node whose ranks are all slow; -1: no such node */
+    int share; /* share of the rank, or largest share of the node */
     int others_least, others_most;
 };
 
-/* The one that the others wait for: it is in collectives for much less of the time than each of the
- * others is, and made several of them.  Or the node whose ranks all are. */
+/* Finds the rank that the others wait for: its share is much less than each other rank's share, and
+ * it began several collectives.  Or finds the node of which this is true for all ranks. */
 struct slow_rank slow_rank_among(const struct collective_shares *shares, int nodes);
 
 #endif

@@ -2,11 +2,11 @@
 /* wait_for_nodes.c - the coordinator waits for the nodes of the next round.
  *
  * Each node sends its options about the job when it joins.  A node whose options differ does not
- * belong to the job: it is refused, with the difference, and the wait goes on.  A fixed job begins
- * when all nodes are there.  An elastic one begins with MAX nodes, or with MIN and more when the
- * last call is over (--rdzv-conf=last_call_timeout); after its first round the nodes that are there
- * go on at once, and a node that comes later costs them one more round.  What is missing is said
- * meanwhile; after --rdzv-conf=timeout (elastic: join_timeout) the job is over. */
+ * belong to the job: the coordinator refuses it, says what differs, and goes on waiting.  A fixed
+ * job begins when all nodes are there.  An elastic job begins with MAX nodes, or with MIN or more
+ * when the last call is over (--rdzv-conf=last_call_timeout).  After its first round the nodes that
+ * are there go on at once; a node that comes later costs one more round.  Meanwhile the coordinator
+ * logs what is missing.  After --rdzv-conf=timeout (elastic: join_timeout) the job ends. */
 #include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,8 @@
 
 /* ---- Enough nodes? ------------------------------------------------------------ */
 
-/* A tick each second, which nodes that come do not put off, and one at the end of the last call. */
+/* Sets the next tick: after a second, even if nodes come meanwhile, or at the end of the last
+ * call. */
 static void wait_on(struct coordinator *c)
 {
     const int64_t left = c->last_call ? c->last_call - clock_ms() : 1000;
@@ -47,7 +48,7 @@ void join_left(struct coordinator *c)
 
 void join_wait(struct coordinator *c)
 {
-    event_del(&c->tick); /* of the round before */
+    event_del(&c->tick); /* from the last round */
     c->phase = WAITING;
     c->since = clock_ms();
     c->speak = FIRST_WORD_MS;
@@ -60,7 +61,7 @@ void join_wait(struct coordinator *c)
 static void join_refuse(struct store_agent *agent, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Named here and told there. */
+/* Refuses a node: logs its name and the reason here, and sends it the reason. */
 static void join_refuse(struct store_agent *agent, const char *name, const char *format, ...)
 {
     char text[NODE_TEXT];
@@ -83,7 +84,7 @@ static void print_range(int min, int max, char text[32])
         snprintf(text, 32, "%d:%d", min, max);
 }
 
-/* The node that has that number, unless it was lost; NULL: there is none. */
+/* Gives the node that has that number and was not lost; NULL: no node has. */
 static const struct member *numbered(const struct coordinator *c, int number)
 {
     for (int i = 0; i < c->count; i++)
@@ -92,7 +93,8 @@ static const struct member *numbered(const struct coordinator *c, int number)
     return NULL;
 }
 
-/* Has it the same options about the job as this ctrun?  0: no, and the node is refused. */
+/* Says whether a node has the same options about the job as this ctrun.  0: no, and it was
+ * refused. */
 static int belongs(const struct coordinator *c, struct store_agent *agent,
                    const struct node_join *join, const char *name)
 {
@@ -126,7 +128,8 @@ static void tell_the_end(const struct coordinator *c, struct store_agent *agent)
     store_agent_end(agent);
 }
 
-/* Is there a place for it, now?  0: the node is refused. */
+/* Says whether the job has a place for a node now.  0: no, and the node was refused, or told that
+ * the job is over. */
 static int has_place(const struct coordinator *c, struct store_agent *agent,
                      const struct node_join *join, const char *name)
 {
@@ -150,8 +153,8 @@ static int has_place(const struct coordinator *c, struct store_agent *agent,
     return 0;
 }
 
-/* An elastic job makes room for a node that comes, unless a node's workers have ended already: then
- * the newcomer waits, as it does if there are MAX nodes. */
+/* Says whether an elastic job stops its round for a node that comes.  It does not if a node's
+ * workers have ended already, or if there are MAX nodes: then the newcomer waits. */
 static int makes_room(const struct coordinator *c)
 {
     if (c->phase != RUNNING || c->ranked_count == c->max)
@@ -244,8 +247,8 @@ static void describe_present(const struct coordinator *c, char text[NODE_TEXT])
              c->meet->address, c->meet->port, hosts, used ? ")" : "", c->min, c->max, follows);
 }
 
-/* The other nodes wait, too.  They say it only where that takes long: not a thousand times while a
- * thousand nodes start. */
+/* Logs what is missing.  The other nodes log it, too, if the wait is long: not a thousand times
+ * while a thousand nodes start. */
 static void say_what_is_missing(const struct coordinator *c, int seconds)
 {
     char text[NODE_TEXT], line[NODE_TEXT + 32];
@@ -265,7 +268,8 @@ static int limit_of(const struct coordinator *c)
     return c->is_elastic ? conf->join_timeout : conf->timeout;
 }
 
-/* On the terminals of all nodes that wait: numbers only, since it comes each second. */
+/* Shows how far the wait is on the terminals of all waiting nodes: numbers only, since it comes
+ * each second. */
 static void show_how_far(const struct coordinator *c, int64_t waited)
 {
     char wanted[32], text[NODE_TEXT];
@@ -289,7 +293,8 @@ static void show_how_far(const struct coordinator *c, int64_t waited)
             store_agent_send(c->members[i]->agent, NODE_PROGRESS, text, strlen(text));
 }
 
-/* PyTorch's names of these errors are in the sentences: its users search for them. */
+/* Ends the job.  The sentences contain PyTorch's names of these errors, for which its users
+ * search. */
 static void join_give_up(struct coordinator *c)
 {
     const struct rdzv_conf *conf = &c->options->rdzv_conf;

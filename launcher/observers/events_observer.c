@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events_observer.c - --events=FILE: what happens, for programs: a JSON object a line
- * (docs/events.md).
+/* events_observer.c - --events=FILE: writes what happens for programs to read, one JSON object a
+ * line (docs/events.md).
  *
  * Each event is appended by one write(), so that the lines of several nodes, which may share the
  * file, stay whole.  A disk that fills up costs lines, not the job. */
@@ -20,13 +20,13 @@
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
 
-#define MOST_WORDS 256    /* of argv */
-#define LONGEST_TEXT 8192 /* of one of them, of an error */
+#define MOST_WORDS 256    /* words of argv that are written */
+#define LONGEST_TEXT 8192 /* bytes of such a word, or of an error */
 
 struct events {
     const struct job *job;
     int fd;           /* -1: no --events; then the hooks do nothing */
-    int torn, failed; /* the last line is not whole; a failure was said */
+    int torn, failed; /* the last line is not whole; a failure was logged */
     struct text line;
 };
 
@@ -53,7 +53,7 @@ static void events_begin(struct events *events, struct json_text *json, const ch
     json_string(json, "host", host);
 }
 
-/* Only half of the last line was written: this one begins with a newline. */
+/* Writes the line, with a newline in front if the last line was cut short. */
 static void events_end(struct events *events, struct json_text *json)
 {
     const char *data;
@@ -81,7 +81,7 @@ static void events_end(struct events *events, struct json_text *json)
              events->job->options->events, wrote < 0 ? strerror(errno) : "a line was cut short");
 }
 
-/* Without an end it could fill the disk by itself. */
+/* Adds a text up to a limit, since a text without an end could fill the disk. */
 static void add_cut(struct json_text *json, const char *name, const char *text)
 {
     json_bytes(json, name, text, strnlen(text, LONGEST_TEXT));
@@ -251,7 +251,7 @@ static void events_worker_ended(void *state, const struct failed_round *round,
                   && oom_killed(round->oom, why, sizeof why));
     json_bool(&json, "core", worker->how == CLD_DUMPED);
     report_detail(round, worker, detail, sizeof detail);
-    if (worker->fault.code) /* which the code does not tell */
+    if (worker->fault.code) /* the exit code does not show it */
         snprintf(detail, sizeof detail, "%s%s%s", worker->fault.what,
                  *worker->fault.detail ? ": " : "", worker->fault.detail);
     json_string(&json, "detail", *detail ? detail : NULL);

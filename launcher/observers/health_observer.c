@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health_observer.c - a page that says that ctrun's loop turns, for Kubernetes and the like.
+/* health_observer.c - serves a page that shows that ctrun's event loop runs, for Kubernetes and the
+ * like.
  *
- * With TORCHELASTIC_HEALTH_CHECK_PORT=N it is there, on all interfaces.  Any GET or HEAD is
- * answered with 200 and the seconds since 1970: the loop that answers is the one that watches the
- * workers, so an answer is the proof.  What can't be is only said: no job fails for it. */
+ * With TORCHELASTIC_HEALTH_CHECK_PORT=N it listens on all interfaces and answers any GET or HEAD
+ * with 200 and the seconds since 1970.  The same loop watches the workers, so an answer proves that
+ * it runs.  If the page can't be served, a line says so and the job goes on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init_observer.c - names the ranks that do not come to ct_init_process_group().
  *
- * Each rank of libct notes its arrival in the store before it waits for the others.  From the first
+ * Each rank that uses libct sets a key in the store before it waits for the others.  From the first
  * connection to the store on, ctrun checks once a second until all ranks have arrived.  If ranks
- * are missing 5 s after the first arrival, one line names them; again every 30 s.  Ranks of a
+ * are missing 5 s after the first arrival, a line names them, and then every 30 s.  Ranks of a
  * program that does not use libct never arrive: then ctrun says nothing and soon stops checking. */
 #include <event2/event.h>
 #include <stdio.h>
@@ -14,14 +14,14 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define QUIET_CHECKS 10 /* no arrival and no connection: a program that does not use libct */
+#define QUIET_CHECKS 10 /* without an arrival or a connection: the program does not use libct */
 
 struct init_watch {
     const struct job *job;
     struct event tick;
     int quiet;     /* checks since the last connection to the store */
-    int64_t first; /* when an arrival was first seen; 0: none yet */
-    int64_t say;   /* when to speak next */
+    int64_t first; /* when an arrival was first seen; 0: not yet */
+    int64_t say;   /* when to log the next line */
 };
 
 static void init_watch_check_again(struct init_watch *watch)
@@ -84,7 +84,7 @@ static void init_watch_tick(evutil_socket_t fd, short what, void *arg)
     init_watch_check_again(watch);
     if (arrived > 0 && !watch->first) {
         watch->first = now;
-        watch->say = now + 4500; /* it came up to a second ago */
+        watch->say = now + 4500; /* the first rank arrived up to a second ago */
     }
     if (arrived > 0 && now >= watch->say) {
         init_watch_say(watch, arrived, now - watch->first + 500);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_observer.c - PMI for the workers of a job (launcher/pmi/pmi_server.h), if the program is one
- * of MPI's.  Barriers reach over all nodes; a fault of a rank fails the round. */
+/* pmi_observer.c - serves PMI to the workers of a job (launcher/pmi/pmi_server.h), if the program
+ * uses MPI.  A barrier covers all nodes; a fault of a rank fails the round. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static void pmi_observer_worker_started(void *state, const struct worker *worker
     pmi_server_given(&((struct pmi_watch *)state)->server, worker->local_rank);
 }
 
-/* One that obeys a signal with exit code 0 has no fault. */
+/* Sets the worker's fault, if any.  A worker that obeys a signal with exit code 0 has no fault. */
 static void pmi_observer_worker_died(void *state, struct worker *worker)
 {
     const struct pmi_fault *fault =

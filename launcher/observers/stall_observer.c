@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_observer.c - checks the control page twice within the time.
+/* stall_observer.c - checks the control page twice within --stall.
  *
- * Most checks end with the page: no rank has waited for that long.  Only otherwise it reads /proc
- * and makes verdicts.  The page has nothing of a program without libct; such a process is reported
- * if it was stopped at each check for that long.  Whether one that sleeps or computes is stuck
- * cannot be seen from outside.  No external tool runs here, since what hangs the workers may hang
- * the tool, too.  The same verdicts are reported again after ten times the wait, so a server that
- * waits for requests causes only a few lines. */
+ * Most checks end after the page, since no rank has waited for --stall.  Otherwise the check reads
+ * /proc and makes verdicts.  The page says nothing about a program without libct: such a process is
+ * reported if it was stopped at each check for --stall.  If it sleeps or computes, nobody can see
+ * from outside whether it is stuck.  No external tool runs here, since what hangs the workers may
+ * hang the tool, too.  The same verdicts are reported again after ten times the wait, so a server
+ * that waits for requests causes only a few lines. */
 #include "launcher/observers/stall_observer.h"
 
 #include <event2/event.h>
@@ -23,7 +23,7 @@
 #include "runtime/util/log.h"
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
-#define MOST_LINES 6 /* there is more on the terminal: what the workers say */
+#define MOST_LINES 6 /* the terminal also shows what the workers say */
 
 static void stall_set_timer(struct stall *stall)
 {
@@ -51,7 +51,7 @@ static int a_rank_waits(const struct job_snapshot *job, uint64_t limit_ns)
     return 0;
 }
 
-/* Among the processes that do not use the page. */
+/* Only processes that do not use the page count. */
 static int a_process_is_stopped(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
@@ -61,7 +61,7 @@ static int a_process_is_stopped(const struct job_snapshot *job)
     return 0;
 }
 
-/* For how long a process has been stopped, as far as checks have seen. */
+/* Gives for how long a process has been stopped, as far as checks have seen. */
 static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
 {
     if (!a_process_is_stopped(job))
@@ -71,7 +71,8 @@ static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
     return stall->stopped_ns ? snapshot_age(job, stall->stopped_ns) : 0;
 }
 
-/* A debugger that reads a stack and detaches (ctctl stack) is not reported. */
+/* Says whether a debugger holds a process only for a moment, to read a stack (ctctl stack): then
+ * nothing is reported. */
 static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job)
 {
     int held = 0;
@@ -85,7 +86,7 @@ static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job
     return held && snapshot_age(job, stall->traced_ns) < MOMENT_NS;
 }
 
-/* The verdicts are to be reported; then they are noted as reported. */
+/* Says whether to report the verdicts; if so, remembers them as reported. */
 static int is_news(struct stall *stall, const struct verdict_list *list)
 {
     uint64_t key = 0, waited_ns = 0;
@@ -104,7 +105,8 @@ static int is_news(struct stall *stall, const struct verdict_list *list)
     return 1;
 }
 
-/* A place in a program has only its address here: the tool that knows its line may hang, too. */
+/* Logs a verdict.  A place in a program is only an address here: the tool that knows its line may
+ * hang, too. */
 static void stall_say_line(const char *text)
 {
     if (strstr(text, "+0x"))

@@ -63,7 +63,7 @@ static void status_observer_round_began(void *state, struct job *job)
     status->has_round = 1;
 }
 
-/* To the coordinator. */
+/* Sends this node's rows to the coordinator. */
 static void status_observer_look(void *state, unsigned look)
 {
     struct status_watch *status = state;
@@ -81,7 +81,7 @@ static void status_observer_round_ended(void *state, struct job *job)
     status_end_round(&((struct status_watch *)state)->server);
 }
 
-/* If the page was read meanwhile, the coordinator gets the last state of the workers. */
+/* Sends the last state of the workers to the coordinator, if the page was read in this round. */
 static void status_observer_drain(void *state, struct job *job)
 {
     struct status_watch *status = state;

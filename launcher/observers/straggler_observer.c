@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* straggler_observer.c - a rank that makes the others wait (--stall).
+/* straggler_observer.c - finds a rank that makes the others wait (--stall).
  *
- * Each node counts by a timer.  The coordinator compares (launcher/nodes/slow_rank.c), and the hook
- * slow names the rank. */
+ * A timer on each node looks where its ranks are.  The coordinator compares the nodes
+ * (launcher/nodes/slow_rank.c), and its hook slow() names the rank. */
 #include "launcher/observers/straggler_observer.h"
 
 #include <event2/event.h>
@@ -22,8 +22,8 @@
 struct share_watch {
     struct job *job;
     struct event timer;
-    int seconds;              /* of two windows; 0: it is off */
-    int first_rank, size;     /* of the round's workers here */
+    int seconds;              /* length of two windows; 0: off */
+    int first_rank, size;     /* this node's workers in the round */
     int looks;                /* in this window */
     struct rank_share *share; /* [size] */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* straggler_observer.h - how much of the time this host's ranks are in collectives: by the control
- * page, into which it looks some hundred times within half the time of --stall, a window.  Nothing
- * is counted in the ranks.  Messages do not count, since a server waits for its clients all the
- * time.  What follows from it: launcher/nodes/slow_rank.h. */
+/* straggler_observer.h - measures for which part of the time this host's ranks are in collectives.
+ * In each window (half of --stall) it looks about a hundred times into the control page; the ranks
+ * count nothing.  Messages do not count, since a server waits for its clients all the time.
+ * launcher/nodes/slow_rank.h says what follows. */
 #ifndef LAUNCHER_OBSERVERS_STRAGGLER_OBSERVER_H
 #define LAUNCHER_OBSERVERS_STRAGGLER_OBSERVER_H
 
@@ -11,9 +11,9 @@
 #include "launcher/nodes/slow_rank.h"
 
 struct rank_share {
-    int inside;            /* in how many looks it was in a collective */
-    uint64_t calls;        /* collectives that it began meanwhile */
-    uint64_t calls_before; /* and before */
+    int inside;            /* looks at which the rank was in a collective */
+    uint64_t calls;        /* collectives that it began in the window */
+    uint64_t calls_before; /* and before the window */
 };
 
 /* For tests. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_observer.c - ctrun's side of the trace (--trace): the rings of its workers, one of its own
- * for starts, deaths and stops, and their way to the file.
+/* trace_observer.c - ctrun's side of the trace (--trace): it makes the rings of its workers and its
+ * own ring for starts, deaths and stops, and writes them to the file.
  *
- * The rings are made once, before the guard: it shares them, so that what happened can still be
- * written when ctrun is killed.  At the end of each round they go to the file, a piece at
- * each turn of the event loop, and are empty again for the next.  Each node of a job writes its own
- * file, all on the coordinator's clock; `ctctl trace merge` (trace_merge.h) makes one of them. */
+ * ctrun makes the rings once, before the guard, which shares them and can still write them when
+ * ctrun is killed.  At the end of each round ctrun writes them to the file, a piece at each turn of
+ * the event loop, and then empties them.  Each node of a job writes its own file; all use the
+ * coordinator's clock, and `ctctl trace merge` (trace_merge.h) joins them. */
 #include <errno.h>
 #include <event2/event.h>
 #include <limits.h>
@@ -22,32 +22,32 @@
 #include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
 
-#define CHUNK 512       /* events at each turn of the event loop, which has more to do */
-#define HALF_WRITTEN 16 /* events that a killed rank may leave so: not worth a warning */
+#define CHUNK 512       /* events written at each turn of the event loop, which has more to do */
+#define HALF_WRITTEN 16 /* a killed rank may leave so many events half written: no warning */
 
-/* What the guard has to know, in memory that ctrun shares with it. */
+/* Memory that ctrun shares with the guard, with what the guard must know. */
 struct trace_shared {
-    _Atomic int64_t body;  /* of the file */
-    _Atomic int has_round; /* one that is not all written; the file is open then */
-    _Atomic int ring;      /* of it, is being written; -1: none yet */
-    _Atomic uint64_t at;   /* and that event comes next */
+    _Atomic int64_t body;  /* offset of the next event in the file */
+    _Atomic int has_round; /* a round is not completely written, and the file is open */
+    _Atomic int ring;      /* index of the ring being written; -1: not begun */
+    _Atomic uint64_t at;   /* the next event of that ring */
     int first;             /* rank of the first worker here */
-    int64_t began_ns;      /* the round, by this node's clock */
-    char path[PATH_MAX];   /* of the file; "": it was not opened yet */
+    int64_t began_ns;      /* when the round began, by this node's clock */
+    char path[PATH_MAX];   /* path of the file; "": not opened yet */
     struct clock_readings readings;
     struct trace_about about;
 };
 
 struct tracer {
     const char *path; /* --trace; NULL: off */
-    int nodes_most;   /* of the job; with more than one, each writes FILE.node<N> */
-    int memory;       /* handed down to each worker; -1: off */
+    int nodes_most;   /* most nodes of the job; if more than one, each writes FILE.node<N> */
+    int memory;       /* each worker inherits it; -1: off */
     void *base;
     size_t bytes;
-    int rings; /* of the workers, and ours */
+    int rings; /* rings of the workers, and ctrun's own */
     uint64_t events;
     struct trace own;
-    uint64_t round; /* its event */
+    uint64_t round; /* the event of the round */
     struct trace_shared *shared;
     struct trace_file file;
     /* Writing a round. */
@@ -114,8 +114,8 @@ static int tracer_job_began(void *state, struct job *job)
 
 /* ---- A round --------------------------------------------------------------- */
 
-/* "run.json" is "run.node1.json" where there may be several nodes; of a node that joined later
- * "run.node1.round2.json", since a node before it may have had its number. */
+/* Opens the file.  If there may be several nodes, "run.json" becomes "run.node1.json"; on a node
+ * that joined later, "run.node1.round2.json", since an earlier node may have had that number. */
 static int trace_open_round_file(struct tracer *trace, const struct plan *plan)
 {
     struct trace_shared *shared = trace->shared;
@@ -145,7 +145,7 @@ static void tracer_describe(struct trace_about *about, const struct plan *plan)
     snprintf(about->generation, sizeof about->generation, "%s", plan->generation);
 }
 
-/* As new: nothing of it takes memory any more. */
+/* Empties the rings and frees their memory. */
 static void tracer_empty(struct tracer *trace)
 {
     char *rings = (char *)trace->base + TRACE_HEAD_BYTES;
@@ -220,7 +220,8 @@ static void tracer_clock(void *state, const struct clock_reading *reading)
 
 /* ---- Writing a round -------------------------------------------------------- */
 
-/* Written once, whether ctrun or the guard goes on: first the file, then how far it is. */
+/* Writes to the file first, and then how far it is: so each event is written once, even if the
+ * guard goes on. */
 static void tracer_settle(struct tracer *trace)
 {
     struct trace_shared *shared = trace->shared;
@@ -263,7 +264,7 @@ static void next_ring(struct tracer *trace)
         walk->ring = NULL;
 }
 
-/* A piece; 0: there is no more. */
+/* Writes a piece of the round; 0: nothing is left. */
 static int tracer_write_some(struct tracer *trace)
 {
     struct trace_event events[CHUNK];
@@ -277,7 +278,8 @@ static int tracer_write_some(struct tracer *trace)
     return trace->walk.ring != NULL;
 }
 
-/* All events of the round are put on the same clock, whoever writes them. */
+/* Begins to write a round.  Its clock is set once, so ctrun and the guard write with the same
+ * clock. */
 static void tracer_begin(struct tracer *trace)
 {
     struct trace_shared *shared = trace->shared;
@@ -336,7 +338,7 @@ static void write_rest(struct tracer *trace, const char *missing)
     tracer_end(trace, missing);
 }
 
-/* Goes on where ctrun stopped: its part may be half written. */
+/* Goes on where ctrun stopped, maybe in the middle of the round. */
 static void tracer_save(void *state)
 {
     struct tracer *trace = state;
@@ -360,14 +362,14 @@ static void tracer_save(void *state)
 
 /* ---- End -------------------------------------------------------------------- */
 
-/* What is not written yet is, now. */
+/* Writes what is not written yet. */
 static void tracer_close(void *state, const struct job_end *end)
 {
     struct tracer *trace = state;
 
     (void)end;
     if (!trace->job)
-        return; /* something was refused before */
+        return; /* the job was refused before job_began() */
     if (trace->is_writing)
         event_del(&trace->turn);
     if (trace->shared && atomic_load(&trace->shared->has_round))

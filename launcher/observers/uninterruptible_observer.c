@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uninterruptible_observer.c - workers that hang in the kernel (state D: a driver, a file system).
+/* uninterruptible_observer.c - fails a round in which a worker hangs in the kernel (state D: a
+ * driver, a file system).
  *
  * Only with TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=SECONDS: a worker hangs if it was in that
  * state at each check for that long.  A check reads /proc/<pid>/stat of each worker, ten times
@@ -20,10 +21,10 @@ struct uninterruptible_watch {
     double limit; /* seconds; 0: off */
     struct event timer;
     struct job *job;
-    int64_t *since; /* by worker: in state D at each check since then, in ms; 0: not */
+    int64_t *since; /* [worker]: in state D at each check since then, in ms; 0: not */
 };
 
-/* No restart would help. */
+/* Fails the round without a restart, which would not help. */
 static void stuck_found(struct job *job, const struct worker *worker, double seconds)
 {
     char what[160];
@@ -67,7 +68,7 @@ static void stuck_check(evutil_socket_t fd, short what, void *arg)
     stuck_check_again(watch);
 }
 
-/* torchrun reads a float; what is none, or not above 0, means off. */
+/* torchrun reads a float; any other text, and a value that is not above 0, mean off. */
 static int uninterruptible_job_began(void *state, struct job *job)
 {
     struct uninterruptible_watch *watch = state;

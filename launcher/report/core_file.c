@@ -20,7 +20,7 @@ static int core_read_line(const char *path, char *line, size_t size)
     return got < 0 ? -1 : 0;
 }
 
-/* One % of the pattern; -1: unknown. */
+/* Expands one % of the pattern; -1: unknown. */
 static int core_expand(char what, const struct worker *worker, const char *program, char *to,
                        size_t size)
 {
@@ -32,7 +32,7 @@ static int core_expand(char what, const struct worker *worker, const char *progr
         snprintf(to, size, "%%");
         return 0;
     case 'p':
-    case 'i': /* of the thread: the first one's */
+    case 'i': /* id of the thread: we take the first thread's */
     case 'P':
     case 'I': /* as seen outside of a container */
         snprintf(to, size, "%d", (int)worker->pid);
@@ -53,7 +53,7 @@ static int core_expand(char what, const struct worker *worker, const char *progr
     case 'f': /* the kernel keeps 15 bytes of a name */
         snprintf(to, size, "%.15s", slash ? slash + 1 : program);
         return 0;
-    case 't': /* when exactly, and how large it might have been: known to the kernel */
+    case 't': /* the exact time, the size limit and more: only the kernel knows them */
     case 'c':
     case 'd':
     case 'E':

@@ -6,13 +6,13 @@
 
 #include "launcher/workers/worker.h"
 
-/* Where the core of a worker that dumped one is, as a sentence: as far as
- * /proc/sys/kernel/core_pattern lets one know. */
+/* Says in words where the core file of a worker is, as far as /proc/sys/kernel/core_pattern shows
+ * it. */
 void core_file_find(const struct worker *worker, const char *program, char *text, size_t size);
 
-/* Below: for tests. */
+/* For tests: */
 
-/* What the kernel would make of pattern; -1: only it could know (%t). */
+/* Expands the pattern as the kernel does; -1: only the kernel can (%t). */
 int core_file_name(const char *pattern, int uses_pid, const struct worker *worker,
                    const char *program, char *name, size_t size);
 

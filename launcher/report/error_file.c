@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error_file.c - any program may have written the file, so its size, its shape and its numbers are
- * checked before they are used. */
+/* error_file.c - reads and writes error files.  Any program may have written the file, so ctrun
+ * checks its size, shape and numbers before it uses them. */
 #include "launcher/report/error_file.h"
 
 #include <dlfcn.h>
@@ -22,8 +22,8 @@
 
 /* ---- jansson ---------------------------------------------------------------- */
 
-/* As jansson 2 declares them.  Its macros (json_decref, json_is_string) look into
- * the object; these don't. */
+/* Functions as jansson 2 declares them.  Its macros (json_decref, json_is_string) look into the
+ * object; these functions don't. */
 struct json;
 struct json_trouble { /* json_error_t */
     int line, column, position;
@@ -32,13 +32,14 @@ struct json_trouble { /* json_error_t */
 
 struct jansson {
     struct json *(*loadb)(const char *bytes, size_t size, size_t flags, struct json_trouble *error);
-    struct json *(*get)(const struct json *object, const char *key); /* NULL: no object, no key */
-    const char *(*string)(const struct json *string);                /* NULL: no string */
-    double (*number)(const struct json *number);                     /* 0: no number */
+    struct json *(*get)(const struct json *object,
+                        const char *key);             /* NULL: not an object, or no such key */
+    const char *(*string)(const struct json *string); /* NULL: not a string */
+    double (*number)(const struct json *number);      /* 0: not a number */
     struct json *(*integer)(long long value);
     int (*set)(struct json *object, const char *key, struct json *value);
     char *(*dumps)(const struct json *json, size_t flags);
-    void (*free)(struct json *json); /* when its count of references is 0 */
+    void (*free)(struct json *json); /* call it when the count of references is 0 */
 };
 
 static int open_jansson(struct jansson *j)
@@ -62,7 +63,7 @@ static int open_jansson(struct jansson *j)
 
 /* ---- Reading ---------------------------------------------------------------- */
 
-/* One of a FIFO's or a device's could make us wait: only a regular file is read. */
+/* Reads the file if it is a regular one: a FIFO or a device could make us wait. */
 static int error_slurp(struct error_json *error, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -156,7 +157,7 @@ void error_json_free(struct error_json *error)
 
 /* ---- Writing ---------------------------------------------------------------- */
 
-/* Written beside the file and renamed over it, so that no reader gets half of one. */
+/* Writes another file and renames it to `to`, so that no reader gets half a file. */
 static int replace(const char *to, const char *data, size_t size)
 {
     char path[PATH_MAX];
@@ -186,7 +187,7 @@ static int replace(const char *to, const char *data, size_t size)
     return -1;
 }
 
-/* NULL: it stays as it is. */
+/* Gives the file's text with the exit code added; NULL: copy the file as it is. */
 static char *with_exit_code(const struct error_json *error, int exit_code)
 {
     struct jansson jansson;

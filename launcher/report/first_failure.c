@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* first_failure.c - which worker died first, as far as the kernel tells.
+/* first_failure.c - finds the worker that died first, as far as the kernel tells.
  *
- * SIGCHLDs merge, and a zombie bears no date.  But an epoll set reports descriptors in the order
- * in which they became ready, and a pidfd becomes ready when its process has died.  So one epoll
- * set of pidfds lists the workers in the order of their deaths.
+ * SIGCHLDs merge, and a zombie bears no date.  But an epoll set reports descriptors in the order in
+ * which they became ready, and a pidfd becomes ready when its process has died.  So one epoll set
+ * of pidfds lists the workers in the order of their deaths.
  *
- * Two things are missing there.  A dying process closes its sockets before it counts as dead, with
- * a GPU up to seconds before.  A neighbour that sees that fails too, and may be dead earlier.  So
- * among the workers that are found dead at one moment, or are dying then, a death by signal goes
- * before an exit: an exit can be the answer to a death, SIGKILL can't.  And a Python exception is
- * older than the death that follows it.  @record notes its time in error.json, and the earliest
- * note wins, though Python may take long to end after it.  The other workers may be about to write
- * theirs, so they get the time that torchrun's polling would have given them. */
+ * This order misleads in two cases.  A dying process closes its sockets before it counts as dead,
+ * with a GPU up to seconds before.  Another worker that sees this fails, too, and may be dead
+ * earlier.  So among workers that are found dead or dying at one moment, a death by signal takes
+ * precedence over an exit: an exit can be the answer to a death, SIGKILL can't.  And a Python
+ * exception is older than the death that follows it, maybe much later.  @record writes its time to
+ * error.json, and the earliest time takes precedence.  Other workers may be about to write their
+ * file, so they get the time that torchrun's polling would have given them. */
 #include "launcher/report/first_failure.h"
 
 #include <errno.h>
@@ -85,7 +85,8 @@ static int first_note(struct first_failure *failures, int count, int i)
     return count + 1;
 }
 
-/* More than fit into one call come in the next, still in order. */
+/* Collects the workers that have ended.  If more have ended than one epoll_wait() reports, the next
+ * call reports the others, still in order. */
 static int collect(struct first_failure *failures, int count, int wait_ms)
 {
     struct epoll_event events[64];
@@ -97,7 +98,7 @@ static int collect(struct first_failure *failures, int count, int wait_ms)
             count = first_note(failures, count, (int)events[i].data.u32);
         wait_ms = 0;
     } while (got > 0);
-    for (int i = 0; i < failures->size; i++) /* those without a pidfd */
+    for (int i = 0; i < failures->size; i++) /* workers without a pidfd */
         count = first_note(failures, count, i);
     return count;
 }
@@ -110,7 +111,7 @@ int first_failure_collect(struct first_failure *failures)
 /* ---- Which worker failed first? --------------------------------------------- */
 
 /* A program may die of the signals below because another one died: PyTorch's watchdog aborts, and a
- * write to a dead peer may be SIGPIPE.  A stopped process has the stop signal as its status. */
+ * write to a dead peer may cause SIGPIPE.  A stopped process has the stop signal as its status. */
 int signal_is_unprovoked(int number)
 {
     switch (number) {
@@ -133,8 +134,7 @@ int worker_was_killed(const struct worker *worker)
     return !worker->running && !worker_exited(worker) && signal_is_unprovoked(worker->code);
 }
 
-/* Field 52 is the status that a process will have ended with; the kernel knows it when the end
- * begins. */
+/* Field 52 is the status with which a process ends; the kernel sets it when the end begins. */
 static int is_being_killed(const struct worker *worker)
 {
     char status[PROCESS_FIELD];
@@ -159,9 +159,9 @@ static int any_runs(const struct first_failure *failures)
     return 0;
 }
 
-/* What it left in error.json about when. */
+/* The times of an error.json. */
 struct note {
-    double timestamp, written; /* 0: there is none */
+    double timestamp, written; /* 0: no such time */
 };
 
 static struct note note_of(const struct worker *worker, const struct run_folder *files)
@@ -202,7 +202,7 @@ static int first_failed(const struct first_failure *failures, int count)
     return -1;
 }
 
-/* -1: none was. */
+/* Gives the index of the first worker that was killed; -1: no worker was. */
 static int first_killed(const struct first_failure *failures, int count)
 {
     for (int i = 0; i < count; i++)
@@ -220,7 +220,7 @@ int first_failure_await_killed(struct first_failure *failures, int count)
     return count;
 }
 
-/* Runs, but has written its note before: it is on its way out. */
+/* Says whether a worker still runs but wrote an earlier error: it is about to end. */
 static int any_failed_earlier(const struct first_failure *failures, struct note note,
                               const struct run_folder *files)
 {

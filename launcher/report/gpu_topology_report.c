@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_topology_report.c - a matrix as nvidia-smi topo has it, and as JSON.
+/* gpu_topology_report.c - writes what connects the GPUs: a matrix like that of nvidia-smi topo, or
+ * JSON.
  *
- * GPUs have the numbers that nvidia-smi gives them, whatever their names in CUDA_VISIBLE_DEVICES:
- * the order of PCI addresses.  Beside each stand the ranks that use it. */
+ * GPUs have the numbers that nvidia-smi gives them, in the order of PCI addresses, whatever their
+ * names in CUDA_VISIBLE_DEVICES.  Each GPU's line ends with the ranks that use it. */
 #include "launcher/report/gpu_topology_report.h"
 
 #include <limits.h>
@@ -17,7 +18,8 @@
 /* The links are read before the first worker starts, and once, however often they are restarted:
  * the driver's library may take a while (it wakes GPUs), and nothing waits for ctrun's loop yet. */
 
-/* In the order of struct gpus.  One whose address is hidden has no place in PCI's tree. */
+/* Chooses the GPUs that workers use, in the order of struct gpus.  A GPU whose address is hidden
+ * has no place in the PCI tree. */
 static void choose(struct placement *placement)
 {
     struct gpu_links *links = &placement->links;
@@ -52,7 +54,7 @@ void links_report_read(struct placement *placement, const char *root)
     gpu_links_read(&placement->links, sys);
 }
 
-/* Of links.gpu[i]: its index in struct gpus. */
+/* Gives the index of links.gpu[i] in struct gpus. */
 static int links_number_of(const struct placement *placement, int i)
 {
     int number = 0;
@@ -142,7 +144,7 @@ static void json_ranks(struct json_text *json, const struct placement *placement
     json_close(json, ']');
 }
 
-/* Its NVLinks are all of one generation. */
+/* All NVLinks of a GPU are of one generation. */
 static void json_nvlink(struct json_text *json, const struct gpu_links *links, int gpu)
 {
     const char *generation = NULL;

@@ -5,11 +5,11 @@
 #include "launcher/placement/placement.h"
 #include "runtime/util/text.h"
 
-/* Fills in ->links: the GPUs that the workers have.  Loads the driver's management library. */
+/* Fills in ->links for the workers' GPUs.  Loads the driver's management library. */
 void links_report_read(struct placement *placement, const char *root);
 
-/* What stands below the rows of --report: what lies between the GPUs of this node's workers;
- * nothing if they have fewer than two.  base: the rank of the first worker. */
+/* Adds below the rows of --report what connects the GPUs of this node's workers; adds nothing if
+ * they have fewer than two.  base: the rank of the first worker. */
 void links_report_text(struct text *out, const struct placement *placement, int base,
                        const char *host);
 void links_report_json(struct text *out, const struct placement *placement, int base,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oom_kill.c - SIGKILL has no sender's name, but the cgroup's counter moves.
+/* oom_kill.c - finds out that the kernel sent SIGKILL, by the kill counter of the cgroup.
  *
- * v2: memory.events says "oom_kill N", whether the limit was that of ctrun's cgroup, of
- * one above it or of the machine.  v1: memory.oom_control says it.  The limit to name is the
- * smallest one from ctrun's cgroup upwards. */
+ * v2: memory.events has "oom_kill N", whether the limit was that of ctrun's cgroup, of a cgroup
+ * above it or of the machine.  v1: memory.oom_control has it.  ctrun names the smallest limit from
+ * its cgroup upwards. */
 #include "launcher/report/oom_kill.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void slurp_of(const struct oom_watch *oom, const char *group, const char 
     oom_slurp(path, text, size);
 }
 
-/* The number after "key " at the start of a line; -1: none. */
+/* Gives the number after "key " at the start of a line; -1: no such line. */
 static long oom_value_of(const char *text, const char *key)
 {
     const size_t length = strlen(key);
@@ -97,7 +97,7 @@ void oom_watch_reset(struct oom_watch *oom)
 
 /* ---- Why -------------------------------------------------------------------- */
 
-/* v1 writes no limit as a number near 2^63. */
+/* Gives a number of bytes; -1: no limit, which v1 writes as a number near 2^63. */
 static double oom_bytes(const struct oom_watch *oom, const char *group, const char *v1,
                         const char *v2)
 {

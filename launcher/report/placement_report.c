@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placement_report.c - where each worker runs.
+/* placement_report.c - reports where each worker runs.
  *
- * The kernel says which CPUs a worker may use, so that the report says what is, not what was
- * meant.  The GPU is the one that is number LOCAL_RANK for the worker, which most programs take.
- * The transport is what libct would choose; other libraries choose by themselves. */
+ * The kernel says which CPUs a worker may use, so the report shows what is, not what was meant.
+ * The GPU is the one with number LOCAL_RANK for the worker, which most programs take. The transport
+ * is what libct would choose; other libraries choose by themselves. */
 #include "launcher/report/placement_report.h"
 
 #include <stdio.h>
@@ -26,7 +26,8 @@ static void nodes_of(const struct topology *topology, const struct cpus *cpus, c
     cpus_write(&nodes, text);
 }
 
-/* runtime/: within a host by shared memory, between hosts by TCP, unless CT_LINK says. */
+/* Gives what libct would choose: shared memory within a host, TCP between hosts, unless CT_LINK
+ * says. */
 static const char *transport_of(const struct worker_env *env)
 {
     const struct round *round = env->round;
@@ -88,8 +89,8 @@ static void add_line(struct text *out, const char *const cells[COLUMNS], const i
                        cells[i]);
 }
 
-/* A column is as wide as its widest cell.  One of a GPU in which all cells are empty is left out.
- */
+/* A column is as wide as its widest cell.  A GPU column in which all cells are empty is left
+ * out. */
 static void measure(const struct place_row *rows, int count, const char *const names[COLUMNS],
                     int widths[COLUMNS])
 {

@@ -5,8 +5,8 @@
 #include "launcher/workers/worker.h"
 #include "runtime/util/text.h"
 
-/* --report: where the workers of this node run, on stderr in one write; all of them
- * have just been started. */
+/* --report: writes to stderr, in one write, where the workers of this node run; all have just
+ * started. */
 void place_report(enum report_form form, const struct worker *workers,
                   const struct worker_env *env);
 
@@ -15,7 +15,7 @@ void place_report(enum report_form form, const struct worker *workers,
 struct place_row {
     int rank, local_rank, pid;
     const char *host;
-    const char *gpu, *pci, *uuid; /* as the worker's list has it; "": unknown, or none */
+    const char *gpu, *pci, *uuid; /* as in the worker's list; "": unknown, or no GPU */
     char nodes[CPUS_TEXT], cpus[CPUS_TEXT];
     const char *threads, *transport; /* threads: OMP_NUM_THREADS, NULL: unset */
 };

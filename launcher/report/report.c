@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - sentences about workers that ended, and torchrun's blocks below them, which log
- * scrapers match. */
+/* report.c - writes sentences about workers that ended and, below them, torchrun's blocks, which
+ * log scrapers match. */
 #include "launcher/report/report.h"
 
 #include <errno.h>
@@ -38,25 +38,25 @@
  *   Failures:
  *   ...
  *
- * Ranks that failed because of it come before ranks that ctrun stopped.  Many workers and long
- * tracebacks are cut, so that it all stays on one screen: more is in the events. */
+ * Ranks that failed after the root cause come before ranks that ctrun stopped.  Many workers and
+ * long tracebacks are cut, so that all fits on one screen; --events has more. */
 
 #define WIDEST 60
 #define MOST_BLOCKS 3 /* below the root cause */
-#define ROOT_LINES 40 /* of its traceback */
+#define ROOT_LINES 40 /* lines of the root cause's traceback */
 #define OTHER_LINES 3
-#define LONGEST_LINE 1000 /* of a traceback */
+#define LONGEST_LINE 1000 /* bytes of a line in a traceback */
 
 static const char *const hint =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
 
-/* torchrun's: -signal */
+/* Gives the exit code as torchrun does: -signal after a death by signal. */
 static int report_exit_code(const struct worker *worker)
 {
     return worker_exited(worker) ? worker_exit_code(worker) : -worker->code;
 }
 
-/* C1 controls too, as UTF-8 writes them: C2 80 to C2 9F. */
+/* C1 control characters are replaced, too; in UTF-8 they are C2 80 to C2 9F. */
 void report_add_plain(struct text *out, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -70,7 +70,7 @@ void report_add_plain(struct text *out, const char *bytes, size_t size)
 
 /* ---- The text of an error ---------------------------------------------------- */
 
-/* The end says most: of too many lines the first ones are left out. */
+/* Gives the last lines of a text, since the end says most. */
 static const char *report_last_lines(const char *text, int most, int *left_out)
 {
     int lines = 1;
@@ -83,7 +83,7 @@ static const char *report_last_lines(const char *text, int most, int *left_out)
     return text;
 }
 
-/* As torchrun indents it: a structured one by two blanks, a flat one not at all. */
+/* Adds a text, indented as torchrun does: a structured one by two blanks, a flat one not. */
 static void add_text(struct text *out, char *text, int most, int structured)
 {
     const char *at = text;
@@ -176,13 +176,14 @@ static void add_block(struct text *out, const struct failed_round *round,
     add_cause(out, round, worker);
 }
 
-/* torchrun lists no worker that obeyed with an exit 0. */
+/* Says whether to list the worker as stopped: torchrun lists no worker that obeyed with exit code
+ * 0. */
 static int stopped(const struct worker *worker)
 {
     return worker->asked != 0 && worker_failed(worker) && !worker->first_failed;
 }
 
-/* How many there are, with those before. */
+/* Adds the blocks of the workers that pick() takes.  Returns `before` plus their number. */
 static int add_failures(struct text *out, const struct failed_round *round, int before,
                         int (*pick)(const struct worker *worker), const char *fate)
 {
@@ -200,7 +201,7 @@ static int add_failures(struct text *out, const struct failed_round *round, int 
     return before + left;
 }
 
-/* The lines' width is known when they are there. */
+/* Gives the width of the widest line. */
 static size_t widest(const struct text *title, const struct text *body)
 {
     size_t most = title->used, length = 0;
@@ -251,8 +252,8 @@ void report_add_blocks(struct text *out, const struct failed_round *round)
     free(others.data);
 }
 
-/* What the sentence can't say, in a few lines: while restarts are left, or if that is all that the
- * user wants. */
+/* Adds in a few lines what the sentence can't say: while restarts are left, or if the user wants no
+ * more. */
 static void add_short(struct text *out, const struct failed_round *round)
 {
     const struct worker *first_failed = round->first_failed;
@@ -275,7 +276,7 @@ static void add_short(struct text *out, const struct failed_round *round)
 /* ---- Sentences --------------------------------------------------------------- */
 
 #define LAST_LINES 20
-#define LONGEST_WORDS 2000 /* a line of its stderr */
+#define LONGEST_WORDS 2000 /* bytes of a line of the worker's stderr */
 
 void report_cause(const struct worker *worker, char *text, size_t bytes)
 {
@@ -347,7 +348,7 @@ static void sentence(const struct failed_round *round, const char *what_follows)
     char cause[64], others[900] = "";
 
     report_cause(first_failed, cause, sizeof cause);
-    if (!round->root_cause) /* it names these ranks itself */
+    if (!round->root_cause) /* the root cause names these ranks itself */
         add_ranks(others, sizeof others, round->workers, round->size, failed_too,
                   "failed after it");
     add_ranks(others, sizeof others, round->workers, round->size, was_stopped, "stopped by ctrun");
@@ -379,7 +380,7 @@ static void add_last_words(struct text *out, struct worker *first_failed)
 
         while ((over = memchr(words, '\r', (size_t)(last + length - words)))
                && over + 1 < last + length)
-            words = over + 1; /* what a progress bar was written over is no last word */
+            words = over + 1; /* leaves out a progress bar that was written over */
         count = (size_t)(last + length - words);
         text_add(out, "    | ", 6);
         report_add_plain(out, words, count < LONGEST_WORDS ? count : LONGEST_WORDS);
@@ -399,7 +400,7 @@ void report_failure(const struct failed_round *round, const char *what_follows)
     else
         report_add_blocks(&out, round);
     add_last_words(&out, round->first_failed);
-    log_text(out.data, out.used); /* one piece: no line of others comes between */
+    log_text(out.data, out.used); /* in one piece, so that no other line comes between */
     free(out.data);
 }
 

@@ -19,31 +19,33 @@ struct failed_round {
     const char *root_cause; /* root_graph_words(); NULL: the report names the first failure */
 };
 
-/* One sentence: the first failure, then the workers that were stopped because of it, then
- * what_follows.  "" follows when the job is over: then torchrun's layout, all on one
- * screen, unless the user wants it short.  Last the last lines of the worker that failed first, if
- * ctrun has its stderr. */
+/* Logs one sentence: the first failure, then the workers that were stopped because of it, then
+ * what_follows.  what_follows is "" when the job is over: then torchrun's layout comes next, all on
+ * one screen, unless the user wants it short.  At the end come the last lines of the worker that
+ * failed first, if ctrun has its stderr. */
 void report_failure(const struct failed_round *round, const char *what_follows);
 
-/* torchrun passes the error.json of the first failure on to a caller that started it with a
- * TORCHELASTIC_ERROR_FILE of its own.  1: it did. */
+/* Copies the error.json of the first failure to TORCHELASTIC_ERROR_FILE, if ctrun's caller set one,
+ * as torchrun does.  1: the worker wrote an error and the caller wants it. */
 int report_upward(const struct failed_round *round);
 
-/* The same for a failure of ctrun itself. */
+/* Writes a failure of ctrun itself to that file. */
 void report_own_fault(const char *what);
 
-/* "0,2-3" of the workers for which pick says yes; "" if for none. */
+/* Writes the ranks of the workers for which pick() is not 0: "0,2-3"; "" if there are no such
+ * workers. */
 void report_ranks(const struct worker *workers, int size, int (*pick)(const struct worker *worker),
                   char *text, size_t bytes);
 
 /* "exited with code 7", "died of SIGSEGV (core dumped)" */
 void report_cause(const struct worker *worker, char *text, size_t bytes);
 
-/* What report_cause() has no room for: what killed it, where its core is; "": nothing. */
+/* Writes what report_cause() has no room for: what killed the worker, where its core is; "":
+ * nothing. */
 void report_detail(const struct failed_round *round, const struct worker *worker, char *text,
                    size_t bytes);
 
-/* Ended by the signal that ctrun sent, or obeyed it with an exit. */
+/* Says whether the worker died of the signal that ctrun sent, or obeyed it with an exit. */
 static inline int was_stopped(const struct worker *worker)
 {
     return worker->asked != 0 && worker->asked != SIGKILL && !worker->first_failed;
@@ -61,10 +63,10 @@ static inline int failed_too(const struct worker *worker)
 
 /* ---- As torchrun lays it out ------------------------------------------------- */
 
-/* Title, root cause, failures. */
+/* Adds torchrun's blocks: title, root cause, failures. */
 void report_add_blocks(struct text *out, const struct failed_round *round);
 
-/* Bytes from an untrusted source, without control characters. */
+/* Adds bytes from an untrusted source, with '?' for each control character. */
 void report_add_plain(struct text *out, const char *bytes, size_t size);
 
 #endif

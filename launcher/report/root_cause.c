@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* root_cause.c - which rank the failure of a round comes from.
+/* root_cause.c - finds the rank from which the failure of a round comes.
  *
- * Each rank that failed by itself is followed along the edges to a rank without one.  Of several
- * such ends the strongest kind counts, and of one kind the first: by the time of its error note,
- * else by the order of the deaths.  A rank that ctrun ended is an end only if an edge leads to it.
- * If it was in a call it gets the edge that it could not write: to the rank that is furthest
- * behind.
+ * From each rank that failed by itself, ctrun follows the edges to a rank without an edge.  If
+ * there are several such ends, the kind that takes precedence counts (enum root_kind), and within a
+ * kind the first end: by the time in its error file, else by the order of the deaths.  A rank that
+ * ctrun ended is an end only if an edge leads to it.  If it was in a call, it gets the edge that it
+ * could not write: to the rank that is furthest behind.
  *
- * A circle has no end.  An edge that says "it died" is younger than the failure of the dead rank,
- * so the source of the youngest such edge is the end: it came too late, and found the others dead.
- * Ranks that make different calls blame each other: the fewest that make the same call are the
- * root. All else is a deadlock: each of them is the root. */
+ * A circle has no end.  But an edge that says "it died" is younger than the failure of the dead
+ * rank.  So the source of the youngest such edge is the end: it came too late, and found the others
+ * dead.  Ranks that make different calls blame each other: the smallest set of ranks that made the
+ * same call is the root.  Any other circle is a deadlock, and all of its ranks are the root. */
 #include "launcher/report/root_cause.h"
 
 #include <signal.h>
@@ -26,20 +26,21 @@
 enum { CIRCLE_NONE, CIRCLE_DEADLOCK, CIRCLE_MISMATCH };
 
 struct root_rank {
-    struct control_death death; /* ->blame too while it lives */
-    int order;                  /* of its death, from 1; 0: it lives */
-    unsigned walk;              /* the last walk that came through */
+    struct control_death death; /* while the rank lives, only ->blame */
+    int order;                  /* place in the order of deaths, from 1; 0: it lives */
+    unsigned walk;              /* the last walk that passed */
     unsigned known;             /* the edges for which ->end holds */
-    int end;                    /* where a walk from here ends; of a circle its first rank */
-    int searched;               /* how many deaths were known when it was found to be cut off */
+    int end;                    /* where a walk from here ends; in a circle, its first rank */
+    int searched;               /* number of deaths known when it was last found to be cut off */
     uint8_t circle;             /* CIRCLE_NONE: a walk from here has an end */
-    uint8_t blamed_for;         /* the strongest of the reasons for which others blame it */
-    uint8_t is_root;            /* it is marked: as the end of a chain, or by root_graph_find() */
+    uint8_t
+        blamed_for;  /* the reason for which others blame it; of several, the first in enum order */
+    uint8_t is_root; /* marked as the end of a chain, or by root_graph_find() */
 };
 
 /* ---- The graph ---------------------------------------------------------------- */
 
-/* Memory that no death is written to stays untouched. */
+/* Begins a graph.  calloc(): memory stays untouched where no death is written. */
 void root_graph_begin(struct root_graph *graph, int world)
 {
     root_graph_free(graph);
@@ -74,7 +75,7 @@ void root_graph_blames(struct root_graph *graph, int rank, const struct control_
     graph->edges++;
 }
 
-/* It obeyed ctrun's signal, so no failure comes from its end. */
+/* Says whether the rank died of ctrun's signal, so that no failure comes from its end. */
 static int was_ended_by_ctrun(const struct control_death *death)
 {
     return death->asked && death->how != CLD_EXITED && death->code == death->asked;
@@ -85,7 +86,7 @@ static int reason_of(const struct root_graph *graph, int rank)
     return graph->ranks[rank].death.blame.on.reason;
 }
 
-/* The rank that it blames; -1: none. */
+/* Gives the rank that `rank` blames; -1: no rank. */
 static int edge_of(const struct root_graph *graph, int rank)
 {
     const struct blame on = graph->ranks[rank].death.blame.on;
@@ -96,7 +97,7 @@ static int edge_of(const struct root_graph *graph, int rank)
                : on.rank;
 }
 
-/* The same, but a death by ctrun's signal counts only if the dead rank blames another. */
+/* Does the same, but a death by ctrun's signal counts only if the dead rank blames another. */
 static int blamed_by(const struct root_graph *graph, int rank)
 {
     const int on = edge_of(graph, rank);
@@ -115,8 +116,8 @@ int root_graph_has_edge(const struct root_graph *graph, int rank)
 
 /* ---- Ranks that ctrun ended before they could blame another --------------------------- */
 
-/* The rank for which others wait in that call: one that was stopped, else the one that is furthest
- * behind; -1: all of them have begun it. */
+/* Gives the rank for which others wait in that call: a rank that was stopped, else the rank that is
+ * furthest behind; -1: all ranks have begun the call. */
 static int awaited_in(const struct root_graph *graph, uint64_t group, uint64_t seq)
 {
     uint64_t least = 0;
@@ -142,8 +143,8 @@ static int awaited_in(const struct root_graph *graph, uint64_t group, uint64_t s
     return last;
 }
 
-/* Did this rank wait in a call when ctrun ended it, and say nothing?  reason: why another rank
- * blames it. */
+/* Says whether this rank waited in a call when ctrun ended it, and blamed no rank.  reason: why
+ * another rank blames it. */
 static int was_cut_off(const struct root_rank *r, int reason)
 {
     return (reason == BLAME_LATE || (reason == BLAME_DIED && was_ended_by_ctrun(&r->death)))
@@ -151,8 +152,8 @@ static int was_cut_off(const struct root_rank *r, int reason)
            && r->death.blame.call.seq;
 }
 
-/* A rank that was cut off blames the rank for which its call waited, which may have been cut off as
- * well.  Ranks that were in the same call share one search. */
+/* Adds edges: a rank that was cut off blames the rank for which its call waited, which may have
+ * been cut off, too.  Ranks in the same call share one search. */
 static void add_missing_edges(struct root_graph *graph)
 {
     uint64_t group = 0, seq = 0;
@@ -185,7 +186,7 @@ static int says_it_failed(const struct root_graph *graph, int rank)
     return reason_of(graph, rank) == BLAME_DIED || reason_of(graph, rank) == BLAME_FAILED;
 }
 
-/* The end of a circle, one of whose ranks is given.  -1: it has none. */
+/* Gives the end of the circle in which `rank` is; -1: the circle has no end. */
 static int end_of_circle(const struct root_graph *graph, int rank)
 {
     int at = rank;
@@ -252,7 +253,7 @@ static void walk(struct root_graph *graph, int rank)
     }
 }
 
-/* Where the chain from a rank ends, by the edges that there are now. */
+/* Finds where the chain from a rank ends, with the edges of now. */
 static const struct root_rank *walk_from(struct root_graph *graph, int rank)
 {
     if (graph->ranks[rank].known != graph->edges)
@@ -314,8 +315,8 @@ static void note_reasons(struct root_graph *graph)
     }
 }
 
-/* Not because ctrun had asked it to.  ctrun may have asked it when it was dead already: then other
- * ranks say that it died. */
+/* Says whether the rank ended without ctrun's signal.  ctrun may have sent one when the rank was
+ * dead already: then other ranks say that it died. */
 static int ended_by_itself(const struct root_rank *r)
 {
     return r->order && (r->death.asked == 0 || r->blamed_for == BLAME_DIED);
@@ -353,14 +354,14 @@ static enum root_kind kind_of(const struct root_graph *graph, int rank)
 
 #define CALLS_COMPARED 16
 
-/* Ranks that made one call. */
+/* The ranks that made the same call. */
 struct camp {
     uint32_t call;
     int ranks;
 };
 
-/* The call of a rank under that number; 0: it is not known to have come so far.  A rank that has
- * destroyed the group has it in its blame alone. */
+/* Gives the call with that number on a rank; 0: the rank is not known to have come so far.  If a
+ * rank has destroyed the group, only its blame has the call. */
 static uint32_t call_of(const struct control_death *death, uint64_t group, uint64_t seq)
 {
     if (death->blame.group == group && death->blame.call.seq == seq)
@@ -391,8 +392,8 @@ static int count_camps(const struct root_graph *graph, uint64_t group, uint64_t 
     return count;
 }
 
-/* The smallest camps are the root, all of them if they are equal; else both ends of the edge. Gives
- * the first rank of the root. */
+/* Marks the smallest camps as the root; all of them, if they are equal.  If only one camp is known,
+ * marks both ends of the edge.  Gives the first rank of the root. */
 static int mark_minority(struct root_graph *graph, int rank, int other)
 {
     const struct control_blame *blame = &graph->ranks[rank].death.blame;
@@ -418,14 +419,14 @@ static int mark_minority(struct root_graph *graph, int rank, int other)
 
 /* ---- The root -------------------------------------------------------------------- */
 
-/* Did this rank fail, and no signal of ctrun before? */
+/* Says whether this rank failed without a signal of ctrun before. */
 static int failed_by_itself(const struct root_rank *r)
 {
     return r->order && r->death.asked == 0 && exit_code(&r->death) != 0
            && r->death.how != CONTROL_HOST_LOST;
 }
 
-/* A rank that failed by itself, and where the chain from it ends. */
+/* A rank that failed by itself, and the end of the chain from it. */
 struct candidate {
     int start, end, circle;
     enum root_kind kind;
@@ -442,7 +443,8 @@ static int root_is_earlier(const struct root_graph *graph, int a, int b)
     return x->order && (!y->order || x->order < y->order);
 }
 
-/* Most ranks lead to the end of the best one so far, whose kind is known. */
+/* Makes the candidate of a rank.  Most ranks lead to the end of the best candidate so far, whose
+ * kind is known. */
 static struct candidate candidate_from(struct root_graph *graph, int rank,
                                        const struct candidate *best)
 {
@@ -468,7 +470,8 @@ static int is_better(const struct root_graph *graph, const struct candidate *a,
     return a->end == b->end && root_is_earlier(graph, a->start, b->start);
 }
 
-/* Of the ranks that the sentence names the first that failed by itself, else the first. */
+/* Gives the rank of the root cause: of the marked ranks, the first that failed by itself, else
+ * `first`. */
 static int speaker(const struct root_graph *graph, int first)
 {
     for (int i = 0; i < graph->world; i++)
@@ -573,7 +576,7 @@ static int root_is_named(const void *graph, int rank)
     return root_graph_is_marked(graph, rank);
 }
 
-/* Ranks that wait for one that is named, in a call. */
+/* Says whether the rank waits in a call for a rank that is named. */
 static int waits_for_named(const void *of, int rank)
 {
     const struct root_graph *graph = of;
@@ -582,22 +585,22 @@ static int waits_for_named(const void *of, int rank)
     return !graph->ranks[rank].is_root && on >= 0 && graph->ranks[on].is_root;
 }
 
-/* With the call in which the victim was. */
+/* Gives the blame with the call in which the victim was. */
 static const struct control_blame *victim_blame(const struct root_graph *graph,
                                                 const struct root_cause *root)
 {
     const int from = root->victim >= 0 ? root->victim : root->rank;
     const struct control_blame *blame = &graph->ranks[from].death.blame;
 
-    /* The latest: a call that failed before it began has the one before in its blame. */
+    /* Take the latest call: if a call failed before it began, the blame has the call before it. */
     for (int i = 0; i < graph->world; i++)
         if (waits_for_named(graph, i) && graph->ranks[i].death.blame.call.seq > blame->call.seq)
             blame = &graph->ranks[i].death.blame;
     return blame;
 }
 
-/* Has a rank begun the call of this blame, and not failed in it?  A rank that came too late fails
- * because of those that gave up. */
+/* Says whether a rank has begun the call of this blame and not failed in it.  A rank that came too
+ * late fails because of ranks that gave up. */
 static int stands_still(const struct root_graph *graph, int rank, const struct control_blame *blame)
 {
     return blame->call.seq && reason_of(graph, rank) == BLAME_NONE

@@ -10,7 +10,7 @@
 
 #include "runtime/monitor/control_page.h"
 
-/* What a root did, the strongest first. */
+/* What a root did; the first kind takes precedence. */
 enum root_kind {
     ROOT_NONE,      /* no rank blames another: the first failure is the root cause */
     ROOT_KILLED,    /* died of a signal that cannot be the answer to another failure */
@@ -19,45 +19,46 @@ enum root_kind {
     ROOT_LEFT,      /* ended with exit code 0 while others were in a call */
     ROOT_FAILED,    /* one of its calls failed, and ctrun ended it */
     ROOT_DESTROYED, /* destroyed the group while others were in a call */
-    ROOT_STOPPED,   /* by a signal, a debugger or the freezer */
+    ROOT_STOPPED,   /* was stopped by a signal, a debugger or the freezer */
     ROOT_DEADLOCK,  /* several ranks wait for each other */
     ROOT_LATE       /* did not come to a call in time */
 };
 
 struct root_cause {
     enum root_kind kind;
-    int rank;   /* the first of them */
-    int victim; /* the first that failed because of it; -1: none did */
-    int code; /* of ctrun: the root's if it failed by itself, 1 if it left with 0, else the victim's
-               */
-    int is_signal; /* the code is that of a death by a signal */
+    int rank;   /* the first rank of the root */
+    int victim; /* the first rank that failed because of the root; -1: no rank did */
+    int code; /* ctrun's exit code: the root's if it failed by itself, 1 if it left with 0, else the
+                 victim's */
+    int is_signal; /* the code is 128 + a signal */
 };
 
 struct root_rank;
 
 struct root_graph {
     int world, deaths;
-    struct root_rank *ranks; /* [world]; NULL: out of memory, and there is no graph */
+    struct root_rank *ranks; /* [world]; NULL: out of memory, so there is no graph */
     unsigned walk;           /* the number of the last walk */
-    unsigned edges;          /* how often edges were added: walks before that are not valid */
+    unsigned edges;          /* how often edges were added: earlier walks are not valid */
 };
 
-void root_graph_begin(struct root_graph *graph, int world); /* of a round; forgets the last one */
+void root_graph_begin(struct root_graph *graph, int world); /* a new round; forgets the last one */
 void root_graph_free(struct root_graph *graph);
 
-/* `count` workers ended: ranks death->rank and the next ones.  The first death of a rank counts. */
+/* `count` workers ended: death->rank and the ranks after it.  The first death of a rank counts. */
 void root_graph_died(struct root_graph *graph, const struct control_death *death, int count);
-/* A rank that lives blames another. */
+/* Adds the edge of a living rank. */
 void root_graph_blames(struct root_graph *graph, int rank, const struct control_blame *blame);
-/* Does the rank blame another one? */
+/* Says whether the rank blames another. */
 int root_graph_has_edge(const struct root_graph *graph, int rank);
 
-/* The rank at the end of the chain that starts at this one: itself, if it blames none; of a circle
- * one that lives.  The end is marked, or the whole circle. */
+/* Marks and gives the rank at the end of the chain that starts at `rank`: `rank` itself, if it
+ * blames no other.  If the chain ends in a circle, marks the whole circle and gives a living rank
+ * of it. */
 int root_graph_end(struct root_graph *graph, int rank);
 int root_graph_is_marked(const struct root_graph *graph, int rank);
 
-/* When all workers of the round have ended. */
+/* Finds the root cause when all workers of the round have ended. */
 struct root_cause root_graph_find(struct root_graph *graph);
 /* "rank 2 (pid 4310) left with exit code 0 while ranks 0-1 and 3 were in barrier #4" */
 void root_graph_words(struct root_graph *graph, const struct root_cause *root, char *text,

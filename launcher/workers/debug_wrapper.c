@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug_wrapper.c - the command of --exec-on, split, found along PATH and put before the program.
- */
+/* debug_wrapper.c - splits the command of --exec-on, finds it along PATH and puts it before the
+ * program. */
 #include "launcher/workers/debug_wrapper.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ int wrapper_has(const struct wrapper *wrapper, int rank, int world)
     return wrapper->ranks && ranks_have(wrapper->ranks, rank, world);
 }
 
-/* As far as 2. */
+/* Counts the ranks that run under the command, up to 2. */
 static int ranks_under(const struct wrapper *wrapper, int world)
 {
     int ranks = 0;

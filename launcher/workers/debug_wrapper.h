@@ -7,24 +7,25 @@
 
 struct wrapper {
     const char *ranks; /* NULL: no --exec-on */
-    char **words;      /* of the command */
+    char **words;      /* words of the command */
     char path[4096];   /* what exec gets */
 };
 
-/* 0, or the exit code (2, 126, 127) and the error is logged.  wrapper_free() is owed. */
+/* 0: success; else the exit code (1, 2, 126, 127), and the error is logged.  wrapper_free() must
+ * follow. */
 int wrapper_find(struct wrapper *wrapper, const struct options *options);
 void wrapper_free(struct wrapper *wrapper);
 
 int wrapper_has(const struct wrapper *wrapper, int rank, int world);
 
-/* Is it one rank only, which then may have the terminal? */
+/* Says whether only one rank runs under the command: it may then have the terminal. */
 int wrapper_has_one(const struct wrapper *wrapper, int world);
 
-/* Says so if it is no rank at all. */
+/* Warns if no rank runs under the command. */
 void wrapper_check(const struct wrapper *wrapper, int world);
 
-/* The command's words, then the program as it would be executed: path and argv[1...].  One block
- * for free(), into which argv goes; NULL: out of memory, or argv was NULL. */
+/* Joins the command's words and the program as it would be executed: path and argv[1...].  Gives
+ * one block for free(), and frees argv; NULL: out of memory, or argv was NULL. */
 char **wrapper_argv(const struct wrapper *wrapper, const char *path, char **argv);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guard.c - kills the workers' process groups after a kill -9 of ctrun.
  *
- * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.  The guard is a fork
- * of ctrun in a session of its own.  It blocks all signals, holds one end of a pipe and sleeps.
- * Each worker writes its process group into memory that the guard shares, before its exec: if
- * ctrun wrote it, the program could run before its group is known.  ctrun strikes out groups that
- * ended.  When ctrun dies, however it does, the guard reads EOF and kills the groups that are left.
- * A descendant that left its worker's group (setsid(), setpgid()) is in none of them and lives on.
- * The groups lie in memory since a message would wake the guard: two switches a worker, each of
- * them a time slice on a busy machine. */
+ * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.  The guard is a fork of
+ * ctrun in its own session.  It blocks all signals, holds one end of a pipe and sleeps. Each worker
+ * writes its process group into memory that the guard shares, before its exec: if ctrun wrote it,
+ * the program could run before its group is known.  ctrun removes groups that ended.  When ctrun
+ * dies, for whatever reason, the guard reads EOF and kills the groups that are left.  A descendant
+ * that left its worker's group (setsid(), setpgid()) lives on.  The groups are in shared memory
+ * because a message would wake the guard: two context switches per worker, each of which costs a
+ * time slice on a busy machine. */
 #include "launcher/workers/guard.h"
 
 #include <errno.h>
@@ -22,7 +22,8 @@
 
 #include <linux/close_range.h>
 
-/* Descriptors: 0 is the pipe.  Keeping 1 or 2 would keep `ctrun | cat` waiting. */
+/* Leaves ctrun's session and closes its descriptors, except the pipe, which becomes 0.  If the
+ * guard kept 1 or 2, `ctrun | cat` would wait for it. */
 static void leave_the_job(int pipe)
 {
     sigset_t all;
@@ -32,7 +33,7 @@ static void leave_the_job(int pipe)
     sigprocmask(SIG_BLOCK, &all, NULL);
     prctl(PR_SET_NAME, "ct-guard");
     dup2(pipe, 0);
-    if (close_range(1, ~0U, 0) < 0) /* before Linux 5.9 */
+    if (close_range(1, ~0U, 0) < 0) /* on Linux before 5.9 */
         for (int fd = 1; fd < 1024; fd++)
             close(fd);
 }
@@ -108,13 +109,13 @@ int guard_was_killed(struct guard *guard)
     return 1;
 }
 
-/* The job went on if the guard was killed. */
+/* Stops the guard, unless it was killed before. */
 void guard_stop(struct guard *guard)
 {
     const int cause = errno;
 
     if (guard->pid > 0)
-        kill(guard->pid, SIGKILL); /* before it can take our EOF for a death */
+        kill(guard->pid, SIGKILL); /* before it can take our EOF for ctrun's death */
     if (guard->pipe >= 0)
         close(guard->pipe);
     while (guard->pid > 0 && waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)

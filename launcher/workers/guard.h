@@ -8,33 +8,34 @@
 #include "launcher/stdio/log_dir.h"
 
 struct guard {
-    pid_t pid; /* 0: none */
-    int pipe;  /* its other end is the guard's; -1 */
+    pid_t pid; /* 0: no guard */
+    int pipe;  /* the guard has its other end; -1: no pipe */
     int most;
-    _Atomic pid_t *groups; /* by local rank, in memory that the guard sees too; 0: none */
+    _Atomic pid_t *groups; /* [local rank], in memory shared with the guard; 0: no group */
 };
 
-/* What it does when the groups are killed.  Of ctrun's memory it has what was there when it
- * started, and no descriptors. */
+/* What the guard does after it has killed the groups.  It has ctrun's memory as it was when the
+ * guard started, and no descriptors. */
 struct guard_last {
-    const struct run_folder *folder; /* is removed */
-    void (*words)(void *arg);        /* then */
+    const struct run_folder *folder; /* is removed first */
+    void (*words)(void *arg);        /* is called then */
     void *arg;
 };
 
-/* Room for `most` groups at a time; before ctrun's first thread.  0 or -1 with errno. */
+/* Starts the guard with room for `most` groups.  Call it before ctrun's first thread starts.  0:
+ * success; -1: see errno. */
 int guard_start(struct guard *guard, int most, const struct guard_last *last);
 
-/* Where a worker announces its group, before its exec. */
+/* Gives the place where a worker announces its group before its exec. */
 _Atomic pid_t *guard_place(const struct guard *guard, int local_rank);
 
-/* The group is gone: the kernel may give its number to another process. */
+/* Removes a group that is gone: the kernel may give its number to another process. */
 void guard_remove(const struct guard *guard, int local_rank);
 
-/* 1, once: it ended, and not by guard_stop(); it is reaped then. */
+/* Says, once, whether the guard ended other than by guard_stop(), and reaps it. */
 int guard_was_killed(struct guard *guard);
 
-/* Ends it; the groups it knows are left alone. */
+/* Ends the guard without killing the groups. */
 void guard_stop(struct guard *guard);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits.c - see limits.h.
  *
- * Without this check a job that lacks descriptors fails in the middle, in the words of a rank
- * whose connection the store had to close.  So what ctrun will open is added up:
- * what its caller left open, its own (epoll, the store, the guard, the control page, ...), and for
- * each worker a pidfd, a socket for MPI and the streams that pass through ctrun.  Connections to
- * the store come on top, if the program is one that connects: where they do not fit, a line says
- * so. */
+ * Without this check a job that lacks descriptors fails later, with an error of a rank whose
+ * connection the store had to close.  So ctrun adds up what it will have open: what its caller left
+ * open, its own descriptors (epoll, the store, the guard, the control page, ...), and for each
+ * worker a pidfd, a socket for MPI and the streams that pass through ctrun.  If the program
+ * connects to the store, its connections come on top: if only they do not fit, ctrun warns. */
 #include "launcher/workers/limits.h"
 
 #include <dirent.h>
@@ -19,11 +18,12 @@
 
 #include "runtime/util/log.h"
 
-#define OWN 32         /* 20 are open in a job with --events and --trace; others are for a moment */
-#define PLENTY 1000    /* left over: what the caller left open need not be counted */
-#define LEAST_PIDS 301 /* the kernel's least pid_max: for fewer workers it need not be read */
+#define OWN 32 /* 20 are open in a job with --events and --trace; others are open for a moment */
+#define PLENTY 1000    /* if so many are left over, what the caller left open need not be counted */
+#define LEAST_PIDS 301 /* the kernel's least pid_max: with fewer processes it need not be read */
 
-/* Descriptors whose numbers are below `limit`: those above it take no place. */
+/* Counts open descriptors whose numbers are below `limit`: others do not count against the
+ * limit. */
 static long open_already(long limit)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -35,11 +35,11 @@ static long open_already(long limit)
     while ((entry = readdir(folder)))
         count += *entry->d_name != '.' && atol(entry->d_name) < limit;
     closedir(folder);
-    return count - 1; /* the folder's own */
+    return count - 1; /* without the folder's own descriptor */
 }
 
-/* Of one worker: two pipes, and as many files with --tee.  With --status ctrun keeps the last
- * lines. */
+/* Counts the streams of one worker: two pipes, and two files with --tee.  With --status ctrun keeps
+ * the last lines. */
 static int streams_of(const struct options *options)
 {
     const struct stream_spec *tee = &options->tee;
@@ -63,7 +63,7 @@ long limits_descriptors(int size, int streams)
 static int check_descriptors(const struct options *options, int size, long clients, long limit)
 {
     const char *plural = size == 1 ? "" : "s";
-    const int pmi = options->mpi == MPI_PMI; /* which program it is, is not known yet */
+    const int pmi = options->mpi == MPI_PMI; /* the program is not known yet */
     long needed = limits_descriptors(size, pmi + streams_of(options));
 
     if (needed + clients + PLENTY <= limit)
@@ -97,7 +97,8 @@ static long pid_max(void)
     return atol(text);
 }
 
-/* How many there are of others is not counted: a fork that fails for them is said then. */
+/* Checks that processes for `size` workers are allowed.  Does not count other processes of the
+ * user: if a fork fails because of them, ctrun logs it then. */
 static int check_processes(int size)
 {
     const long needed = (long)size + 2 + (size > 1); /* ctrun, its guard and the starter */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits.h - what the kernel allows this process, against what the job needs. */
+/* limits.h - compares what the kernel allows this process with what the job needs. */
 #ifndef LAUNCHER_WORKERS_LIMITS_H
 #define LAUNCHER_WORKERS_LIMITS_H
 
@@ -7,14 +7,14 @@
 
 #include "config/options.h"
 
-/* That ctrun itself may have open, with `size` workers and so many streams of each. */
+/* Gives the most descriptors that ctrun itself opens, with `size` workers and `streams` for
+ * each. */
 long limits_descriptors(int size, int streams);
 
-/* Before anything starts: are there processes for `size` workers, and descriptors for ctrun
- * beside them?  `clients` are those that may come to the store which ctrun hosts: where only they
- * don't fit, that is a warning.
- * ctrun's own soft limit of descriptors becomes the hard one; *descriptors is the limit from
- * before, for the workers.  0, or ctrun's exit code and the error is logged. */
+/* Checks, before anything starts, that the kernel allows processes for `size` workers and
+ * descriptors for ctrun.  clients: connections to the store that ctrun hosts; if only these do not
+ * fit, it warns.  Sets ctrun's soft limit of descriptors to the hard one; *descriptors gets the old
+ * limit, for the workers.  0: success; else ctrun's exit code, and the error is logged. */
 int limits_check(const struct options *options, int size, long clients, struct rlimit *descriptors);
 
 #endif

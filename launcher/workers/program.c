@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - from the words after the options to something that exec takes.
+/* program.c - makes from the words after the options something that exec takes.
  *
  *   *.py, -m, --run-path   $PYTHON_EXEC, else the python of the virtual environment that ctrun lies
  *                          in, else python, else python3; with -u
@@ -9,8 +9,8 @@
  *   b                      along PATH, then in the working directory
  *   --no-python            executed, whatever it is
  *
- * All looking happens here, once, so that a misspelt name is one sentence and
- * not one death per worker. */
+ * ctrun looks only once, here, so that a misspelt name gives one sentence and not one death per
+ * worker. */
 #include "launcher/workers/program.h"
 
 #include <ctype.h>
@@ -27,7 +27,7 @@
 #include "launcher/pmi/mpi_library.h"
 #include "runtime/util/log.h"
 
-/* 0 when it can be executed, else the errno that says why not. */
+/* 0: the file can be executed; else the errno that says why not. */
 static int executable(const char *path)
 {
     struct stat status;
@@ -39,7 +39,7 @@ static int executable(const char *path)
     return access(path, X_OK) < 0 ? errno : 0;
 }
 
-/* EACCES when there are only files that can't be executed. */
+/* Returns EACCES if it found only files that can't be executed. */
 int program_search(const char *name, char *found, size_t size)
 {
     const char *path = getenv("PATH");
@@ -60,15 +60,15 @@ int program_search(const char *name, char *found, size_t size)
         here = executable(found);
         if (here == 0)
             return 0;
-        if (here == EACCES && access(found, F_OK) == 0) /* else the folder is shut for us */
+        if (here == EACCES && access(found, F_OK) == 0) /* else we may not read the folder */
             cause = EACCES;
         at = *colon ? colon + 1 : NULL;
     }
     return cause;
 }
 
-/* The python of the virtual environment that ctrun was installed into by pip: torchrun's scripts
- * run with it too, also where the environment is not activated. */
+/* Gives the python of the virtual environment into which pip installed ctrun.  torchrun's scripts
+ * run with it, too, even if the environment is not activated. */
 static const char *own_python(char *path, size_t size)
 {
     char config[PATH_MAX];
@@ -115,7 +115,7 @@ static int find_python(struct program *program, int module)
     return 127;
 }
 
-/* Else it is a folder on the way that is shut for us. */
+/* Says whether we see the file; if not, we may not read a folder on its path. */
 static int is_seen(const char *name)
 {
     return !strchr(name, '/') || access(name, F_OK) == 0;
@@ -161,8 +161,8 @@ static int ends_in(const char *name, const char *ending)
     return length > tail && !strcmp(name + length - tail, ending);
 }
 
-/* Python reads these whatever is in them.  Standard input may be a terminal, or a file that the
- * shell made of a here-document: nothing is read ahead of Python. */
+/* Says whether Python gets the file whatever is in it.  Standard input may be a terminal, or a file
+ * that the shell made of a here-document, so nothing is read from it before Python. */
 static int is_for_python(const char *path)
 {
     char target[PATH_MAX];
@@ -171,7 +171,7 @@ static int is_for_python(const char *path)
            || !strncmp(path, "/dev/fd/", 8) || (realpath(path, target) && ends_in(target, ".py"));
 }
 
-/* What a file without its x bit is. */
+/* The kind of a file that is not executable. */
 enum content { UNREADABLE, PROGRAM, PYTHON, OTHER };
 
 static enum content content_of(const char *path)
@@ -181,7 +181,8 @@ static enum content content_of(const char *path)
     FILE *file;
 
     if (is_for_python(path)
-        || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))) /* the interpreter's to read */
+        || (stat(path, &about) == 0
+            && S_ISFIFO(about.st_mode))) /* only the interpreter may read it */
         return PYTHON;
     file = fopen(path, "re");
     if (!file)
@@ -196,7 +197,8 @@ static enum content content_of(const char *path)
     return !strncmp(head, "\177ELF", 4) ? PROGRAM : OTHER;
 }
 
-/* Handed to Python without a word from the user it would end in a syntax error of each rank. */
+/* Refuses a file that Python would get without the user's wish: each rank would end with a syntax
+ * error. */
 static int refuse_content(const char *name)
 {
     log_line(LOG_ERROR,
@@ -206,7 +208,7 @@ static int refuse_content(const char *name)
     return 126;
 }
 
-/* --run-path is stronger than --no-python, as with torchrun. */
+/* --run-path overrides --no-python, as with torchrun. */
 int program_find(struct program *program, const struct options *options)
 {
     const char *name = options->program[0];
@@ -219,8 +221,8 @@ int program_find(struct program *program, const struct options *options)
     if (options->module && !options->run_path)
         return find_python(program, 1);
     if (options->run_path || (!options->no_python && ends_in(name, ".py"))) {
-        /* With $PYTHON_EXEC the file may be one that only that interpreter sees
-         * (of a container, say): it is left to complain. */
+        /* With $PYTHON_EXEC, maybe only that interpreter sees the file (in a container, say): so
+         * the interpreter complains, not ctrun. */
         if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC")) {
             cause = errno;
             snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./",
@@ -264,7 +266,7 @@ static int in_identifier(char c)
     return c == '_' || isalnum((unsigned char)c);
 }
 
-/* Length of a macro at text ("$..."), and what stands for it; 0: none. */
+/* Gives the length of the macro at text ("$..."), and *stands, what replaces it; 0: no macro. */
 static size_t program_macro(const char *text, const char *local_rank, const char **stands)
 {
     static const char bare[] = "$local_rank", braced[] = "${local_rank}";
@@ -272,7 +274,7 @@ static size_t program_macro(const char *text, const char *local_rank, const char
     *stands = local_rank;
     if (!strncmp(text, braced, sizeof braced - 1))
         return sizeof braced - 1;
-    /* An identifier goes on as far as it can: $local_ranks is another one. */
+    /* An identifier is as long as possible: $local_ranks is another one. */
     if (!strncmp(text, bare, sizeof bare - 1) && !in_identifier(text[sizeof bare - 1]))
         return sizeof bare - 1;
     *stands = "$";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.c - which signals ctrun takes, and which dispositions workers get.
+/* signals.c - says which signals ctrun takes, and which dispositions workers get.
  *
- * All of them are blocked from the first moment to the last and read from a
- * descriptor by the event loop, so no handler exists and none is lost. */
+ * ctrun blocks all these signals from its start to its end, and the event loop reads them from a
+ * descriptor.  So there is no handler, and no signal is lost. */
 #include "launcher/workers/signals.h"
 
 int signals_hangup_is_ignored(void)
@@ -17,7 +17,7 @@ sigset_t signals_watched(const struct options *options)
     static const int forwarded[] = { SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
     sigset_t set = options->signals.set;
 
-    if (signals_hangup_is_ignored()) /* nohup means it */
+    if (signals_hangup_is_ignored()) /* nohup wants it ignored */
         sigdelset(&set, SIGHUP);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaddset(&set, forwarded[i]);
@@ -29,10 +29,10 @@ void signals_block(const struct options *options)
 {
     sigset_t set = signals_watched(options);
 
-    sigaddset(&set, SIGPIPE); /* a reader that left is an error code, not a death */
-    sigaddset(&set, SIGXFSZ); /* and so is a file that may not grow (ulimit -f) */
+    sigaddset(&set, SIGPIPE); /* a reader that left gives an error code and does not kill ctrun */
+    sigaddset(&set, SIGXFSZ); /* and so does a file that may not grow (ulimit -f) */
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would take exit codes from us */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored, we would get no exit codes */
 }
 
 void signals_ignored(sigset_t *ignored)

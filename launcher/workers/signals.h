@@ -6,14 +6,15 @@
 
 #include "config/options.h"
 
-/* --signals-to-handle, those that are only forwarded, and SIGCHLD. */
+/* Gives the signals that ctrun reads: --signals-to-handle, signals that it only forwards, and
+ * SIGCHLD. */
 sigset_t signals_watched(const struct options *options);
 
-/* Blocks them, and SIGPIPE: one that comes before the workers have started
- * is pending until they have. */
+/* Blocks those signals, SIGPIPE and SIGXFSZ.  A signal that comes before the workers have started
+ * stays pending until then. */
 void signals_block(const struct options *options);
 
-/* What our parent ignored and workers must not, which is all but nohup's SIGHUP. */
+/* Gives the signals that our parent ignored but workers must not: all except nohup's SIGHUP. */
 void signals_ignored(sigset_t *ignored);
 
 int signals_hangup_is_ignored(void); /* ctrun was started by nohup */

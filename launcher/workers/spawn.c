@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.c - vfork and exec.
+/* spawn.c - starts a process with vfork and exec.
  *
- * vfork, since a fork copies page tables only to throw them away: it halves the
- * time per worker.  The child runs in ctrun's memory and on its stack until its exec; it makes
- * system calls on memory that does not change and leaves by exec or _exit.  All signals are
- * blocked, so no handler runs in it.  If a round has several workers, a process between ctrun and
- * the workers (the starter) gives them a common session. */
+ * A fork copies page tables only to throw them away, so vfork halves the time per worker. The child
+ * runs in ctrun's memory and on its stack until its exec; it makes system calls on memory that does
+ * not change and leaves by exec or _exit.  All signals are blocked, so no handler runs in it.  If a
+ * round has several workers, a process between ctrun and the workers (the starter) gives them a
+ * common session. */
 #include "launcher/workers/spawn.h"
 
 #include <errno.h>
@@ -23,17 +23,19 @@
 
 /* ---- The terminal ------------------------------------------------------------ */
 
-/* Job control, as a shell does it for one job.  The worker has a process group of its own in our
- * session, and that group is the terminal's foreground one: it may read, and Ctrl-C reaches it and
- * not ctrun.  The shell knows only ctrun, so it would not notice that the worker was stopped. */
+/* Job control, as a shell does it for one job.  The worker has its own process group in our
+ * session, and that group is the terminal's foreground group: the worker may read the terminal, and
+ * Ctrl-C reaches it and not ctrun.  The shell knows only ctrun, so it would not notice that the
+ * worker was stopped. */
 
 int foreground_is_ours(void)
 {
     return tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* To a process group of our session.  Async-signal-safe: the child calls it before its exec.  From
- * the background tcsetpgrp() would stop ctrun with SIGTTOU, unless that is blocked. */
+/* Gives the terminal to a process group of our session.  Async-signal-safe, since the child
+ * calls it before its exec.  Blocks SIGTTOU, with which tcsetpgrp() would stop ctrun in the
+ * background. */
 static int foreground_give(pid_t group)
 {
     sigset_t output, before;
@@ -60,7 +62,7 @@ int foreground_stopped(pid_t pid, int lent)
         return lent;
     if (lent)
         foreground_take();
-    kill(0, SIGTSTP); /* where no shell waits for us, the kernel passes over it */
+    kill(0, SIGTSTP); /* if no shell waits for us, the kernel ignores it */
     return foreground_continued(pid);
 }
 
@@ -74,8 +76,8 @@ int foreground_continued(pid_t pid)
 
 /* ---- A child ----------------------------------------------------------------- */
 
-/* An ignored signal stays ignored over exec, and a program that ignores SIGINT
- * could not be stopped by it.  Then the mask: nothing may be blocked. */
+/* Sets ignored signals back to their defaults: they would stay ignored over exec, and SIGINT could
+ * not stop the program.  Then unblocks all signals. */
 static int signals_as_new(const sigset_t *ignored)
 {
     sigset_t none;
@@ -92,7 +94,7 @@ static int joins_session(const struct spawn_args *args)
     return !args->foreground && args->starter && args->starter->pid > 0;
 }
 
-/* One kill() reaches its whole tree. */
+/* Puts the process into its own group, so that one kill() reaches its whole tree. */
 static int group_of_its_own(const struct spawn_args *args)
 {
     if (!args->foreground && !joins_session(args))
@@ -102,8 +104,8 @@ static int group_of_its_own(const struct spawn_args *args)
     return args->foreground ? foreground_give(getpid()) : 0;
 }
 
-/* Before the exec, so that the program's first page is where its CPUs are.  Memory is
- * a preference, and a kernel that refuses it was said to (placement.c). */
+/* Binds to CPUs and memory before the exec, so that the program's first page is near its CPUs.
+ * Memory is only a preference; placement.c has logged if the kernel refuses it. */
 static int place(const struct spawn_args *args)
 {
     unsigned long nodes[1024 / (8 * sizeof(unsigned long))] = { 0 };
@@ -120,27 +122,27 @@ static int place(const struct spawn_args *args)
     return 0;
 }
 
-/* Runs in the child.  *cause lies in the parent's memory, which the child has until the
- * exec.  Where vfork is a fork (some emulators) the parent can't read it, hence the exit codes. */
+/* Runs in the child.  *cause is in the parent's memory, which the child shares until the exec.  If
+ * vfork is a fork (some emulators), the parent can't read *cause, hence the exit codes. */
 static _Noreturn void spawn_child(const struct spawn_args *args, pid_t parent, volatile int *cause)
 {
     /* Before the program can do anything, even kill us: see guard.c. */
     if (args->announce)
         atomic_store(args->announce, getpid());
     if (place(args) < 0) {
-        *cause = -errno; /* negative: not the exec's */
+        *cause = -errno; /* negative: the error is not from exec */
         _exit(126);
     }
     if (group_of_its_own(args) >= 0
-        && (args->outlives || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) /* it dies if ctrun does */
+        && (args->outlives || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) /* it dies when ctrun dies */
         && getppid() == parent /* and ctrun had not died before that */
         && (args->in < 0 || dup2(args->in, STDIN_FILENO) >= 0)
         && (args->out < 0 || dup2(args->out, STDOUT_FILENO) >= 0)
         && (args->err < 0 || dup2(args->err, STDERR_FILENO) >= 0)
         && (!args->descriptors || setrlimit(RLIMIT_NOFILE, args->descriptors) == 0)
         && signals_as_new(args->ignored) == 0) {
-        /* Workers inherit 0, 1 and 2, as under torchrun, and what the job keeps for them.  An
-         * old kernel says no: our own are CLOEXEC anyway. */
+        /* Workers inherit 0, 1 and 2, as under torchrun, and `keep`.  An old kernel refuses this
+         * call, but our own descriptors are CLOEXEC anyway. */
         close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
         for (size_t i = 0; i < sizeof args->keep / sizeof *args->keep; i++)
             if (args->keep[i] > STDERR_FILENO)
@@ -189,7 +191,7 @@ static int run_worker(void *arg)
 
 static int run_starter(void *arg)
 {
-    static _Alignas(64) unsigned char stack[STACK_BYTES]; /* of the worker, until its exec */
+    static _Alignas(64) unsigned char stack[STACK_BYTES]; /* the worker's stack until its exec */
     struct starter *starter = arg;
 
     if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != starter->parent)
@@ -238,7 +240,8 @@ void starter_end(struct starter *starter)
     starter_reap(starter);
 }
 
-/* Returns as vfork() does in the parent.  UNSUPPORTED: the starter is gone. */
+/* Has the starter start the worker.  Returns as vfork() does in the parent.  UNSUPPORTED: the
+ * starter can't do it, and has ended. */
 static pid_t clone_into_session(const struct spawn_args *args)
 {
     struct starter *starter = args->starter;
@@ -269,7 +272,8 @@ pid_t spawn(const struct spawn_args *args, int *execed)
     if (joins_session(args))
         pid = clone_into_session(args);
     if (pid == UNSUPPORTED)
-        pid = vfork(); /* returns when the child has our memory no longer: after exec, or its end */
+        pid = vfork(); /* returns when the child no longer uses our memory: after its exec or its
+                          end */
     if (pid == 0)
         spawn_child(args, parent, cause);
     if (pid < 0 || *cause == 0)

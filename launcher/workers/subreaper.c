@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subreaper.c - descendants of workers that left their process group.
+/* subreaper.c - kills descendants of workers that left the worker's process group.
  *
- * A worker's group is killed at its end, but a process that called setsid() is not in it.  As a
- * subreaper ctrun, not init, becomes the parent of each descendant whose parent has ended.  So at
- * the end of a round all its children are leftovers of its workers.
+ * A worker's group is killed at its end, but a process that called setsid() is not in it.  ctrun is
+ * a subreaper, so it, not init, becomes the parent of each descendant whose parent has ended.  So
+ * at the end of a round all of ctrun's children are leftovers of its workers.
  *
- * Not so if ctrun is PID 1 (of a container: what `docker exec` left becomes its child), or was put
- * by exec in place of a shell that had children.  Then only processes with the round's generation
- * in their environment are killed: better one left than one killed that is not the job's. */
+ * This is different if ctrun is PID 1 of a container, where leftovers of `docker exec` become its
+ * children, or if a shell that had children executed ctrun in its place.  Then ctrun kills only
+ * processes with the round's generation in their environment: it may miss a process of the job, but
+ * kills no other process. */
 #include "launcher/workers/subreaper.h"
 
 #include <errno.h>
@@ -22,10 +23,10 @@
 
 #include "runtime/util/clock.h"
 
-#define PATIENCE_MS 1000 /* for SIGKILL to do its work */
+#define PATIENCE_MS 1000 /* for SIGKILL to take effect */
 #define EXEC_MS 50       /* within an exec a process has no environment for a moment */
 
-/* The whole of a file of /proc, with a NUL behind it, for free(); NULL: it can't be read. */
+/* Reads a whole file of /proc, with a NUL after it, for free(); NULL: it can't be read. */
 static char *read_file(const char *path, size_t *size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -51,7 +52,7 @@ static char *read_file(const char *path, size_t *size)
     return text;
 }
 
-/* The pids of our children, "12 345 "; the only thread that forks is this. */
+/* Gives the pids of this thread's children, "12 345 ".  No other thread forks. */
 static char *children(void)
 {
     char path[64];
@@ -61,7 +62,7 @@ static char *children(void)
     return read_file(path, &size);
 }
 
-/* 0 at the end, or where there is no list. */
+/* Gives the next pid of the list; 0: at the end, or without a list. */
 static pid_t next_pid(const char **at)
 {
     char *end;
@@ -81,7 +82,7 @@ void subreaper_start(struct subreaper *subreaper)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* All of them, not the one that a SIGCHLD names: signals merge while they wait. */
+/* Reaps all dead children, not only the one that a SIGCHLD names: pending signals merge. */
 void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg)
 {
     char *list = children();
@@ -93,7 +94,8 @@ void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg
     free(list);
 }
 
-/* 1, 0, or -1: there is nothing to read, perhaps not yet. */
+/* Says whether the process has the generation in its environment.  -1: nothing to read, perhaps not
+ * yet. */
 static int has_generation(pid_t pid, const char *generation)
 {
     char path[64], wanted[64];
@@ -110,8 +112,8 @@ static int has_generation(pid_t pid, const char *generation)
     return has;
 }
 
-/* Kills and reaps each child but the guard and foreign children.  Returns how many still live;
- * *unsure are not counted. */
+/* Kills and reaps each child except the guard and foreign children.  Returns how many still live,
+ * without those in *unsure. */
 static int kill_once(const struct subreaper *subreaper, pid_t guard, const char *generation,
                      int *unsure)
 {
@@ -136,7 +138,7 @@ static int kill_once(const struct subreaper *subreaper, pid_t guard, const char 
     return alive;
 }
 
-/* Children of the killed become ctrun's, and the next pass kills them. */
+/* Kills in passes: children of killed processes become ctrun's, and the next pass kills them. */
 int subreaper_kill(const struct subreaper *subreaper, pid_t guard, const char *generation)
 {
     const int64_t begin = clock_ms();

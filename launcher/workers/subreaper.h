@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subreaper.h - ends the processes that workers started and left behind, in whatever session. */
+/* subreaper.h - ends the processes that workers started and left behind, in any session. */
 #ifndef LAUNCHER_WORKERS_SUBREAPER_H
 #define LAUNCHER_WORKERS_SUBREAPER_H
 
 #include <sys/types.h>
 
 struct subreaper {
-    int has_foreign_children; /* some may be not the job's */
+    int has_foreign_children; /* some children may not belong to the job */
 };
 
-/* From here on a descendant whose parent ends becomes ctrun's child. */
+/* Makes ctrun the parent of each descendant whose parent ends from now on. */
 void subreaper_start(struct subreaper *subreaper);
 
-/* Reaps children that have died, but for those that is_known() knows. */
+/* Reaps dead children, except those for which is_known() is not 0. */
 void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg);
 
-/* At the end of a round, with no worker left: kills all children but the guard, and their
- * descendants; where there are foreign children only those with this generation in their
- * environment. Returns how many do not die. */
+/* Kills all children except the guard, and their descendants.  Called at the end of a round, when
+ * no worker is left.  If there may be foreign children, kills only those with this generation in
+ * their environment.  Returns how many do not die. */
 int subreaper_kill(const struct subreaper *subreaper, pid_t guard, const char *generation);
 
 #endif

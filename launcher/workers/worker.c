@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - start, signal, notice the end, leave nothing. */
+/* worker.c - starts a worker, signals it, notices its end and clears what it leaves. */
 #include "launcher/workers/worker.h"
 
 #include <errno.h>
@@ -23,12 +23,12 @@ void worker_setup(struct worker *worker, int rank)
     stream_setup(&worker->err);
 }
 
-/* 0; 1: the error is logged; -1 with errno. */
+/* Opens the worker's streams.  0: success; 1: the error is logged; -1: see errno. */
 static int open_streams(struct worker *worker, struct output *output, struct spawn_args *args)
 {
     int status;
 
-    if (worker->foreground) /* it has our terminal for itself */
+    if (worker->foreground) /* the worker has our terminal for itself */
         return 0;
     status =
         worker_stream_open(&worker->out, output, worker->rank, worker->local_rank, STDOUT_FILENO);
@@ -72,7 +72,8 @@ static int worker_refuse(const struct worker *worker, const struct program *prog
     return cause == ENOENT ? 127 : 126;
 }
 
-/* What its round and its place decide; the program and the streams are to come. */
+/* Gives the arguments that depend on the round and on the worker's place.  The caller adds the
+ * program and the streams. */
 static struct spawn_args args_of(const struct worker *worker, const struct round *round,
                                  const sigset_t *ignored, const struct guard *guard)
 {
@@ -133,7 +134,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
     return code;
 }
 
-/* Is the process stopped, or one that it started, as a shell starts its commands? */
+/* Says whether the process is stopped, or a process that it started, as a shell starts commands. */
 static int one_is_stopped(pid_t pid)
 {
     char path[64];
@@ -162,9 +163,9 @@ void worker_signal(struct worker *worker, int number)
     if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
         return;
     worker->asked = number;
-    /* A stopped process takes the signal only after a SIGCONT.  Else no process gets one: it would
-     * undo the SIGSTOP with which a debugger or LeakSanitizer attaches, which then waits for ever.
-     */
+    /* A stopped process takes the signal only after a SIGCONT.  If no process is stopped, none gets
+     * a SIGCONT: it would undo the SIGSTOP with which a debugger or LeakSanitizer attaches, which
+     * would then wait for ever. */
     if (stopped)
         kill(-worker->group, SIGCONT);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_env.c - builds the environment in two steps: what all workers share,
- * once; then per worker a copy of the pointers and the few that differ. */
+/* worker_env.c - builds the environment in two steps: once, the variables that all workers share;
+ * then, per worker, a copy of the pointers and the few variables that differ. */
 #include "launcher/workers/worker_env.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* All that we set over what is inherited; the first ones differ by worker. */
+/* All variables that we set over inherited ones; the first ones differ by worker. */
 static const char *const ours[] = {
     "RANK",
     "LOCAL_RANK",
@@ -23,13 +23,13 @@ static const char *const ours[] = {
     "MPI_LOCALRANKID",
     "MPI_LOCALNRANKS",
 #define PER_WORKER_PMI 5
-    "PMI_PORT", /* of a process manager around ctrun, as the five are then */
+    "PMI_PORT", /* a process manager around ctrun may have set this and the five before */
     "PMI_ID",
     "PMI_SPAWNED",
     "HYDI_CONTROL_FD",
     "CT_CONTROL",
     "CT_TRACE_RING",
-    "CT_TRACE", /* --trace, which is this variable too, writes for all */
+    "CT_TRACE", /* ctrun, whose --trace it also sets, writes for all workers */
     "WORLD_SIZE",
     "LOCAL_WORLD_SIZE",
     "GROUP_RANK",
@@ -45,11 +45,11 @@ static const char *const ours[] = {
     "TORCHELASTIC_SIGNALS_TO_HANDLE",
     "CT_GENERATION",
     "CT_STORE_SECRET",
-    "CT_SLOTS", /* of ctruns, not of workers */
+    "CT_SLOTS", /* for ctruns, not for workers */
     "CT_HOSTS_NODE",
     "CT_HOSTS_NAMES",
     "CT_PROGRESS_ROOM",
-    "CT_STATUS", /* at which this ctrun serves its page */
+    "CT_STATUS", /* where this ctrun serves its page */
     "CT_STATUS_TOKEN",
     "CT_INTERFACE", /* --iface */
     "CT_ENCRYPT",   /* --encrypt */
@@ -71,7 +71,7 @@ static int is_ours(const char *entry)
     return 0;
 }
 
-/* The lists of GPUs that take the place of inherited ones: the first `placed`. */
+/* The lists of GPUs that ctrun may set over inherited ones: it sets the first placed() of them. */
 static const char *const gpu_lists[] = { "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES" };
 
 static int placed(const struct placement *placement)
@@ -97,7 +97,7 @@ static int has_trace(const struct round *round)
     return round->inherited.trace_memory > STDERR_FILENO;
 }
 
-/* Has it been put under that name? */
+/* Says whether an entry with that name was put already. */
 static int is_set(const struct worker_env *env, const char *entry)
 {
     const size_t name = strcspn(entry, "=") + 1;
@@ -111,7 +111,8 @@ static int is_set(const struct worker_env *env, const char *entry)
 static void env_put(struct worker_env *env, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The first of a name counts.  entries was made large enough for all of ours and the file's. */
+/* Adds an entry unless its name is there: the first entry of a name counts.  `entries` has room for
+ * all of ours and the file's. */
 static void env_put(struct worker_env *env, const char *format, ...)
 {
     va_list args;
@@ -127,7 +128,7 @@ static void env_put(struct worker_env *env, const char *format, ...)
     va_end(args);
 }
 
-/* "all-reduce" of [collectives] is CT_ALL_REDUCE. */
+/* In [collectives], "all-reduce" sets CT_ALL_REDUCE. */
 void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size)
 {
     const int collective = !strcmp(entry->section, "collectives");
@@ -151,7 +152,8 @@ const struct jobfile_entry *worker_env_conflict(const struct jobfile *file)
     return NULL;
 }
 
-/* The environment is stronger than the file, but for a variable that is empty. */
+/* Says whether the file sets the variable: the environment overrides the file, unless its variable
+ * is empty. */
 static int file_sets(const struct worker_env *env, const struct jobfile_entry *entry,
                      char name[WORKER_ENV_NAME])
 {
@@ -273,8 +275,8 @@ const char *worker_env_get(const struct worker_env *env, const char *name)
     return NULL;
 }
 
-/* PER_WORKER entries, one behind the other, the control page, and the GPU that is a worker's own.
- * Returns how many bytes they have with their ends. */
+/* Writes a worker's own entries one after the other: the PER_WORKER ones, PMI's, the control page,
+ * the trace, and the worker's own GPU.  Returns how many bytes they have with their NULs. */
 static int write_own(const struct worker_env *env, int local_rank, int own_gpu, char *text,
                      size_t size)
 {
