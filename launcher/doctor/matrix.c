@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#define SLOW 4 /* times: what other programs do to a network for a moment is less */
+#define SLOW 4 /* times slower: other programs slow a network down less, and for a moment */
 #define FAR 10
-#define FAR_US 500 /* and at least that: below, it is the processors that differ */
+#define FAR_US 500 /* and at least so long: shorter times differ because of the processors */
 
 void pair_take(struct host_pair *pair, uint64_t bytes, int64_t ns, int64_t began, int64_t theirs)
 {
@@ -90,8 +90,8 @@ int64_t matrix_skew(const struct matrix *matrix, int host)
     return host == 0 ? 0 : pair->figure[TRIP_US] > 0 ? -pair->skew_ns : NO_SKEW;
 }
 
-/* Times in logs and --deadline are by each host's own clock; from minutes on tickets of Kerberos
- * and munge are refused, and make takes new files for old ones. */
+/* Rates a clock's skew.  Times in logs and --deadline depend on each host's own clock.  If clocks
+ * differ by minutes, Kerberos and munge refuse tickets, and make takes new files for old ones. */
 enum level clock_level(int64_t skew)
 {
     const int64_t apart = skew < 0 ? -skew : skew;
