@@ -76,9 +76,9 @@ static void set_state(struct examined *host, int state)
     host->state = state;
 }
 
-/* Gives the number of the next pair that looks bad; -1: no other pair does.  The first call notes
- * the usual figures, before a pair is measured alone: such pairs are faster and would make the
- * others look bad. */
+/* Gives the number of the next pair that looks bad; -1: no other pair does.  The first call
+ * computes the usual figures, before a pair is measured alone: such pairs are faster and would make
+ * the others look bad. */
 static int find_bad_pair(struct doctor *d)
 {
     const struct matrix *matrix = &d->report.matrix;

@@ -224,8 +224,8 @@ void placement_destroy(struct placement *placement)
 
 /* ---- How many workers? ------------------------------------------------------- */
 
-/* Counts the CPUs: "cpu" is the affinity mask, as for torchrun and nproc(1).  torchrun leaves
- * "auto" without a GPU open: here it is at most the CPU time that a container gets. */
+/* Counts the CPUs: "cpu" is the affinity mask, as for torchrun and nproc(1).  Without a
+ * GPU, ctrun chooses the meaning of "auto": no more workers than a container gets CPU time for. */
 
 static int count_cpus(int kind, char *why, size_t size)
 {

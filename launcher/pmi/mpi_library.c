@@ -95,7 +95,7 @@ static void visit_libraries(const char *path, visitor *visit, void *arg)
     close(fd);
 }
 
-/* ---- Which MPI is it?  ---------------------------------------------------------- */
+/* ---- Which MPI is it? ----------------------------------------------------------- */
 
 static enum mpi_library library_named(const char *name)
 {
@@ -132,7 +132,7 @@ enum mpi_library mpi_library_of(const char *path)
     return found;
 }
 
-/* ---- Are there other libraries?  ------------------------------------------------ */
+/* ---- Are there other libraries? ------------------------------------------------- */
 
 struct others {
     int ranks; /* libct or an MPI */

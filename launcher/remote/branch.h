@@ -44,7 +44,7 @@ struct branches {
 int branches_open(struct branches *branches, struct event_base *base, const struct start *start,
                   int first, int count, const struct branch_hooks *hooks, void *arg);
 void branches_send(struct branches *branches, const struct relay_frame *frame);
-void branches_read(struct branches *branches, int reads); /* 0: a queue is full */
+void branches_read(struct branches *branches, int reads); /* 0: stop, a queue is full */
 int branches_alive(const struct branches *branches);
 void branches_close(struct branches *branches); /* the programs at their ends stop */
 

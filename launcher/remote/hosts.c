@@ -2,10 +2,10 @@
 /* hosts.c - `ctrun --hosts=a:4,b:4 ./app`: one connection to each host, or a tree of connections.
  *
  * 1. Each host gets FRAME_START and answers FRAME_STARTED.
- * 2. The first host's ctrun, which is node 0, binds a free port and sends its number:
- * FRAME_LISTENS.
+ * 2. The first host's ctrun, which is node 0, binds a free port and sends its number
+ *    (FRAME_LISTENS).
  * 3. All other nodes get it (FRAME_PORT) and start.  From here on they are nodes of a fixed job,
- * and node 0 decides (launcher/nodes/coordinator.h).
+ *    and node 0 decides (launcher/nodes/coordinator.h).
  * 4. The user's ctrun writes the output line by line, and passes input and signals on.
  * 5. If a node can't be reached before it has started, the job ends, since the others would wait
  *    for it.  If a node is lost later, node 0 decides what happens.  The exit code is node 0's. */

@@ -4,9 +4,9 @@
  *
  * Its standard input and output carry frames.  The output of its ctrun goes up; input and signals
  * go down.  When the connection ends or is silent for a minute, the relay stops its ctrun by
- * SIGTERM, so that no worker outlives the job: the user's ctrun was killed, its host is down, or a
- * cable was cut.  The value of that SIGTERM tells ctrun that no user stopped the job, so ctrun
- * exits with 1.  If the relay dies, ctrun is killed with it. */
+ * SIGTERM, so that no worker outlives the job.  The user's ctrun may have been killed, its host may
+ * be down, or a cable may be cut.  The value of that SIGTERM tells ctrun that no user stopped the
+ * job, so ctrun exits with 1.  If the relay dies, ctrun is killed with it. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>

@@ -23,8 +23,8 @@ static const char *slurm_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Says whether this ctrun asks squeue.  Not if a worker started it, on nodes other than the first,
- * or if it needs no answer. */
+/* Says whether this ctrun asks squeue.  A ctrun does not ask if a worker started it,
+ * if it is not on the first node, or if it needs no answer. */
 static int should_ask(const struct options *options)
 {
     const char *node = slurm_variable("SLURM_NODEID"), *job = slurm_variable("SLURM_JOB_ID");

@@ -21,7 +21,7 @@ enum rank_stage {
     STAGE_STARTS,  /* in ct_init_process_group() */
     STAGE_RUNS,    /* computes, or is in a call */
     STAGE_WAITS,   /* has waited too long for other ranks */
-    STAGE_BLOCKS,  /* those ranks wait for it */
+    STAGE_BLOCKS,  /* the waiting ranks wait for it */
     STAGE_DONE,    /* ended with exit code 0 */
     STAGE_STOPPED, /* ended because ctrun stopped it */
     STAGE_FAILED,

@@ -53,7 +53,7 @@ static int add_value(struct text *out, const char *name, size_t length,
     return 1;
 }
 
-/* Expands what follows a '$'. Gives the number of template bytes that it used; 0: the '$' stands
+/* Expands what follows a '$'.  Gives the number of template bytes that it used; 0: the '$' stands
  * for itself. */
 static size_t prefix_macro(struct text *out, const char *at, const struct prefix_words *words)
 {

@@ -32,7 +32,7 @@ struct output {
     const struct options *options;
     const struct run_folder *folder;
     struct event_base *base;
-    int terminal[3]; /* 1: ctrun's descriptors 1, 2 are terminals */
+    int terminal[3]; /* [1], [2]: is ctrun's descriptor 1, 2 a terminal? */
     int colours;
     char host[64];
     struct stdin_route input;

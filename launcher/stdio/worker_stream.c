@@ -90,7 +90,7 @@ static void end_line(struct lines *lines, const struct line_taker *to)
 }
 
 /* Handles the byte after a '\r': a new text replaces the line.  If the '\r' has already ended a
- * line (split), only a ' ' is skipped. */
+ * line (split), only a '\n' is skipped. */
 static const char *after_return(struct lines *lines, const char *data)
 {
     if (lines->split)

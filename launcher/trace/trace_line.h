@@ -2,9 +2,9 @@
 /* trace_line.h - reads the trace of a node or rank, line by line.
  *
  * Each line is an event in JSON that begins with the members that trace_json.c writes, with any
- * values.  A line is refused, with the file's name and the line's number, if it is another one, if
- * its "ts" is not a time, or if it is a part without the five members of its clock.  So lines that
- * were read can be copied into another file, and that file is JSON, too. */
+ * values.  A line is refused, with the file's name and the line's number, if it does not begin so,
+ * if its "ts" is not a time, or if it is a part without the five members of its clock.  So lines
+ * that were read can be copied into another file, and that file is JSON, too. */
 #ifndef LAUNCHER_TRACE_TRACE_LINE_H
 #define LAUNCHER_TRACE_TRACE_LINE_H
 
