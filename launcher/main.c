@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - ctrun: words into options, options into a job, the job into an exit code. */
+/* main.c - ctrun: reads words into options, makes a job of the options, and returns the job's exit
+ * code. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-/* Started with 0, 1 or 2 closed, a socket of ours would become a worker's stdin. */
+/* Opens descriptors 0, 1 and 2 if ctrun was started without them.  Otherwise one of ctrun's sockets
+ * would become a worker's stdin. */
 static void fill_standard_descriptors(void)
 {
     int fd;
@@ -38,13 +40,13 @@ static void fill_standard_descriptors(void)
 
 static int main_refuse(const char *error)
 {
-    if (*error) /* else another ctrun of the step says it */
+    if (*error) /* "": another ctrun of the step logs the error */
         log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
     report_own_fault(error);
     return 2;
 }
 
-/* "ctrun help", unless there is a program of that name. */
+/* Says whether the user typed "ctrun help", and no program has that name. */
 static int asks_for_help(int argc, char **argv)
 {
     char path[PATH_MAX];
@@ -53,7 +55,8 @@ static int asks_for_help(int argc, char **argv)
            && program_search("help", path, sizeof path) != 0;
 }
 
-/* On several nodes where nothing but this ctrun was started.  -1: it is a node itself. */
+/* If a ctrun has to be started on each node first, does that, or shows how.  Returns the exit code;
+ * -1: this ctrun runs a node itself. */
 static int start_elsewhere(const struct options *options, char **words)
 {
     const int by_hosts =
@@ -112,7 +115,8 @@ static int run(const struct options *options)
     if (*options->signals.unknown)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
-    if (meeting.kind != MEET_STATIC || options->node_rank == 0) /* one ctrun says it for all */
+    if (meeting.kind != MEET_STATIC
+        || options->node_rank == 0) /* one ctrun of the job is enough to log it */
         nproc_warn(options, size);
     return job_run(options, &meeting, size, observers);
 }
@@ -135,7 +139,7 @@ int main(int argc, char **argv)
         return main_refuse("out of memory");
     if (asks_for_help(argc, argv))
         argv[1] = "--help";
-    memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves those of argv */
+    memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves the words of argv */
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:
         if (options.quiet)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dry_run.c - what a run would execute on this node: for each worker a comment, then one command
- * for a shell with the variables that ctrun sets over those that it inherits.  Nothing is executed,
- * and no socket is opened.
+/* dry_run.c - prints what a run would execute on this node: for each worker a comment, then one
+ * shell command.  The command sets ctrun's variables in addition to those that a worker inherits.
+ * Nothing is executed, and no socket is opened.
  *
- * Words and variables come from where a run has them, so they can't differ from it.  What only a
- * run can choose is as it is without ctrun, so that workers that are started by hand find each
- * other: rank 0 serves the store at torchrun's port, and there is neither a generation nor a
- * secret.  Ranks of a job of several nodes are those it has if each node starts as many workers. */
+ * The words and variables come from the functions that a run uses, so they can't differ from a run.
+ * As without ctrun, rank 0 serves the store at torchrun's port, and there is neither a generation
+ * nor a secret: so workers that are started by hand find each other.  In a job of several nodes,
+ * the ranks are right if each node starts as many workers. */
 #include "launcher/cli/cli.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/log.h"
 
-/* The job as far as it is known. */
+/* Describes the job as far as it is known before a run. */
 static struct round dry_run_round(const struct options *options, const struct meeting *meeting,
                                   int size)
 {
@@ -53,7 +53,7 @@ static void dry_run_word(const char *option, const char *word)
     printf(" \\\n");
 }
 
-/* A variable that no worker inherits. */
+/* Unsets a variable of ctrun that no worker inherits. */
 static void dry_run_unset(const struct worker_env *env, const char *entry)
 {
     char name[4096];
@@ -82,7 +82,7 @@ static void dry_run_print(const struct worker_env *env, int local_rank, char **v
     if (place && place->bound) {
         cpus_write(&place->cpus, cpus);
         printf("taskset -c %s ", cpus);
-    } else if (strchr(argv[0], '=')) { /* env would take it for a variable */
+    } else if (strchr(argv[0], '=')) { /* env would take the program for a variable */
         printf("sh -c 'exec \"$0\" \"$@\"' ");
     }
     shell_print(stdout, argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* variables.c - which CT_ and PET_ variables are read, and which one a misspelt one was meant to
- * be.  Unknown ones that are near to none are let alone: they may be some other program's. */
+/* variables.c - warns about misspelt CT_ and PET_ variables.  An unknown name that is near to no
+ * known name is left alone: it may belong to another program. */
 #include "launcher/cli/cli.h"
 
 #include <ctype.h>
@@ -14,7 +14,8 @@
 #include "runtime/bootstrap/variables.h"
 #include "runtime/util/log.h"
 
-/* NULL: it is known, or near to none.  The nearness is that of what stands behind PET_. */
+/* Gives the PET_ variable that the user may have meant, by what follows PET_.  NULL: ctrun reads
+ * `name` itself, or no known name is near to it. */
 static const char *torchruns_meant(const char *name)
 {
     struct suggestion best = { NULL, 0 };
@@ -31,7 +32,8 @@ static const char *torchruns_meant(const char *name)
     return best.word ? best.word - 4 : NULL;
 }
 
-/* ctrun reads it for itself, from its own environment: as a variable of the workers it is idle. */
+/* Says whether ctrun reads the variable from its own environment.  Then the variable has no effect
+ * when a worker has it. */
 static int is_option(const char *name)
 {
     for (enum option i = 0; i < OPTIONS; i++)
@@ -80,7 +82,7 @@ static void variable_warn(const char *where, const char *text, size_t length)
     char name[64];
     const char *meant;
 
-    if (*text != 'C' && *text != 'P') /* nearly all */
+    if (*text != 'C' && *text != 'P') /* most variables end here */
         return;
     snprintf(name, sizeof name, "%.*s", (int)length, text);
     meant = !strncmp(name, "CT_", 3)    ? variable_meant(name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_table.c - the commands and options of ctctl, a row each. */
+/* command_table.c - the commands and options of ctctl, one row for each. */
 #include "launcher/ctctl/command_table.h"
 
 #include <getopt.h>
@@ -36,10 +36,10 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
 
 static int command_help(struct ctctl_options *options, char **words, int count);
 
-/* A row and its function; words: those behind the command, as many as it takes. */
+/* A command: its row, and its function, which gets the words after the command's name. */
 struct ctctl_command {
     struct command_row row;
-    int least, most; /* words */
+    int least, most; /* words that the command takes */
     int (*run)(struct ctctl_options *options, char **words, int count);
 };
 
@@ -104,7 +104,7 @@ const struct program_words ctctl_words = { "ctctl", option_at, command_at };
 
 /* ---- --help ---------------------------------------------------------------- */
 
-/* Breaks lines at blanks: each begins `indent` blanks in and ends before column 96. */
+/* Breaks lines at blanks: each line starts after `indent` blanks and ends before column 96. */
 static void print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = indent;
@@ -227,7 +227,7 @@ int ctctl_unknown(const char *what, const char *typed)
     return WRONG_USAGE;
 }
 
-/* 0, or the exit code after a message. */
+/* Stores the value of an option.  0, or the exit code after a message. */
 static int command_take(struct ctctl_options *options, int option, const char *value)
 {
     char *end;
@@ -256,7 +256,8 @@ static int command_take(struct ctctl_options *options, int option, const char *v
     return 0;
 }
 
-/* What getopt_long() did not take.  optopt: the option, or its letter; 0: the word is none. */
+/* Says why getopt_long() refused an option.  optopt: the option or its letter; 0: no option has the
+ * name `word`. */
 static void command_refuse(int letter, const char *word)
 {
     char what[64];
@@ -278,7 +279,7 @@ static void command_refuse(int letter, const char *word)
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv)
 {
     struct option known[CTCTL_OPTIONS + 1] = { 0 };
-    char letters[3 * CTCTL_OPTIONS + 2] = ":"; /* a value that is missing is told apart */
+    char letters[3 * CTCTL_OPTIONS + 2] = ":"; /* ":": says that a value is missing */
     int index, letter, at_once = CTCTL_OPTIONS;
 
     for (int i = 0; i < CTCTL_OPTIONS; i++) {
@@ -308,7 +309,8 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
     return at_once;
 }
 
-/* 0, or the exit code after a message: an option was given that the command does not take. */
+/* Checks that the command takes all options that were given.  0, or the exit code after a message.
+ */
 static int command_check_options(const struct command_row *command, unsigned taken)
 {
     char what[64], which[128] = "";
@@ -326,7 +328,7 @@ static int command_check_options(const struct command_row *command, unsigned tak
     return 0;
 }
 
-/* How many words its name has, if the words begin with it; else 0. */
+/* Gives the number of words in `name`, if the user's words begin with them; 0: they do not. */
 static int begins_with(char **words, int count, const char *name)
 {
     int used = 0;
@@ -338,7 +340,7 @@ static int begins_with(char **words, int count, const char *name)
     return used;
 }
 
-/* "stack: a word is missing: ctctl stack [JOB] RANK" */
+/* Says what is wrong with the words, as "stack: a word is missing: ctctl stack [JOB] RANK". */
 static int lacks(const char *typed, const char *what, const struct command_row *command)
 {
     char text[200];
@@ -360,7 +362,8 @@ static int name_a_command(void)
     return ctctl_wrong("name a command: ", names);
 }
 
-/* used: how many words the command's name has.  NULL: the words begin with no command. */
+/* Finds the command with which the words begin.  used: the number of words in its name.  NULL: no
+ * command. */
 static const struct ctctl_command *find_command(char **words, int count, int *used)
 {
     for (int i = 0; i < COMMANDS; i++)
@@ -369,7 +372,8 @@ static const struct ctctl_command *find_command(char **words, int count, int *us
     return NULL;
 }
 
-/* "trace" alone */
+/* Finds the first command of several words whose first word is `word`: "trace" finds "trace merge".
+ */
 static const struct command_row *find_by_first_word(const char *word)
 {
     for (int i = 0; i < COMMANDS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_table.h - the commands and options of ctctl: a row each, from which come parsing, --help,
- * completion and the manual. */
+/* command_table.h - the commands and options of ctctl, one row for each.  Parsing, --help,
+ * completion and the manual are made from the rows. */
 #ifndef LAUNCHER_CTCTL_COMMAND_TABLE_H
 #define LAUNCHER_CTCTL_COMMAND_TABLE_H
 
@@ -28,9 +28,9 @@ extern const struct program_words ctctl_words;
  * Returns the exit code. */
 int ctctl_help(FILE *out, char **words, int count);
 
-/* Reads the options of argv and moves the other words to its end, from optind on.  taken: those
- * that were given, a bit each.  CTCTL_OPTIONS: all are right; CTCTL_HELP and such: acts at once, so
- * no option behind it was read; -1: wrong, after a message. */
+/* Reads the options of argv and moves the other words to its end, from optind on.  taken: a bit for
+ * each option that was given.  CTCTL_OPTIONS: all are right; CTCTL_HELP and the like: to be carried
+ * out at once, so no option after it was read; -1: wrong, after a message. */
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv);
 
 /* Runs the command that the words begin with; returns ctctl's exit code. */
@@ -38,7 +38,8 @@ int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int c
 
 /* Says that a word is wrong; returns the exit code. */
 int ctctl_wrong(const char *what, const char *which);
-/* The same of a command or option that is not known, with the one that may have been meant. */
+/* Says that a command or option is unknown, and which one the user may have meant; returns the exit
+ * code. */
 int ctctl_unknown(const char *what, const char *typed);
 
 #endif

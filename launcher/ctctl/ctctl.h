@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ctctl.h - the commands of ctctl.  words: those behind the command, as many as its row allows
- * (command_table.c).  Each returns the exit code. */
+/* ctctl.h - the commands of ctctl.  Each function gets the words after the command's name, as many
+ * as its row allows (command_table.c), and returns the exit code. */
 #ifndef LAUNCHER_CTCTL_CTCTL_H
 #define LAUNCHER_CTCTL_CTCTL_H
 
@@ -28,21 +28,21 @@ int command_trace_merge(struct ctctl_options *options, char **words, int count);
 int command_new(struct ctctl_options *options, char **words, int count);
 int command_doctor(struct ctctl_options *options, char **words, int count);
 
-/* ---- select.c: the jobs of this host, and those of them that the command line selects ---- */
+/* ---- select.c: the jobs of this host that the command line selects ---- */
 
 typedef int jobs_shower(struct job_list *jobs, const struct ctctl_options *options);
 
-/* show() gets the jobs of this host and returns the exit code.  words: [JOB]; if it names no job
- * that runs here, that is the error. */
+/* Calls show() with all jobs of this host and returns its exit code.  words: [JOB].  If no job of
+ * this host has that name, prints an error and returns the code for it. */
 int jobs_run(struct ctctl_options *options, char **words, int count, jobs_shower *show);
 
-/* The command line selects the job. */
+/* Says whether the command line selects the job. */
 int job_is_selected(const struct job_snapshot *job, const struct ctctl_options *options);
 
 /* "4 ranks", "4 of 8 ranks" */
 void job_ranks(const struct job_snapshot *job, char *text, size_t size);
 void job_user(const struct job_snapshot *job, char *text, size_t size);
-/* "12.0 s", since the round began */
+/* "12.0 s": the time since the round began */
 void job_since(const struct job_snapshot *job, char *text, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* new.c - ctctl new: a folder with a program of libct that builds and runs. */
+/* new.c - ctctl new: makes a folder with a small program that uses libct, and that builds and runs.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +14,7 @@
 
 #define MARK "@NAME@"
 
-/* template/embed.S */
+/* the files of the folder (template/embed.S) */
 extern const char template_main[], template_cmake[], template_readme[];
 
 static int cannot(const char *path)
@@ -39,7 +40,7 @@ static int new_write_file(const char *name, const char *file, const char *text)
     return fclose(out) != 0 || result ? cannot(path) : 0;
 }
 
-/* It becomes a target of CMake and a file. */
+/* Says whether the name can be that of a target of CMake and of a file. */
 static int new_is_name(const char *name)
 {
     static const char *const of_cmake[] = { "all", "clean", "help", "install", "test" };
@@ -61,7 +62,7 @@ static void cut_name(char *path)
     *(slash ? slash : path) = '\0';
 }
 
-/* What to type next.  If this ctctl lies on PATH, the shell finds ctrun there too, and CMake finds
+/* Prints the commands to type next.  If this ctctl is on PATH, ctrun is there, too, and CMake finds
  * libct in the folders next to it. */
 static void print_next(const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* select.c - which of this host's jobs a command is about. */
+/* select.c - selects jobs of this host for a command. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

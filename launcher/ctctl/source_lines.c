@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source_lines.c - see source_lines.h. */
+/* source_lines.c - finds source lines with addr2line, and Python's with py-spy. */
 #include "launcher/ctctl/source_lines.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 /* ---- Addresses, by addr2line ------------------------------------------------- */
 
-/* Ranks run the same program and are in few places of it: each place is looked up once, and all
- * places in a file by one run of the tool. */
+/* Many ranks are at few places of the same program.  So each place is looked up once, and one run
+ * of the tool looks up all places of a file. */
 
 #define MOST_PLACES 64
 #define TIMEOUT_S 10
@@ -96,7 +96,7 @@ static void lines_look_up(struct source_places *places, int first)
     free(out.data);
 }
 
-/* NULL: there is no room for another one. */
+/* Finds the place in the list, or adds it.  NULL: the list is full. */
 static struct source_place *find_place(struct source_places *places, const struct module *module)
 {
     for (int i = 0; i < places->count; i++)
@@ -138,7 +138,7 @@ void source_lines(struct job_snapshot *job)
 {
     struct source_places *places = calloc(1, sizeof *places);
 
-    module_places(job); /* remains where there is no room, or no tool */
+    module_places(job); /* the result if the list is full, or if no tool is installed */
     if (!places)
         return;
     each_call(job, places, NULL);
@@ -164,9 +164,11 @@ int python_is_it(const struct process_snapshot *process)
     return !strncmp(name ? name + 1 : process->name, "python", 6);
 }
 
-/* Thread 4310 (idle): "MainThread"
- *     step (train.py:12)
- *     <module> (train.py:40) */
+/* Reads the output of py-spy, such as
+ *
+ *     Thread 4310 (idle): "MainThread"
+ *         step (train.py:12)
+ *         <module> (train.py:40) */
 int python_frame(const char *dump, char *text, size_t size)
 {
     const char *thread = strstr(dump, "\"MainThread\""), *line, *open, *close;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack.c - prints the stacks of a rank by the tools that are installed; without any, what /proc
- * shows. */
+/* stack.c - prints the stacks of a rank with the tools that are installed.  Without a tool, it
+ * prints what /proc shows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int by_c_tool(char *pid)
     return tool_is_there("gdb") && stack_show(gdb);
 }
 
-/* Without any tool. */
+/* Prints what /proc shows of the process.  Used if no tool is installed. */
 static void by_proc(const struct process_snapshot *process)
 {
     static const char *const files[] = { "wchan", "syscall", "stack" };
@@ -128,7 +128,7 @@ static int stack_show_jobs(struct job_list *jobs, const struct ctctl_options *op
     return WRONG_USAGE;
 }
 
-/* [JOB] RANK */
+/* words: [JOB] RANK */
 int command_stack(struct ctctl_options *options, char **words, int count)
 {
     char *end;

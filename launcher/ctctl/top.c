@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top.c - ctctl top: what each rank of a job does, once a second.
+/* top.c - ctctl top: shows what each rank of a job does, once a second.
  *
- * The page of a job says where a rank is at one moment.  How much of the time it is in calls, and
- * how many it makes, come from looking at it several times a second.  On a terminal each picture
- * takes the place of the last one, until q or Ctrl-C; elsewhere one picture is printed. */
+ * The page of a job says where a rank is at one moment.  ctctl top looks at it several times a
+ * second to find how much of the time a rank is in calls, and how many calls it makes.  On a
+ * terminal each picture replaces the one before, until q or Ctrl-C; elsewhere one picture is
+ * printed. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,12 +22,12 @@
 #define LOOK_MS 100
 #define PICTURE_MS 1000
 
-/* A rank between two pictures. */
+/* What a rank did between two pictures. */
 struct top_row {
     int looks, inside;
-    uint64_t calls, calls_before; /* collectives that it has begun */
+    uint64_t calls, calls_before; /* collectives that the rank has begun */
     double cpu, cpu_before;
-    int is_new; /* there is no picture before this one */
+    int is_new; /* 1: the rank was not in the picture before this one */
     pid_t pid;
 };
 
@@ -34,7 +35,7 @@ struct top {
     const struct ctctl_options *options;
     struct top_row *row; /* [ranks] */
     int ranks;
-    pid_t launcher; /* whose job it is */
+    pid_t launcher; /* the ctrun of the job */
     int restarts;
     int64_t last_ms;
     int is_terminal;
@@ -100,7 +101,8 @@ static void print_row(const struct job_snapshot *job, int i, const struct top_ro
     const int room = width - 44;
     char now[RANK_TEXT];
     const double of_time = row->is_new || seconds <= 0 ? 0 : 1 / seconds;
-    /* A group that was destroyed takes its number of calls away. */
+    /* The number of calls may be smaller than before: a group that was destroyed is no longer
+     * counted. */
     const uint64_t calls = row->calls > row->calls_before ? row->calls - row->calls_before : 0;
 
     printf("%6d %8d %c %5.0f %9.0f %8d  ", rank->rank, (int)rank->process.pid,
@@ -147,7 +149,7 @@ static void print_picture(struct top *top, const struct job_snapshot *job, doubl
 
 /* ---- The loop ---------------------------------------------------------------------------- */
 
-/* The one that is selected.  NULL after a message if there are several or none. */
+/* Finds the selected job.  NULL, after a message: several jobs are selected, or none. */
 static struct job_snapshot *find_job(const struct top *top, struct job_list *jobs)
 {
     struct job_snapshot *found = NULL;
@@ -169,7 +171,7 @@ static struct job_snapshot *find_job(const struct top *top, struct job_list *job
     return found;
 }
 
-/* 1: q, or the end of standard input on a terminal. */
+/* 1: the user typed q, or standard input, a terminal, has ended; 0: ms have passed. */
 static int is_ended_by_key(const struct top *top, int ms)
 {
     struct pollfd key = { STDIN_FILENO, POLLIN, 0 };
@@ -191,7 +193,7 @@ static void terminal_begin(struct top *top)
     signal(SIGTERM, top_end);
     if (!top->is_terminal)
         return;
-    printf("\033[?1049h\033[?25l"); /* a screen of its own, no cursor */
+    printf("\033[?1049h\033[?25l"); /* switches to the alternate screen, hides the cursor */
     if (tcgetattr(STDIN_FILENO, &top->before) == 0) {
         raw = top->before;
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -209,7 +211,8 @@ static void terminal_end(const struct top *top)
         tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
 }
 
-/* Without a picture before it the first one has no rates, so a look comes before. */
+/* Looks at the job, and prints a picture when it is time.  The first look prints nothing, since
+ * rates need two looks.  0: go on; 1: done; -1: failed. */
 static int top_show(struct top *top, struct job_list *jobs)
 {
     const int64_t now = clock_ms();

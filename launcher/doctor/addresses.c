@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* addresses.c - getaddrinfo() has no deadline, and a name server that is unreachable may take it
- * half a minute.  So a process calls it, which an alarm ends. */
+/* addresses.c - finds the addresses of a name.  getaddrinfo() has no deadline, and takes half a
+ * minute if the name server is unreachable.  So a forked process calls it, and an alarm ends that
+ * process. */
 #include "launcher/doctor/addresses.h"
 
 #include <netdb.h>
@@ -12,7 +13,7 @@
 
 #define LOOKUP_SECONDS 3
 
-/* Writes an address into each line. */
+/* Prints each address on a line to `out`, and ends the process.  The exit code is the error's. */
 static _Noreturn void addresses_look_up(const char *name, FILE *out)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -27,7 +28,7 @@ static _Noreturn void addresses_look_up(const char *name, FILE *out)
             == 0)
             fprintf(out, "%s\n", text);
     fflush(out);
-    _exit(-error); /* which is from -127 to 0 */
+    _exit(-error); /* errors are from -127 to 0 */
 }
 
 void addresses_find(struct addresses *addresses, const char *name)

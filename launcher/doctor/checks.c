@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checks.c - one row for each check of a host: its function, what it means if something is wrong,
- * and what to do then.
+/* checks.c - one row for each check of a host: the function that checks, what it means if something
+ * is wrong, and what the user can do.
  *
- * A function looks and writes what it saw, as a sentence if that is wrong.  It runs under the
- * limits and with the variables that ctrun has when ctrun --hosts starts it here, which are not
- * those of a login shell. */
+ * A function writes what it saw.  If that is wrong, it writes a sentence.  The checks run under the
+ * limits and with the variables that ctrun has when ctrun --hosts starts it here: a login shell has
+ * others. */
 #include "launcher/doctor/checks.h"
 
 #include <dirent.h>
@@ -41,7 +41,7 @@
 #include "runtime/util/memory_file.h"
 #include "runtime/util/text.h"
 
-#define RANK_FILES 200 /* descriptors that a rank has open beside its connections: CUDA, NCCL */
+#define RANK_FILES 200 /* descriptors of a rank, without its connections: CUDA, NCCL */
 #define WORKER_THREADS 16
 #define LEAST_MEMORY ((long long)512 << 20)
 #define LEAST_ROOM ((long long)64 << 20)
@@ -50,16 +50,16 @@
 
 /* What the checks depend on, besides the host. */
 struct check_input {
-    int hosts; /* 1: what only several need is left out */
+    int hosts; /* in the job; 1: checks that matter only between hosts are left out */
     const char *ctctl, *folder;
     int cores; /* of this host */
 };
 
-enum { UNKNOWN = -1, FINE, WRONG }; /* UNKNOWN: it can't be seen, or does not matter here */
+enum { UNKNOWN = -1, FINE, WRONG }; /* UNKNOWN: can't be seen, or does not matter here */
 
 /* ---- Small readers ------------------------------------------------------------------ */
 
-/* -1: there is no such file. */
+/* 0; -1: the file does not exist. */
 static int check_read_line(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -120,12 +120,12 @@ static int gpu_count(void)
 
 static int has_library(const char *name)
 {
-    return dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL; /* it stays, and the process ends soon */
+    return dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL; /* stays loaded: the process ends soon */
 }
 
 /* ---- ctrun --------------------------------------------------------------------------- */
 
-/* As branch.c does for ctctl: the same path, or else along PATH. */
+/* Looks for ctrun as branch.c looks for ctctl: in the same folder, then along PATH. */
 static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
 {
     const char *slash = strrchr(input->ctctl, '/');
@@ -159,7 +159,7 @@ static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
     return result;
 }
 
-/* ctrun --hosts changes to it on each host. */
+/* Checks the user's folder: ctrun --hosts changes to it on each host. */
 static int wrong_folder(const struct check_input *input, char *text, size_t size)
 {
     if (input->hosts == 1)
@@ -173,7 +173,8 @@ static int wrong_folder(const struct check_input *input, char *text, size_t size
 
 /* ---- Limits -------------------------------------------------------------------------- */
 
-/* With a worker for each core, here and on the other hosts. */
+/* Gives the descriptors that ctrun or a rank needs, whichever needs more, if each host has a worker
+ * for each core. */
 static long files_needed(const struct check_input *input)
 {
     const long launcher = limits_descriptors(input->cores, 2) + input->hosts;
@@ -195,7 +196,8 @@ static int wrong_nofile(const struct check_input *input, char *text, size_t size
     return limit.rlim_max < (rlim_t)needed ? WRONG : FINE;
 }
 
-/* ctrun raises its own up to the hard limit; workers get the soft one. */
+/* Checks the soft limit, which the workers get.  ctrun raises only its own limit to the hard one.
+ */
 static int wrong_soft_nofile(const struct check_input *input, char *text, size_t size)
 {
     const long needed = RANK_FILES + (long)input->cores * input->hosts;
@@ -210,7 +212,7 @@ static int wrong_soft_nofile(const struct check_input *input, char *text, size_t
     return limit.rlim_cur < (rlim_t)needed ? WRONG : FINE;
 }
 
-/* Only InfiniBand's libraries lock memory. */
+/* Checks the limit on locked memory, which only the libraries of InfiniBand need. */
 static int wrong_memlock(const struct check_input *input, char *text, size_t size)
 {
     DIR *folder = opendir("/sys/class/infiniband");
@@ -282,7 +284,7 @@ static int wrong_memory(const struct check_input *input, char *text, size_t size
 
 static const char shared_words[] = "written by another process";
 
-/* What a follower does: gets the descriptor and writes. */
+/* Does what a follower does: gets the descriptor and writes to the memory. */
 static int follow(const char *name)
 {
     const int64_t deadline = deadline_after(2000);
@@ -297,7 +299,7 @@ static int follow(const char *name)
     return 0;
 }
 
-/* What the ranks of a host do to share memory: a memfd, sent over an abstract unix socket. */
+/* Does what the ranks of a host do to share memory: sends a memfd over an abstract unix socket. */
 static int wrong_shared_memory(const struct check_input *input, char *text, size_t size)
 {
     const int64_t deadline = deadline_after(3000);
@@ -381,7 +383,7 @@ static int wrong_room(const struct check_input *input, char *text, size_t size)
 
     (void)input;
     if (statvfs(temporary_folder(), &info) < 0 || info.f_flag & ST_RDONLY)
-        return UNKNOWN; /* wrong_tmp() says it */
+        return UNKNOWN; /* wrong_tmp() reports it */
     room = (long long)info.f_frsize * (long long)info.f_bavail;
     snprintf(text, size, "%.200s has room for %lld MiB", temporary_folder(), room >> 20);
     return room < LEAST_ROOM ? WRONG : FINE;
@@ -593,7 +595,7 @@ static const struct check {
     { "NCCL", wrong_nccl, LEVEL_WARN, "install libnccl2, or name it: CT_LIBNCCL=/path/to/it" },
 };
 
-/* What should be the same on all hosts. */
+/* Reports facts that should be the same on all hosts. */
 static void facts_run(const struct check_input *input, finding_hook *hook)
 {
     static const char alike[] = "make the hosts alike; a job goes at the pace of the slowest";

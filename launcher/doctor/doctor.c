@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c - `ctctl doctor`: one connection to each host, as ctrun --hosts has them.
+/* doctor.c - `ctctl doctor`: has one connection to each host, as ctrun --hosts has.
  *
  * 1. On each host a relay starts `ctctl --doctor-node` (node.c), which checks the host and says
  *    where it listens.
- * 2. When all have done that, or are lost, each gets the list of them.
- * 3. Then they measure in steps: each host i measures the way to host i + k, so each is measured by
- *    one other.  For all k they ping, and then for all k they send data, which would lengthen
- *    pings.  A pair that looks bad is measured once more, alone, since another pair or program may
- *    have been in the way.
- * 4. report.c says what was found.
+ * 2. When all hosts have done that, or are lost, each host gets the list of all hosts.
+ * 3. Then the hosts measure in steps: in step k, each host i measures the way to host i + k.  So
+ *    in a step only one host measures a given host.  All steps with pings come before all steps
+ *    with data, since data would make the pings slower.  Then each pair that looks bad is measured
+ *    again, alone: another pair or program may have been in the way.
+ * 4. report.c prints the result.
  *
- * What a host says comes through ssh, so a network between the hosts that is broken is a result.
- * A step ends when each host says so; a host that does not is left out of the rest. */
+ * Hosts answer through ssh, so ctctl also learns that the network between the hosts is broken.  A
+ * step ends when every host has said so; a host that does not answer is left out of the next steps.
+ */
 #include "launcher/doctor/doctor.h"
 
 #include <errno.h>
@@ -31,12 +32,12 @@
 #include "runtime/util/log.h"
 #include "runtime/util/text.h"
 
-#define ANSWER_SECONDS 40 /* of a step; ssh gives up after 30 */
+#define ANSWER_SECONDS 40 /* for a step; ssh gives up after 30 */
 #define END_SECONDS 2
 #define PINGS 60
 #define BURSTS 5
-#define ALONE_PAIRS 40 /* that are measured alone, at most */
-#define MOST_ROWS 200  /* of a host, and one more for the name of each host */
+#define ALONE_PAIRS 40 /* at most so many pairs are measured alone */
+#define MOST_ROWS 200  /* rows of a host; it may send one more for the name of each host */
 #define LONGEST_LINE ((size_t)64 << 10)
 #define DOCTOR_WORD "--doctor-node"
 
@@ -46,23 +47,23 @@
 
 struct examined {
     struct doctor *doctor;
-    enum { EXAMINED_BUSY, EXAMINED_DONE, EXAMINED_GONE } state; /* DONE: with the last command */
-    struct text output;                                         /* what has no end yet */
-    char listens[160]; /* its address and port; "": the others can't measure it */
-    int rows;          /* its findings, and lines that are shown as they are */
-    int has_address;   /* it has said where it listens, or why it can't */
+    enum { EXAMINED_BUSY, EXAMINED_DONE, EXAMINED_GONE } state; /* DONE: with its last command */
+    struct text output;                                         /* a line without its end */
+    char listens[160]; /* its address and port; "": other hosts can't measure it */
+    int rows;          /* its findings, and lines that ctctl prints as they are */
+    int has_address;   /* it has said where it listens, or why it can't listen */
 };
 
 struct doctor {
     struct event_base *base;
     struct event timer;
-    struct options options; /* of ctrun, as it would run here */
+    struct options options; /* that ctrun would have here */
     struct start start;
     struct branches branches;
     struct examined *hosts;
-    int busy; /* hosts */
-    int step; /* 0: the checks; then the list of hosts, all distances by pings and by data, pairs */
-    int pairs_seen; /* by find_bad_pair() */
+    int busy;       /* hosts that have not answered */
+    int step;       /* 0: checks; then the list of hosts, all pings, all data, pairs alone */
+    int pairs_seen; /* pairs that find_bad_pair() has looked at */
     int is_ending;
     struct report report;
 };
@@ -75,8 +76,9 @@ static void set_state(struct examined *host, int state)
     host->state = state;
 }
 
-/* The number of the next pair that looks bad.  -1: no other does.  It takes the usual figures
- * before any pair is measured alone, since such pairs would make the others look bad. */
+/* Gives the number of the next pair that looks bad; -1: no other pair does.  The first call
+ * computes the usual figures, before a pair is measured alone: such pairs are faster and would make
+ * the others look bad. */
 static int find_bad_pair(struct doctor *d)
 {
     const struct matrix *matrix = &d->report.matrix;
@@ -93,9 +95,9 @@ static int find_bad_pair(struct doctor *d)
     return -1;
 }
 
-/* What the hosts do next: they read the list of hosts, or measure, or end, by the end of their
- * input (srun would report any other end).  FRAME_ALL, or the number of the host that measures
- * alone. */
+/* Writes what the hosts read next: the list of hosts, or a command to measure.  Nothing: their
+ * input ends, and so do they (srun would report any other end).  Gives FRAME_ALL, or the number of
+ * the host that measures alone. */
 static int write_step(struct doctor *d, int step, struct text *text)
 {
     const int hosts = d->report.hosts, distances = hosts - 1;
@@ -122,7 +124,8 @@ static void begin_step(struct doctor *d)
 
     d->is_ending = text.used == 0;
     branches_send(&d->branches, &(struct relay_frame){ FRAME_INPUT, to, 0, text.data, text.used });
-    /* Relays that get nothing for SILENCE_SECONDS, which no step takes, take ctctl for lost. */
+    /* A relay that gets nothing for SILENCE_SECONDS takes ctctl for lost.  No step takes as long.
+     */
     branches_send(&d->branches, &(struct relay_frame){ FRAME_BEAT, FRAME_ALL, 0, NULL, 0 });
     free(text.data);
     for (int i = 0; i < d->report.hosts; i++)
@@ -131,7 +134,7 @@ static void begin_step(struct doctor *d)
     event_add(&d->timer, &(struct timeval){ d->is_ending ? END_SECONDS : ANSWER_SECONDS, 0 });
 }
 
-/* When no host is busy, the next step begins. */
+/* Begins the next step if no host is busy. */
 static void go_on(struct doctor *d)
 {
     while (d->busy == 0 && !d->is_ending)
@@ -175,7 +178,8 @@ static void take_pair(struct doctor *d, int from, char **words)
     report_add(&d->report, from, LEVEL_FAIL, "network", text, words[5]);
 }
 
-/* Before the list goes out.  The hosts read that word by word, so an address has exactly two. */
+/* Stores the address of a host, until the list is sent.  The hosts read the list word by word, so
+ * an address must have exactly two words. */
 static void take_address(struct examined *host, const char *said)
 {
     char address[128];
@@ -188,7 +192,8 @@ static void take_address(struct examined *host, const char *said)
     host->has_address = 1;
 }
 
-/* Splits a line whose first word is that one.  0: it has another and stays as it is. */
+/* Splits a line whose first word is `first`.  0: the first word is another one, and the line is
+ * unchanged. */
 static int doctor_split(char *line, const char *first, char *words[7])
 {
     const size_t length = strlen(first);
@@ -208,7 +213,7 @@ static void doctor_take_line(void *arg, char *line)
     const int host = (int)(p - d->hosts);
     char *words[7];
 
-    if (p->state == EXAMINED_GONE) /* since a line before this one */
+    if (p->state == EXAMINED_GONE) /* an earlier line made ctctl give the host up */
         return;
     if (doctor_split(line, "listen", words)) {
         take_address(p, words[1]);
@@ -340,7 +345,7 @@ static void diagnose_clock(struct doctor *d, int host)
                level == LEVEL_OK ? "" : "run chrony, ntpd or systemd-timesyncd on both");
 }
 
-/* What a host left out, although it said that it was done. */
+/* Reports the results that a host did not send, although it said that it was done. */
 static void diagnose_silence(struct doctor *d, int host)
 {
     static const char remedy[] = "install the same build on all hosts, and see what it printed";
@@ -381,8 +386,8 @@ static void diagnose(struct doctor *d)
 
 /* ---- Begin and end ---------------------------------------------------------------------- */
 
-/* ctrun's own sources: the words, CT_HOSTS and its like, job.ini, the scheduler.  0, or the exit
- * code and the error is logged. */
+/* Reads the options as ctrun does: from the words, CT_HOSTS and the like, job.ini, the scheduler.
+ * 0; or the exit code, after an error in the log. */
 static int read_options(struct doctor *d, const struct doctor_options *given)
 {
     const char *words[][2] = { { "--hosts", given->hosts },
@@ -393,7 +398,7 @@ static int read_options(struct doctor *d, const struct doctor_options *given)
     char error[1024];
     int count = 1;
 
-    /* Several tasks a node would be wrong for ctrun, not for us. */
+    /* Several tasks on a node are an error for ctrun, but not for ctctl. */
     unsetenv("SLURM_STEP_NUM_TASKS");
     for (int i = 0; i < 4; i++)
         if (words[i][1]) {
@@ -407,7 +412,7 @@ static int read_options(struct doctor *d, const struct doctor_options *given)
     return 2;
 }
 
-/* Those of --hosts or --hostfile, of the scheduler, or this one. */
+/* Takes the hosts of --hosts or --hostfile, else those of the scheduler, else this host. */
 static void choose_hosts(struct options *options)
 {
     const char *step = getenv("SLURM_STEP_NUM_NODES");
@@ -422,7 +427,7 @@ static void choose_hosts(struct options *options)
         options->ssh = SRUN_SHELL;
 }
 
-/* 0, or the exit code and the error is logged. */
+/* 0; or the exit code, after an error in the log. */
 static int doctor_plan(struct doctor *d)
 {
     static char *words[6] = { DOCTOR_WORD };
@@ -437,7 +442,7 @@ static int doctor_plan(struct doctor *d)
     words[3] = (char *)(d->options.iface ? d->options.iface : "");
     words[4] = (char *)(secret ? secret : "");
     d->start.words = words;
-    d->start.folder = "/"; /* the user's may be missing, which is a finding */
+    d->start.folder = "/"; /* the user's folder may be missing there, and a check says so */
     d->start.at_once = 1;
     d->start.variables = remote_environment(0);
     d->busy = d->report.hosts = hosts = d->start.nodes;
@@ -467,9 +472,9 @@ static int examine(struct doctor *d)
     }
     evtimer_assign(&d->timer, d->base, time_is_over, d);
     event_add(&d->timer, &(struct timeval){ ANSWER_SECONDS, 0 });
-    signal(SIGPIPE, SIG_IGN); /* an ssh that has ended is read as such */
+    signal(SIGPIPE, SIG_IGN); /* reading finds an ssh that has ended */
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); /* spawn() wants it */
+    sigprocmask(SIG_SETMASK, &all, &before); /* spawn() needs all signals blocked */
     result = branches_open(&d->branches, d->base, &d->start, 0, d->report.hosts, &hooks, d);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (result == 0)
@@ -490,7 +495,7 @@ int doctor_on_host(char **argv)
 int doctor_run(const struct doctor_options *given)
 {
     const char *task = getenv("SLURM_STEP_ID") ? getenv("SLURM_PROCID") : NULL;
-    static struct doctor d; /* nothing of it is freed: the process ends with it */
+    static struct doctor d; /* never freed: the process ends with it */
     int code;
 
     if (!given->hosts && !given->hostfile && task && atoi(task) > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.h - ctctl doctor: can a job run on these hosts, and what is in its way? */
+/* doctor.h - ctctl doctor: says whether a job can run on these hosts, and what prevents it. */
 #ifndef LAUNCHER_DOCTOR_DOCTOR_H
 #define LAUNCHER_DOCTOR_DOCTOR_H
 
@@ -11,11 +11,12 @@ struct doctor_options {
     int json, verbose;
 };
 
-/* The exit code: 0, 1 if there is a FAIL, 2 for wrong usage. */
+/* Returns the exit code: 0; 1: there is a FAIL; 2: wrong usage. */
 int doctor_run(const struct doctor_options *options);
 
-/* What ctctl is on a host that doctor_run() examines: a relay, or what that starts (node.c), by a
- * first word that no user writes.  The exit code; -1: it is neither. */
+/* Runs ctctl on a host that doctor_run() examines: as a relay, or as the process that the relay
+ * starts (node.c).  The first word, which no user writes, says which.  Returns the exit code; -1:
+ * the first word says neither. */
 int doctor_on_host(char **argv);
 
 /* ---- node.c ---- */
@@ -32,8 +33,8 @@ struct diagnosis {
 
 struct report {
     int hosts;
-    const struct host_slots *list_of_hosts; /* not the report's */
-    int *lost;                              /* that host did not answer */
+    const struct host_slots *list_of_hosts; /* belongs to the caller */
+    int *lost;                              /* 1: the host did not answer */
     struct diagnosis *list;
     int count;
     enum finding_level worst; /* of them, after report_finish() */
@@ -45,7 +46,7 @@ struct report {
 const char *report_name(const struct report *report, int host);
 void report_add(struct report *report, int host, enum finding_level level, const char *check,
                 const char *text, const char *remedy);
-void report_finish(struct report *report); /* after the last report_add() */
+void report_finish(struct report *report); /* is called after the last report_add() */
 void report_print(const struct report *report, int verbose);
 void report_print_json(const struct report *report);
 

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#define SLOW 4 /* times: what other programs do to a network for a moment is less */
+#define SLOW 4 /* times slower: other programs slow a network down less, and for a moment */
 #define FAR 10
-#define FAR_US 500 /* and at least that: below, it is the processors that differ */
+#define FAR_US 500 /* and at least so long: shorter times differ because of the processors */
 
 void pair_take(struct host_pair *pair, uint64_t bytes, int64_t ns, int64_t began, int64_t theirs)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matrix.h - what was measured between hosts, and what follows from it: which pairs are slow, how
- * far the clocks are apart. */
+/* matrix.h - what was measured between hosts, and what follows: which pairs are slow, and how much
+ * the clocks differ. */
 #ifndef LAUNCHER_DOCTOR_MATRIX_H
 #define LAUNCHER_DOCTOR_MATRIX_H
 
@@ -10,20 +10,21 @@
 
 enum figure { TRIP_US, BYTES_PER_S, FIGURES };
 
-/* From one host to another. */
+/* The measurements from one host to another. */
 struct host_pair {
-    double figure[FIGURES]; /* the shortest round trip, the fastest burst; 0: none yet */
-    int64_t skew_ns;        /* so much is the other's clock ahead, by that round trip */
+    double figure[FIGURES]; /* the shortest round trip, the fastest burst; 0: not measured */
+    int64_t skew_ns;        /* how far the other clock is ahead, by the shortest round trip */
     char *error;            /* malloc'ed; NULL: the connection worked */
     enum finding_level level;
 };
 
-/* So many bytes went there and an answer came back, in ns.  The fastest counts, since other work on
- * a host can only make it longer.  0 bytes are a ping: the error of its skew is at most half of the
- * time.  began and theirs: by the clocks of the two hosts. */
+/* Takes a measurement: the bytes were sent, and an answer came after ns.  The fastest one counts,
+ * since other work on a host only makes it longer.  0 bytes are a ping, which also gives the skew,
+ * with an error of at most half the time.  began: by the clock of this host; theirs: by the other
+ * clock. */
 void pair_take(struct host_pair *pair, uint64_t bytes, int64_t ns, int64_t began, int64_t theirs);
 
-int pair_is_measured(const struct host_pair *pair); /* all of it, and nothing failed */
+int pair_is_measured(const struct host_pair *pair); /* completely, and without an error */
 
 struct matrix {
     int hosts;
@@ -32,16 +33,19 @@ struct matrix {
 
 struct host_pair *matrix_pair(const struct matrix *matrix, int from, int to);
 
-/* Of the pairs that are measured; 0: none was.  The usual figure is that of the best quarter,
- * which is the network's: of three hosts one that is slow makes four of the six pairs slow. */
+/* Gives the usual figure of the measured pairs; 0: no pair was measured.  It is the figure of the
+ * best quarter of the pairs, which shows the network: if one of three hosts is slow, four of the
+ * six pairs are slow. */
 double matrix_usual(const struct matrix *matrix, enum figure figure);
 
-/* 1: so much worse than the usual figure, that the network is the reason. */
+/* 1: the figure is so much worse than the usual one that the network must be the reason. */
 int pair_is_bad(const struct host_pair *pair, enum figure figure, const double usual[FIGURES]);
-/* All pairs of the host that are measured are slow, and there are so many that it is the host. */
+/* 1: all measured pairs of the host are slow, and they are so many that the host must be the
+ * reason. */
 int host_is_slow(const struct matrix *matrix, int host, const double usual[FIGURES]);
 
-/* How far the host's clock is ahead of host 0's, by its pings to that.  NO_SKEW: not known. */
+/* Gives how far the host's clock is ahead of host 0's, by its pings to host 0.  NO_SKEW: not known.
+ */
 #define NO_SKEW INT64_MIN
 int64_t matrix_skew(const struct matrix *matrix, int host);
 enum finding_level clock_level(int64_t skew);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c - `ctctl --doctor-node`: what runs on each host.
+/* node.c - `ctctl --doctor-node`: runs on each host.
  *
- * It checks the host and listens.  Then ctctl sends the list of all hosts, and commands: so many
- * pings and bursts of data to the host whose number is greater by so much.  What it finds out are
- * lines of its standard output, words between tabs.  A line "done" follows the checks, the list and
- * each command:
+ * It checks the host and listens.  Then ctctl sends the list of all hosts, and commands: the number
+ * of pings and bursts, and the distance to the host that is measured (its number minus this one's).
+ * The results are lines on standard output, with tabs between the words.  A line "done" follows the
+ * checks, the list, and each command:
  *
  *   out  row LEVEL CHECK REMEDY TEXT    listen "ADDRESS PORT"
  *        pair HOST TRIP BYTES/S SKEW REMEDY ERROR
  *   in   NAME ADDRESS PORT, for each host in order    then PINGS BURSTS DISTANCE, for each command
  *
- * A process answers the others meanwhile; it ends with this one, and this one with its standard
+ * Another process answers the other hosts.  It ends with this process, which ends with its standard
  * input. */
 #include <endian.h>
 #include <netdb.h>
@@ -31,30 +31,31 @@
 #include "runtime/util/clock.h"
 
 #define CONNECT_MS 4000 /* three tries of the kernel: at 0, 1 and 3 s */
-#define STEP_MS 3000    /* of an answer */
-#define PINGS_MS 200    /* no further one after that; the same for bursts */
+#define STEP_MS 3000    /* to wait for an answer */
+#define PINGS_MS 200    /* no ping starts after this time; BURSTS_MS: no burst */
 #define BURSTS_MS 250
 #define FIRST_BURST ((uint64_t)256 << 10)
 #define LARGEST_BURST ((uint64_t)16 << 20)
-#define BURST_NS 30000000 /* the next one is larger if it took less */
+#define BURST_NS 30000000 /* after a shorter burst, the next one is larger */
 #define CHUNK ((size_t)256 << 10)
 
 struct doctor_peer {
     char name[256], address[128];
-    int port; /* 0: it can't be measured */
+    int port; /* 0: can't be measured */
     struct host_pair pair;
 };
 
 struct doctor_node {
-    struct hosts_node job; /* its run id is the secret that a peer has to send */
+    struct hosts_node job; /* its run id is the secret, which a peer must send */
     struct doctor_peer *peers;
 };
 
 static char chunk[CHUNK];
 
-/* ---- Where others reach it --------------------------------------------------------------- */
+/* ---- Where others reach this host --------------------------------------------------------- */
 
-/* The address from which packets to the first host go, as the store's clients have it. */
+/* Finds the address from which this host sends packets to the first host.  Clients of the store
+ * find theirs in the same way. */
 static int address_towards(const char *address, char *text, size_t size)
 {
     const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
@@ -64,7 +65,7 @@ static int address_towards(const char *address, char *text, size_t size)
     if (getaddrinfo(address, "29500", &hints, &to) != 0)
         return 0;
     fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    found = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 /* sends nothing */
+    found = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 /* connect() sends nothing */
             && socket_local_address(fd, text, size) == CT_OK && !is_loopback_address(text);
     if (fd >= 0)
         close(fd);
@@ -108,7 +109,8 @@ static void answer_pings_and_data(int fd, const char *secret)
     }
 }
 
-/* Each connection has a process, so that none holds up the next. */
+/* Forks a process that answers the other hosts.  It forks another one for each connection, so that
+ * no connection waits for another. */
 static void answer_others(int listener, const char *secret)
 {
     const pid_t parent = getpid();
@@ -131,8 +133,8 @@ static void answer_others(int listener, const char *secret)
     _exit(0);
 }
 
-/* The last word of a line.  A folder's name and what ctrun prints may contain tabs and ends of
- * lines, which would make further words and lines. */
+/* Prints the last word of a line.  Tabs and ends of lines would make further words and lines, and a
+ * folder's name or ctrun's output may contain them. */
 static void say_text(const char *text)
 {
     for (; *text; text++)
@@ -181,7 +183,7 @@ static void check_name(const char *name, int is_first)
                 "the same name server or /etc/hosts on all hosts, or --hosts with addresses");
 }
 
-/* So many bytes there, and the other's clock back.  How long it took; -1: it failed. */
+/* Sends the bytes and reads the other host's clock.  Gives the time in ns; -1: failed. */
 static int64_t exchange(struct host_pair *pair, int fd, uint64_t bytes)
 {
     const int64_t deadline = deadline_after(STEP_MS), time = clock_ns(CLOCK_REALTIME);
@@ -199,7 +201,8 @@ static int64_t exchange(struct host_pair *pair, int fd, uint64_t bytes)
     return ns;
 }
 
-/* bytes: 0 for pings; bursts grow while they take little time.  -1: one failed. */
+/* Repeats exchange().  bytes: 0 for pings; bursts grow while they take little time.  -1: an
+ * exchange failed. */
 static int exchange_often(struct host_pair *pair, int fd, uint64_t bytes, int times, int ms)
 {
     const int64_t end = deadline_after(ms);
@@ -223,9 +226,9 @@ static const char large_remedy[] =
     "the same MTU on all hosts and on the way (ip link; ping -M do -s 1472 HOST, 8972 where it is "
     "9000)";
 
-/* Small packets may pass where large ones do not (a tunnel that is narrower than the interface
- * says), so what fails at the first burst has a sentence.  NULL: nothing failed; else the beginning
- * of a sentence that ct_last_error() ends. */
+/* Measures the way to a peer.  Small packets may pass where large ones do not (a tunnel takes less
+ * than the interface's MTU), so a failure of the first burst has its own sentence.  NULL: success;
+ * or the start of a sentence, which ct_last_error() ends. */
 static const char *node_measure(const struct doctor_node *node, struct doctor_peer *peer, int pings,
                                 int bursts, const char **remedy)
 {
@@ -251,7 +254,7 @@ static const char *node_measure(const struct doctor_node *node, struct doctor_pe
     return failed;
 }
 
-/* -1: ctctl has sent the last one. */
+/* Reads a command and measures.  -1: ctctl has sent the last command. */
 static int node_take_command(const struct doctor_node *node)
 {
     struct doctor_peer *peer;
@@ -278,7 +281,7 @@ static int node_take_command(const struct doctor_node *node)
     return 0;
 }
 
-/* ---- What it does ------------------------------------------------------------------------ */
+/* ---- The whole --------------------------------------------------------------------------- */
 
 static int read_peers(struct doctor_node *node)
 {
@@ -292,24 +295,24 @@ static int read_peers(struct doctor_node *node)
     return node->peers ? 0 : -1;
 }
 
-/* words: the path of ctctl where the user is, the folder there, --iface or "", the file of the
- * secret or "". */
+/* words: the path of ctctl where the user typed it; the user's folder; --iface or ""; the file of
+ * the secret or "". */
 int doctor_node(char **words)
 {
     const char *job = getenv(HOSTS_NODE_VARIABLE);
-    static struct doctor_node node; /* nothing of it is freed: the process ends with it */
+    static struct doctor_node node; /* never freed: the process ends with it */
 
     if (!job || hosts_node_read(&node.job, job) < 0)
         return 2;
-    dup2(STDOUT_FILENO, STDERR_FILENO); /* ctctl shows lines that it does not know */
-    setvbuf(stdout, NULL, _IOLBF, 0);   /* a process that is forked has nothing to write */
+    dup2(STDOUT_FILENO, STDERR_FILENO); /* ctctl prints lines that it does not know */
+    setvbuf(stdout, NULL, _IOLBF, 0);   /* so a forked process has nothing left to write */
     setenv("CT_STORE_SECRET_FILE", words[3], 1);
     checks_run(node.job.nodes, words[0], words[1], say_finding);
     if (node.job.nodes > 1)
         listen_for_others(&node.job, words[2]);
     printf("done\n");
     if (read_peers(&node) < 0)
-        return 0; /* ctctl is gone */
+        return 0; /* ctctl has ended */
     do
         printf("done\n");
     while (node_take_command(&node) == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - what ctctl doctor prints: what is wrong with its remedy, the worst first; then tables
- * of round trip and bandwidth. */
+/* report.c - prints the results of ctctl doctor: first the problems with their remedies, the worst
+ * first; then tables of round trips and bandwidth. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "runtime/util/json_writer.h"
 #include "runtime/util/text.h"
 
-#define WIDE 12 /* hosts, beyond which a table does not fit a terminal */
+#define WIDE 12 /* a table of more hosts is wider than a terminal */
 
 static const char *const level_words[LEVELS] = { "ok", "warn", "FAIL" };
 
@@ -51,7 +51,7 @@ static int by_text(const void *a, const void *b)
     return x->level != y->level ? (int)x->level - (int)y->level : x->host - y->host;
 }
 
-/* Hosts that differ where they should be alike get a warning each. */
+/* Adds a warning for each host that differs where hosts should be alike. */
 void report_finish(struct report *report)
 {
     if (report->count > 0)
@@ -74,7 +74,7 @@ void report_finish(struct report *report)
     }
 }
 
-/* list[first] to list[end - 1] say the same about several hosts. */
+/* Prints the hosts of list[first] to list[end - 1], which all have the same finding. */
 static void print_hosts(const struct report *report, int first, int end)
 {
     if (end - first == report->hosts && report->hosts > 2)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blocker.c - why a rank keeps others waiting.
+/* blocker.c - finds why a rank keeps others waiting.
  *
- * Facts that ctrun and the kernel know come first: the rank ended, its process is stopped.  Then
- * comes what the rank wrote to the control page: the call that it is in, its state. */
+ * Facts from ctrun and the kernel come first: the rank ended, or its process is stopped.  Then
+ * comes what the rank wrote to the control page: the call that it is in, and its state. */
 #include "launcher/inspect/blocker.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@ int all_stopped(const struct job_snapshot *job)
     return stopped > 1;
 }
 
-/* The oldest call that the rank is in, other than number seq of `line`.  Younger calls may be
- * asynchronous ones beside it. */
+/* Finds the oldest call that the rank is in, except call number seq of `line`.  The oldest, since
+ * younger calls may be asynchronous. */
 static const struct group_snapshot *other_call(const struct rank_snapshot *rank,
                                                const struct group_snapshot *line, uint64_t seq)
 {
@@ -45,7 +45,7 @@ static const struct group_snapshot *other_call(const struct rank_snapshot *rank,
     return found;
 }
 
-/* Of a rank that runs and is in no call. */
+/* Says what a rank does that runs and is in no call. */
 static enum activity_kind blocker_state_of(const struct job_snapshot *job,
                                            const struct rank_snapshot *rank,
                                            const struct group_snapshot *line, int left)
@@ -78,7 +78,7 @@ struct activity activity_of(const struct job_snapshot *job, int at,
         does.kind = RANK_ENDED;
     else if (rank->process.pid == 0)
         does.kind = RANK_NOT_STARTED;
-    else if (is_gone(&rank->process)) /* without a group: an ordinary end */
+    else if (is_gone(&rank->process)) /* without a group, the end is an ordinary one */
         does.kind = rank->state == CONTROL_LEFT || left || (!line && rank->state != CONTROL_INIT)
                         ? RANK_LEFT
                         : RANK_DIED;

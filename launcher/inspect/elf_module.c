@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf_module.c - /proc/<pid>/maps has the file and offset of an address; the file's program headers
- * turn the offset into the address that its debug information uses. */
+/* elf_module.c - turns an address of a process into one that debug information uses.
+ * /proc/<pid>/maps has the file and the offset; the file's program headers turn the offset into
+ * that address. */
 #include "launcher/inspect/elf_module.h"
 
 #include <elf.h>
@@ -12,10 +13,10 @@
 
 #include "launcher/inspect/page_reader.h"
 
-#define HEADERS 64 /* program headers that are read */
+#define HEADERS 64 /* at most so many program headers are read */
 
-/* The offset in the file -> the address in its tables; the offset itself if it is no 64-bit ELF
- * file. */
+/* Turns an offset in the file into an address in its symbol tables.  If the file is not a 64-bit
+ * ELF file, gives the offset. */
 static uint64_t own_address(const char *path, uint64_t offset)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -40,8 +41,8 @@ static uint64_t own_address(const char *path, uint64_t offset)
     return found;
 }
 
-/* Opens the file below the root of the process: in a container the same path may be another file
- * here. */
+/* Names the module.  Its path goes through the root of the process: in a container, the same path
+ * may be another file here. */
 static void name_module(pid_t pid, char *path, struct module *module)
 {
     const char *slash = strrchr(path, '/');

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_jobs.c - finds control pages: each is a memfd that its maker holds open, as /proc/<pid>/fd
- * shows.
+/* find_jobs.c - finds control pages.  Each page is a memfd that its maker holds open, as
+ * /proc/<pid>/fd shows.
  *
  * A page has its maker's pid, so copies of the descriptor in workers and their children are
- * skipped.  A page of ctrun is a job.  A rank that another launcher started makes a page of its
- * own.  So does a rank of ctrun that closed the inherited descriptors: its CT_GENERATION says of
- * which job it is, and its page stands for its part of ctrun's.  The other ranks are one job when
- * they have the same launcher, by the variables that launchers set, else by the parent process. */
+ * skipped.  Each page of ctrun is a job.  A rank that another launcher started makes its own page.
+ * So does a rank of ctrun that has closed the inherited descriptors: its CT_GENERATION says which
+ * job it belongs to, and its page replaces its part of ctrun's page.  All other ranks with the same
+ * launcher are one job: by the variables that launchers set, or by the parent process. */
 #include "launcher/inspect/find_jobs.h"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ struct search {
 
 /* ---- The key of a rank without ctrun ---------------------------------------- */
 
-/* The value of NAME in an environment block; NULL: it is not set, or empty. */
+/* Gives the value of variable `name` in an environment block; NULL: it is not set, or empty. */
 static const char *jobs_variable(const char *environment, size_t size, const char *name)
 {
     const size_t length = strlen(name);
@@ -110,7 +110,7 @@ static int is_new(struct search *search, ino_t inode)
     return 1;
 }
 
-/* Opens and checks the file again: the descriptor may be of another file by now. */
+/* Opens the page and checks it again: the descriptor may belong to another file now. */
 static int take_page(struct search *search, pid_t pid, uid_t uid, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -177,7 +177,7 @@ static int by_rank(const void *a, const void *b)
                               : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* The size of the largest group. */
+/* Gives the size of the job's largest group. */
 static int world_of(const struct job_snapshot *job)
 {
     int world = 1;
@@ -189,7 +189,7 @@ static int world_of(const struct job_snapshot *job)
     return world;
 }
 
-/* Moves the ranks of `more` to job; -1: out of memory, both stay as they were. */
+/* Moves the ranks of `more` to job.  0; -1: out of memory, and both are unchanged. */
 static int jobs_add_ranks(struct job_snapshot *job, struct job_snapshot *more)
 {
     const size_t count = (size_t)(job->ranks + more->ranks);
@@ -218,7 +218,7 @@ static struct rank_snapshot *rank_without_pid(struct job_snapshot *job, int rank
     return NULL;
 }
 
-/* 1: the page `own` is now part of its ctrun's job. */
+/* Moves the rank of page `own` into the job of its ctrun.  1: done; 0: no such job is here. */
 static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
 {
     for (int i = 0; i < jobs->count && *own->generation && own->ranks == 1; i++) {
@@ -233,7 +233,7 @@ static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
         *rank = own->rank[0];
         rank->worker = worker;
         rank->local_rank = rank->rank - job->base;
-        if (rank->state == CONTROL_STARTED) /* it makes the page with its first group */
+        if (rank->state == CONTROL_STARTED) /* it made the page with its first group */
             rank->state = CONTROL_READY;
         if (own->now_ns > job->now_ns)
             job->now_ns = own->now_ns;

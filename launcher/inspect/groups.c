@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.c - finds the entries of several ranks that are of the same group.
+/* groups.c - finds the entries of several ranks that belong to the same group.
  *
  * All members of a group have the same id, and no other group has it.  A rank that left a group
- * keeps its entry, with the old id in ->was, until another group uses it.
+ * keeps its entry, with the old id in ->was, until another group uses the entry.
  *
- * A collective needs all members that have not begun it.  A message needs its peer; a receive
- * from any rank needs no rank in particular.  Waits that lead to a circle are a deadlock: no rank
- * of the circle can be the first to return, whatever else the processes do. */
+ * A collective waits for all members that have not begun it.  A message waits for its peer; a
+ * receive from any rank waits for no rank in particular.  A circle of waits is a deadlock: no rank
+ * of the circle can be the first to return, whatever the other processes do. */
 #include "launcher/inspect/groups.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct group_view *find_view(const struct groups *groups, const struct gr
     return NULL;
 }
 
-/* The member that is job->rank[at]; NULL: it has no entry. */
+/* Finds the member that is job->rank[at]; NULL: it has no entry. */
 static const struct group_member *member_of(const struct group_view *view, int at)
 {
     int low = 0, high = view->in;
@@ -52,8 +52,8 @@ static const struct group_member *member_of(const struct group_view *view, int a
     return NULL;
 }
 
-/* Writes the members to groups->members[used] and on: first those in the group, then those that
- * left.  Gives their number. */
+/* Writes the members to groups->members[used] and after it: first those in the group, then those
+ * that left.  Gives their number. */
 static int gather(struct groups *groups, struct group_view *view, int used)
 {
     const struct job_snapshot *job = groups->job;
@@ -141,8 +141,9 @@ static void find_waits(struct groups *groups, uint64_t least_ns)
     }
 }
 
-/* A wait that needs no waiting member, or only free ones, is free: it has no ->needed.  What is
- * never freed is in a deadlock.  Each ->needed only moves on: no more than members_used times. */
+/* Finds which waits never end.  A wait is free (its ->needed is NULL) if every waiting
+ * member that it needs is free.  Members that never become free are in a deadlock.  Each ->needed
+ * only moves forward, at most members_used times. */
 static void find_deadlocks(struct groups *groups)
 {
     const struct group_member *end = groups->members + groups->members_used;
@@ -162,7 +163,8 @@ static void find_deadlocks(struct groups *groups)
     }
 }
 
-/* The chain of ->needed from any member in a deadlock leads into one circle. */
+/* Numbers the deadlocks.  From each member in a deadlock, the chain of ->needed leads into one
+ * circle. */
 static void number_deadlocks(struct groups *groups)
 {
     struct group_member *members = groups->members, *at;

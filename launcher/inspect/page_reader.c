@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* page_reader.c - copies a control page while ranks write to it.
  *
- * pread() reads the page, it is never mapped: if a process truncates the file meanwhile, we get a
- * short copy and no SIGBUS.
+ * The page is read with pread() and never mapped: if a process truncates the file meanwhile, the
+ * copy is short, and there is no SIGBUS.
  *
- * The copy of an entry is good when its version was even, and the same before and after.  An
- * entry that changes during each copy belongs to a rank that makes calls.  If its writer was
- * stopped in the middle, the version stays odd; then the ring has that call whole, since ranks
- * write the ring first. */
+ * The copy of an entry is good if its version was even, and the same before and after.  If the
+ * entry changes during each copy, its rank is making calls.  If the writer was stopped in the
+ * middle, the version stays odd.  Then the ring has the whole call, since ranks write the ring
+ * first. */
 #include "launcher/inspect/page_reader.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
-#define MOST_COPIES 20 /* tries to copy one entry */
+#define MOST_COPIES 20 /* tries for one entry */
 
 static int read_at(int fd, size_t at, void *to, size_t size)
 {
@@ -32,7 +32,8 @@ static int read_at(int fd, size_t at, void *to, size_t size)
 
 /* ---- Text ------------------------------------------------------------------ */
 
-/* The length of the UTF-8 character at data; 0: it is not valid, or a control character. */
+/* Gives the length of the UTF-8 character at data; 0: it is not valid, or is a control character.
+ */
 static size_t character(const unsigned char *data, size_t left)
 {
     const size_t size = *data < 0x80 ? 1 : *data < 0xc2 ? 0 : *data < 0xe0 ? 2 : 3;
@@ -40,7 +41,7 @@ static size_t character(const unsigned char *data, size_t left)
     if (size == 1)
         return *data >= ' ' && *data != 0x7f;
     if (size == 0 || size > left || *data >= 0xf0)
-        return 0; /* names need no characters of four bytes */
+        return 0; /* names contain no characters of four bytes */
     for (size_t i = 1; i < size; i++)
         if ((data[i] & 0xc0) != 0x80)
             return 0;
@@ -119,8 +120,8 @@ static struct call_snapshot take_call(const struct control_call *call)
                                    .group = call->group };
 }
 
-/* The newest calls first.  The list ends at a call that is not valid: older ones are no more
- * reliable. */
+/* Copies the ring, the newest call first.  The list ends at a call that is not valid: older calls
+ * can't be relied on. */
 static void take_ring(struct rank_snapshot *rank, const struct control_rank *page)
 {
     const uint64_t calls = atomic_load(&page->calls);
@@ -136,8 +137,8 @@ static void take_ring(struct rank_snapshot *rank, const struct control_rank *pag
     }
 }
 
-/* 1: copied between two writes; 0: it changed during each copy; -1: it can't be read, or its writer
- * stopped in the middle. */
+/* 1: the entry was copied between two writes; 0: it changed during each copy; -1: it can't be read,
+ * or its writer stopped in the middle. */
 static int copy_entry(int fd, size_t at, struct control_group *line)
 {
     const size_t version = at + offsetof(struct control_group, version);
@@ -156,9 +157,9 @@ static int copy_entry(int fd, size_t at, struct control_group *line)
     return first == after ? -1 : 0;
 }
 
-/* The writer of this entry stopped in the middle.  The ring has the call, but we copied the ring
- * before: copies it again.  -1: the entry has not changed since; 0: its writer goes on after all.
- */
+/* Copies the ring again, because the writer of this entry stopped in the middle: the ring has the
+ * call, but was copied before.  -1: the entry has not changed since; 0: its writer goes on after
+ * all. */
 static int take_ring_again(int fd, size_t at, size_t line, struct rank_snapshot *rank)
 {
     const size_t version = line + offsetof(struct control_group, version);
@@ -201,7 +202,7 @@ static void take_entry(struct rank_snapshot *rank, int index, const struct contr
         }
     group->now.tag = line->tag;
     if (group->now.phase == CONTROL_IN && group->now.seq > group->begun)
-        group->begun = group->now.seq; /* the rank writes ->begun a moment after ->now */
+        group->begun = group->now.seq; /* the rank writes ->begun shortly after ->now */
 }
 
 static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
@@ -221,12 +222,13 @@ static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
             || read_at(fd, version, &after, sizeof after) < 0)
             return;
     if (before != after || before % 2)
-        return; /* half of a text would name something else */
+        return; /* half of a text would name a wrong thing */
     page_text(rank->waiting_for, sizeof rank->waiting_for, words, sizeof words);
     rank->waiting_since_ns = since;
 }
 
-/* A noted place belongs to the call that it was noted for: by group, number, and time. */
+/* Takes the source place that a rank wrote, if it belongs to the call: the group, the number and
+ * the time must match. */
 static void take_place(int fd, size_t at, struct rank_snapshot *rank)
 {
     const size_t first = offsetof(struct control_rank, place_version);
@@ -248,7 +250,7 @@ static void take_place(int fd, size_t at, struct rank_snapshot *rank)
         if (group->id && group->id == page.place_group && group->now.seq == page.place_seq
             && group->now.begun_ns <= page.place_noted_ns) {
             page_text(group->where, sizeof group->where, page.place, sizeof page.place);
-            group->caller = 0; /* that is a function of the binding */
+            group->caller = 0; /* the caller is a function of the language binding */
         }
     }
 }
@@ -286,7 +288,7 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
             valid = copy_entry(fd, where, &page.groups[i]);
         if (valid < 0)
             valid = take_ring_again(fd, at, where, rank);
-        if (atomic_load(&page.groups[i].id)) /* else they are among bytes_before */
+        if (atomic_load(&page.groups[i].id)) /* bytes of a destroyed group are in bytes_before */
             rank->bytes += page.groups[i].bytes;
         take_entry(rank, i, &page.groups[i], valid);
     }

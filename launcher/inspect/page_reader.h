@@ -7,11 +7,11 @@
 
 #include "launcher/inspect/snapshot.h"
 
-/* fd is the page's memory.  0; -1 and errno: it is no valid control page, or could not be read;
- * then there is nothing to free. */
+/* Copies the page; fd is its memory.  0; -1 and errno: it can't be read, or is not a valid control
+ * page, and there is nothing to free. */
 int page_read(int fd, struct job_snapshot *job);
 
-/* Bytes from an untrusted source as text: it ends within size, is UTF-8, and holds no control
+/* Copies bytes from an untrusted source as text: it fits in size, is UTF-8, and has no control
  * characters. */
 void page_text(char *text, size_t size, const char *bytes, size_t most);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proc_info.c - reads /proc, which works for stopped processes, too, and never waits for them. */
+/* proc_info.c - reads /proc.  That also works for stopped processes, and never waits for them. */
 #include "launcher/inspect/proc_info.h"
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ size_t process_file(pid_t pid, const char *name, char *text, size_t size)
     return used;
 }
 
-/* The system calls in which a main thread most often sleeps. */
+/* Names the system calls in which a main thread often sleeps. */
 static const char *call_name(long number)
 {
     switch (number) {
@@ -66,7 +66,8 @@ static const char *call_name(long number)
     return NULL;
 }
 
-/* After SIGSTOP and SIGCONT /proc shows restart_syscall for a system call with a timeout. */
+/* Names a restarted call: after SIGSTOP and SIGCONT, /proc shows restart_syscall for a system call
+ * with a timeout. */
 static const char *restarted_name(pid_t pid)
 {
     char text[64];
@@ -113,7 +114,7 @@ struct process_snapshot process_read(pid_t pid)
     int parent = 0, group = 0;
 
     if (pid <= 0 || process_file(pid, "stat", stat, sizeof stat) == 0 || !(name = strchr(stat, '('))
-        || !(behind = strrchr(stat, ')')) || behind < name) /* the name may hold any bytes */
+        || !(behind = strrchr(stat, ')')) || behind < name) /* the name may contain any bytes */
         return process;
     if (sscanf(behind + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &process.state,
                &parent, &group, &user, &kernel)
@@ -149,7 +150,7 @@ int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg)
 
 /* ---- The process of a rank -------------------------------------------------- */
 
-/* A search for the process that calls itself `named` in a pid namespace below the worker. */
+/* A search for the process that has pid `named` in a pid namespace below the worker. */
 struct nested {
     pid_t worker, named, found;
 };
@@ -164,7 +165,8 @@ static int is_below(pid_t pid, pid_t worker)
     return 0;
 }
 
-/* "NSpid: 4310 7": the process has pid 4310 here, and 7 in its own pid namespace. */
+/* Says whether the process has pid nested->named in its own namespace: "NSpid: 4310 7" means pid
+ * 4310 here, and 7 there. */
 static int has_that_pid(void *arg, pid_t pid, uid_t uid)
 {
     struct nested *nested = arg;
@@ -186,9 +188,9 @@ static int has_that_pid(void *arg, pid_t pid, uid_t uid)
     return 1;
 }
 
-/* The pid, as seen here, of the process that wrote rank->pid; 0: it is gone.  Only a process below
- * the worker counts: the kernel may have given the pid to another process meanwhile, or rank->pid
- * may be of a pid namespace that the worker made. */
+/* Gives the pid, as seen here, of the process that wrote rank->pid; 0: it is gone.  The process
+ * must be a descendant of the worker, because the kernel may have given the pid to another process,
+ * or the pid may be of a pid namespace that the worker made. */
 static pid_t writer_of(const struct rank_snapshot *rank)
 {
     struct nested nested = { rank->worker, rank->pid, 0 };

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proc_info.h - what /proc shows of the processes of ranks. */
+/* proc_info.h - reads what /proc shows about the processes of ranks. */
 #ifndef LAUNCHER_INSPECT_PROC_INFO_H
 #define LAUNCHER_INSPECT_PROC_INFO_H
 
 #include "launcher/inspect/snapshot.h"
 
-/* One process; ->state is 0 if there is none with that pid. */
+/* Reads one process; ->state is 0 if no process has that pid. */
 struct process_snapshot process_read(pid_t pid);
 
 /* Fills in the processes and commands of all ranks of the job, and the state of its ctrun. */
 void process_read_all(struct job_snapshot *job);
 
-/* Reads a file of /proc/<pid>/ as text, "" if it can't be read.  Gives its bytes. */
+/* Reads a file of /proc/<pid>/ as text; "" if it can't be read.  Gives the length. */
 size_t process_file(pid_t pid, const char *name, char *text, size_t size);
 
-/* Calls visit for every process until it returns 1.  Returns what the last call did. */
+/* Calls visit for each process until visit returns 1.  Returns the value of the last call. */
 int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict.c - which verdicts a job gets.  Reads nothing but the snapshot.
+/* verdict.c - decides which verdicts a job gets.  Reads only the snapshot.
  *
  * Each deadlock gets a verdict: which ranks wait in a circle, and which ranks wait for the circle.
  * Each group in which other members wait gets a verdict about its newest collective call and the
@@ -19,11 +19,11 @@ struct work {
     const struct job_snapshot *job;
     struct groups groups;
     uint64_t least_ns;
-    char *mentioned; /* [ranks]: a verdict says what keeps the rank from going on */
+    char *mentioned; /* [ranks] 1: a verdict already says what keeps the rank from going on */
     int failed;      /* out of memory */
 };
 
-/* ---- Making one ------------------------------------------------------------- */
+/* ---- Making a verdict ------------------------------------------------------- */
 
 static struct verdict *verdict_begin(struct work *w, enum verdict_kind kind)
 {
@@ -43,8 +43,8 @@ static void drop_last(struct verdict_list *list)
     free(v->circle);
 }
 
-/* What of two calls differs; NULL: nothing.  The two ends of a message (seq 0) always differ in
- * operation and root. */
+/* Names what differs between two calls; NULL: nothing.  The two ends of a message (seq 0) always
+ * differ in operation and root. */
 static const char *difference(const struct call_snapshot *a, const struct call_snapshot *b)
 {
     return a->seq && a->operation != b->operation ? "operations"
@@ -56,13 +56,14 @@ static const char *difference(const struct call_snapshot *a, const struct call_s
                                                   : NULL;
 }
 
-/* A clause of a deadlock names neither the group nor the peer of a message. */
+/* Says whether the clause, of a deadlock, names neither the group nor the peer of a message. */
 static int is_unsaid_message(const struct activity *does)
 {
     return does->peer == PEER_UNSAID && does->call->seq == 0;
 }
 
-/* One clause of the sentence holds for both.  Where it names the process, each rank has its own. */
+/* Says whether one clause can describe both ranks.  A clause that names the process describes one
+ * rank only. */
 static int verdict_is_same(const struct activity *a, const struct activity *b)
 {
     if (a->kind != b->kind || a->kind == RANK_ENDED || a->kind == RANK_DIED
@@ -77,7 +78,7 @@ static int verdict_is_same(const struct activity *a, const struct activity *b)
                && !difference(a->call, b->call) && !strcmp(activity_where(a), activity_where(b)));
 }
 
-/* The set of ranks that do this, a new one if there is none; NULL: out of memory. */
+/* Finds the set of ranks that do this, or makes one; NULL: out of memory. */
 static struct rank_set *find_set(struct verdict *v, const struct activity *does)
 {
     struct rank_set *more;
@@ -97,7 +98,7 @@ static void verdict_add(struct work *w, struct verdict *v, int rank, int at, str
     struct rank_set *set = find_set(v, &does);
     struct set_member *more = set ? set->member : NULL;
 
-    if (set && (set->count & (set->count - 1)) == 0) /* the room is a power of two, and full */
+    if (set && (set->count & (set->count - 1)) == 0) /* the room is a power of two and is used up */
         more = realloc(more, (set->count ? 2 * (size_t)set->count : 1) * sizeof *more);
     if (!more) {
         v->sets -= set && set->count == 0;
@@ -107,7 +108,7 @@ static void verdict_add(struct work *w, struct verdict *v, int rank, int at, str
     set->member = more;
     more[set->count++] = (struct set_member){ rank, at };
     if (strcmp(set->does.waits_for, does.waits_for) != 0)
-        *set->does.waits_for = '\0'; /* they wait for different things */
+        *set->does.waits_for = '\0'; /* the ranks wait for different things */
     if (does.waits && does.waited_ns > v->waited_ns)
         v->waited_ns = does.waited_ns;
     if (at >= 0 && !does.waits)
@@ -120,10 +121,10 @@ static void verdict_add(struct work *w, struct verdict *v, int rank, int at, str
 struct standing {
     const struct group_view *view;
     const struct call_snapshot *call; /* the newest collective call; NULL: only messages */
-    int one_could;                    /* a member that waits is not held: activity_is_held() */
+    int one_could;                    /* a waiting member is not held (activity_is_held()) */
 };
 
-/* A member waits for rank `number` of the group. */
+/* Says whether a member waits for rank `number` of the group, in a message. */
 static int is_needed(const struct standing *g, int number)
 {
     for (int i = 0; i < g->view->in && !g->call; i++) {
@@ -136,7 +137,8 @@ static int is_needed(const struct standing *g, int number)
     return g->call != NULL;
 }
 
-/* The member's peer waits in another message of the group, which has the reason. */
+/* Says whether the member's peer waits in another message of the group, which then shows the
+ * reason. */
 static int is_behind(const struct group_member *member)
 {
     for (int i = 0; i < member->view->in && member_in_message(member); i++)
@@ -162,8 +164,8 @@ static struct activity waits_there(const struct work *w, const struct group_memb
     return does;
 }
 
-/* The member's own call of those that the verdict is about: its message, else the newest
- * collective; NULL: it made none, or that is not known. */
+/* Gives the member's own part in what the verdict is about: its message, or its part of the newest
+ * collective.  NULL: it made no such call, or that is not known. */
 static const struct call_snapshot *part_of(const struct work *w, const struct standing *g,
                                            const struct group_member *member)
 {
@@ -172,7 +174,8 @@ static const struct call_snapshot *part_of(const struct work *w, const struct st
     return g->call ? member_call(&w->groups, member, g->call->seq) : NULL;
 }
 
-/* RANK_IN_CALL or RANK_BLOCKED, RANK_RETURNED, or what the member does instead of the call. */
+/* Says what the member does: RANK_IN_CALL, RANK_BLOCKED, RANK_RETURNED, or what it does instead of
+ * the call. */
 static struct activity does_there(const struct work *w, const struct standing *g,
                                   const struct group_member *member)
 {
@@ -190,7 +193,7 @@ static struct activity does_there(const struct work *w, const struct standing *g
     return does;
 }
 
-/* What of the members' calls differs; NULL: nothing. */
+/* Names what differs between the members' calls; NULL: nothing. */
 static const char *differs(const struct work *w, const struct standing *g)
 {
     const char *differ = NULL;
@@ -206,9 +209,9 @@ static const char *differs(const struct work *w, const struct standing *g)
     return differ;
 }
 
-/* Adds the members that wait or made another call, then those that they wait for.  Where all that
- * wait are held, they are added as waiting, since they still wait for the others.  1: a member has
- * waited for less than least_ns. */
+/* Adds the members that wait or made another call, then the members that they wait for.  If all
+ * waiting members are held, they are added as waiting, since they still wait for the others.  1: a
+ * member has waited for less than least_ns. */
 static int add_members(struct work *w, struct verdict *v, struct standing *g)
 {
     int some = 0, young = 0;
@@ -235,8 +238,8 @@ static int add_members(struct work *w, struct verdict *v, struct standing *g)
     return young;
 }
 
-/* Adds a dead rank of another host, unless it had returned from the call.  0: it was not in the
- * group, as far as ctrun knows. */
+/* Adds a dead rank of another host, unless it had returned from the call.  0: as far as ctrun
+ * knows, it was not in the group. */
 static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
                     const struct death_snapshot *death)
 {
@@ -254,8 +257,8 @@ static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
     return known;
 }
 
-/* Adds the ranks that are waited for and have no entry here.  Of the world it is known which ranks
- * of the job they are; of other groups only how many. */
+/* Adds the missing ranks that have no entry here.  For the world, they are named by their rank in
+ * the job; for other groups, it is only known how many they are. */
 static void add_without_line(struct work *w, struct verdict *v, const struct standing *g)
 {
     const struct job_snapshot *job = w->job;
@@ -337,7 +340,7 @@ static void add_deadlocked(struct work *w, struct verdict *v, const struct group
     verdict_add(w, v, member_name(&w->groups, member), member->at, does);
 }
 
-/* Lists the circle, from its lowest rank on. */
+/* Lists the circle, starting with its lowest rank. */
 static void take_circle(struct work *w, struct verdict *v, const struct group_member *member)
 {
     const struct group_member *lowest = member, *at = member;
@@ -356,8 +359,8 @@ static void take_circle(struct work *w, struct verdict *v, const struct group_me
         v->circle[v->circled++] = member_name(&w->groups, at);
 }
 
-/* Adds the ranks of the circle, then the ranks that wait for them.  A deadlock across groups names
- * no group. */
+/* Adds the ranks of the circle, then the ranks that wait for them.  A verdict on a deadlock across
+ * groups names no group. */
 static void judge_deadlock(struct work *w, int number)
 {
     struct verdict *v = verdict_begin(w, VERDICT_DEADLOCK);
@@ -399,7 +402,7 @@ static int does_in_init(const struct work *w, int i, struct activity *does)
     return does->waits && does->waited_ns >= w->least_ns;
 }
 
-/* 1: the rank waits for what it noted by control_waiting(). */
+/* 1: the rank waits for what it named by control_waiting(). */
 static int does_at_store(const struct work *w, int i, struct activity *does)
 {
     const struct rank_snapshot *rank = &w->job->rank[i];
@@ -426,8 +429,8 @@ static int does_as_process(const struct work *w, int i, struct activity *does)
                    || (does->kind == RANK_DIED && rank->wrapper.state)));
 }
 
-/* Adds the ranks that wait, then those that they wait for; VERDICT_PROCESS has none that wait.
- * NULL: there is no such rank. */
+/* Makes a verdict of the waiting ranks, then of the ranks that they wait for.  VERDICT_PROCESS has
+ * only the second kind.  NULL: there is no such rank. */
 static struct verdict *judge_ranks(struct work *w, enum verdict_kind kind,
                                    int (*does_it)(const struct work *w, int i,
                                                   struct activity *does))
@@ -491,7 +494,7 @@ int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job,
     *list = (struct verdict_list){ .job = job };
     w.failed = groups_open(&w.groups, job, least_ns) < 0
                || !(w.mentioned = calloc((size_t)job->ranks + 1, 1))
-               /* a verdict for each deadlock, each group, init and the store; two for processes */
+               /* one for each deadlock, each group, init and the store; two for processes */
                || !(list->verdict = calloc((size_t)w.groups.deadlocks + (size_t)w.groups.count + 4,
                                            sizeof(struct verdict)));
     if (!w.failed) {

@@ -2,8 +2,8 @@
 /* verdict_text.c - a table of formats: how the sentence of a verdict begins, and a clause for each
  * set of ranks in it.
  *
- * A name in {} is a field.  A part in [] is left out when its first field is empty.  A verdict
- * without a beginning names first the ranks that the others wait for, then the ranks that wait. */
+ * A name in {} is a field.  A part in [] is left out if its first field is empty.  A verdict
+ * without a beginning first names the ranks that the others wait for, then the ranks that wait. */
 #include "launcher/inspect/verdict_text.h"
 
 #include <ctype.h>
@@ -32,7 +32,7 @@ static const struct format kinds[VERDICT_KINDS] = {
     [VERDICT_TOGETHER] = { "together", "group {group} has taken {time}, no rank is missing: " },
 };
 
-/* A clause of a deadlock. */
+/* A clause in the sentence of a deadlock. */
 #define RANKS_IN_CALL "{ranks}[ in {call}][ of group {own_group}][ at {where}]"
 
 static const struct format activities[ACTIVITIES] = {
@@ -69,7 +69,7 @@ static const struct format activities[ACTIVITIES] = {
                                          "go on" },
 };
 
-/* Clauses of the ranks that wait.  They follow the ranks that these wait for. */
+/* Clauses for waiting ranks.  They follow the clauses for the ranks that these wait for. */
 static const char waits_in_call[] =
     "{ranks} {has} waited {time}[ in {new call}[ of group {other group}]][ at {where}]";
 static const char waits_in_init[] =
@@ -161,7 +161,7 @@ static const char *describe_state(const struct process_snapshot *process)
     return "";
 }
 
-/* "rank 3", "ranks 0-2,5"; the list ends in dots where it would crowd out other clauses. */
+/* Writes "rank 3" or "ranks 0-2,5".  A long list ends in dots, to leave room for other clauses. */
 static void describe_ranks(const struct rank_set *set, char *text, size_t size)
 {
     const struct set_member *member = set->member;
@@ -181,7 +181,8 @@ static void describe_ranks(const struct rank_set *set, char *text, size_t size)
     }
 }
 
-/* What all processes of the set do; NULL: they differ, or are not of this host. */
+/* Gives a process of the set if all its processes do the same; NULL: they differ, or are on another
+ * host. */
 static const struct process_snapshot *common_process(const struct rank_set *set,
                                                      const struct job_snapshot *job)
 {
@@ -197,7 +198,7 @@ static const struct process_snapshot *common_process(const struct rank_set *set,
     return first;
 }
 
-/* 0: it is not known. */
+/* 0: the pid is not known. */
 static pid_t pid_of(const struct rank_set *set, int member, const struct job_snapshot *job)
 {
     const int at = set->member[member].at;
@@ -226,8 +227,8 @@ static void describe_processes(const struct rank_set *set, const struct job_snap
 /* ---- Fields ------------------------------------------------------------------------- */
 
 enum {
-    FLICKERS = 1, /* no part of the key */
-    TEXT_ONLY = 2 /* JSON has the same as numbers */
+    FLICKERS = 1, /* the field is not part of the key */
+    TEXT_ONLY = 2 /* JSON has the value as numbers */
 };
 
 struct fields {
@@ -248,7 +249,7 @@ static void set_field(struct fields *f, const char *name, int flags, const char 
     snprintf(field->text, sizeof field->text, "%s", text);
 }
 
-/* What may be the reason that no process here has an entry for the ranks. */
+/* Says why perhaps no process here has an entry for the ranks. */
 static const char *perhaps(const struct rank_set *ranks, const struct job_snapshot *job)
 {
     return job->own_memory
@@ -258,7 +259,7 @@ static const char *perhaps(const struct rank_set *ranks, const struct job_snapsh
                             : ", which may have left the group";
 }
 
-/* "0 -> 1 -> 2 -> 0".  A long circle is shown without its middle. */
+/* Writes "0 -> 1 -> 2 -> 0".  The middle of a long circle is left out. */
 static void describe_circle(const struct verdict *verdict, char *text, size_t size)
 {
     const int count = verdict->circled, shown = 8;
@@ -276,7 +277,7 @@ static void describe_circle(const struct verdict *verdict, char *text, size_t si
         snprintf(text + used, size - used, "%d", verdict->circle[0]);
 }
 
-/* The collective call that the missing ranks have not made; NULL: no such call. */
+/* Gives the collective call that the missing ranks have not made; NULL: none. */
 static const struct call_snapshot *missed_call(const struct verdict *verdict)
 {
     for (int i = 0; i < verdict->sets; i++)
@@ -286,7 +287,7 @@ static const struct call_snapshot *missed_call(const struct verdict *verdict)
     return NULL;
 }
 
-/* Has an earlier clause named the call? */
+/* Says whether an earlier clause has named the call. */
 static int verdict_is_named(const struct verdict *verdict, const struct call_snapshot *call)
 {
     const struct call_snapshot *missed = missed_call(verdict);
@@ -297,7 +298,7 @@ static int verdict_is_named(const struct verdict *verdict, const struct call_sna
     return 0;
 }
 
-/* Singular or plural, and the call that others wait in. */
+/* Sets the fields for singular or plural, and those for the call in which others wait. */
 static void describe_grammar(struct fields *f, const struct verdict *verdict,
                              const struct rank_set *ranks)
 {
@@ -332,7 +333,7 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
                          const struct rank_set *ranks, const struct job_snapshot *job)
 {
     const struct activity *does = &ranks->does;
-    static const struct rank_snapshot none; /* of another host */
+    static const struct rank_snapshot none; /* stands for a rank of another host */
     const struct rank_snapshot *rank =
         ranks->member->at >= 0 ? &job->rank[ranks->member->at] : &none;
     const char *host = does->death ? does->death->host : job->nodes > 1 ? job->host : "";
@@ -358,7 +359,7 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
     set_field(f, "since", TEXT_ONLY,
               does->in_call     ? "in the same call"
               : does->after > 0 ? text
-              : rank == &none   ? "" /* its calls are not known */
+              : rank == &none   ? "" /* the calls of that rank are not known */
                                 : "before any call");
     if (does->death)
         describe_death(does->death, text, sizeof text);
@@ -372,7 +373,8 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
     describe_grammar(f, verdict, ranks);
 }
 
-/* The field whose name begins at `name` and ends with '}'.  Formats name no others. */
+/* Finds the field whose name begins at `name` and ends with '}'. A format has only names of fields.
+ */
 static const struct field *find_field(const struct fields *f, const char *name)
 {
     const size_t length = strcspn(name, "}");
@@ -402,7 +404,7 @@ static void verdict_put(struct sentence *s, const char *text, size_t length, int
     s->is_cut |= fits < length;
     for (size_t i = 0; i < length && is_in_key; i++) {
         s->key = (s->key ^ (unsigned char)text[i]) * 1099511628211u;
-        if (text[i] == '#') /* the same again at the next step */
+        if (text[i] == '#') /* so the key is the same for the next call, at the next step */
             i += strspn(text + i + 1, "0123456789");
     }
 }
@@ -426,7 +428,7 @@ static void verdict_expand(struct sentence *s, const char *format, const struct 
     }
 }
 
-/* Puts the clauses of the sets from number `first` on.  In a verdict the waiting sets come first.
+/* Writes the clauses of the sets from number `first` on.  The waiting sets come first in a verdict.
  */
 static void put_sets(struct sentence *s, const struct verdict *verdict,
                      const struct job_snapshot *job, int first)
@@ -446,7 +448,8 @@ static void put_sets(struct sentence *s, const struct verdict *verdict,
     }
 }
 
-/* "rank 3 has not joined all_reduce #5; its last call was #4. Ranks 0-2 have waited 2.0 s" */
+/* Writes "rank 3 has not joined all_reduce #5; its last call was #4.  Ranks 0-2 have waited 2.0 s".
+ */
 static void put_culprits_first(struct sentence *s, const struct verdict *verdict,
                                const struct job_snapshot *job)
 {
@@ -494,7 +497,7 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
         put_culprits_first(&s, verdict, job);
     if (s.is_cut) {
         s.used = size - 4;
-        while ((text[s.used] & 0xc0) == 0x80) /* no half character */
+        while ((text[s.used] & 0xc0) == 0x80) /* cuts no character in half */
             s.used--;
         s.used += (size_t)snprintf(text + s.used, 4, "...");
     }
@@ -565,7 +568,7 @@ void verdict_json(struct json_text *json, const struct verdict *verdict,
 
 /* ---- What a rank does --------------------------------------------------------- */
 
-/* The first group in which it is in a call; NULL: it is in none. */
+/* Finds the first group in which the rank is in a call; NULL: it is in no call. */
 static const struct group_snapshot *group_of_call(const struct rank_snapshot *rank)
 {
     for (int i = 0; i < CONTROL_GROUPS; i++)

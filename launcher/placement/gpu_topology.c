@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_topology.c - PCI's tree is the one of sysfs, where a device's folder lies in that of the
- * bridge before it.  NVLinks, where there are some, are the nearer way (nvlink.c). */
+/* gpu_topology.c - finds what is between the GPUs.  sysfs shows the tree of PCI: the folder of a
+ * device lies in the folder of the bridge before it.  NVLinks, if present, are the nearer way
+ * (nvlink.c). */
 #include "launcher/placement/gpu_topology.h"
 
 #include <ctype.h>
@@ -13,7 +14,7 @@
 
 /* ---- sysfs ----------------------------------------------------------------------------- */
 
-/* The socket of the node's first processor. */
+/* Gives the socket of the node's first processor. */
 static int gpu_topology_socket_of(const char *sys, int node)
 {
     char cpus[64], socket[16];
@@ -27,7 +28,8 @@ static int gpu_topology_socket_of(const char *sys, int node)
     return atoi(socket);
 }
 
-/* "pci0000:17/..." in "/sys/devices/pci0000:17/..."; NULL: it is not in the tree of PCI. */
+/* Finds "pci0000:17/..." in "/sys/devices/pci0000:17/..."; NULL: the folder is not in the tree of
+ * PCI. */
 static const char *host_bridge_in(const char *folder)
 {
     const char *at = folder;
@@ -46,7 +48,7 @@ static void read_speed(struct linked_gpu *gpu, const char *folder)
 
     if (sysfs_line(speed, sizeof speed, "%s/current_link_speed", folder) < 0)
         return;
-    if (strstr(speed, " PCIe")) /* "32.0 GT/s PCIe"; older kernels leave it out */
+    if (strstr(speed, " PCIe")) /* older kernels write no " PCIe" */
         *strstr(speed, " PCIe") = '\0';
     if (sysfs_line(width, sizeof width, "%s/current_link_width", folder) == 0)
         snprintf(gpu->speed, sizeof gpu->speed, "%s x%s", speed, width);
@@ -82,7 +84,8 @@ static int folders_in(const char *path)
     return folders;
 }
 
-/* How many folders both are in, and how many at most are below those: the device's own, too. */
+/* Gives the number of folders that both paths share.  *below: how many folders the longer rest has;
+ * the device's own counts. */
 static int common_folders(const char *one, const char *other, int *below)
 {
     int common = 0, more[2];
@@ -109,7 +112,7 @@ static enum way way_by_pci(const struct linked_gpu *one, const struct linked_gpu
     if (!*one->path || !*other->path)
         return WAY_UNKNOWN;
     common = common_folders(one->path, other->path, &below);
-    if (common > 1) /* the host bridge and a switch, whose port is a folder of its own */
+    if (common > 1) /* the host bridge and at least one switch, whose port is a folder, too */
         return below <= 2 ? WAY_PIX : WAY_PXB;
     if (common == 1)
         return WAY_PHB;

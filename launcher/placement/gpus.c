@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpus.c - device files, and what the driver and PCI say of them.
+/* gpus.c - finds the device files of GPUs, and what the driver and PCI say about them.
  *
- * The driver's folder in /proc has address, UUID and the number of the device
- * file.  Where it is hidden, device files in order are PCI devices in order, if
- * there are as many of each.
+ * The driver's folder in /proc has the address, the UUID and the number of the device file.  If it
+ * is hidden, and there are as many device files as PCI devices, both lists are taken to be in the
+ * same order.
  *
- * CUDA numbers GPUs by speed unless CUDA_DEVICE_ORDER=PCI_BUS_ID; among GPUs of one
- * kind both are the order of PCI addresses, and that is assumed here. */
+ * CUDA numbers GPUs by speed unless CUDA_DEVICE_ORDER=PCI_BUS_ID.  For GPUs of one kind, both
+ * orders are the order of PCI addresses.  This file assumes that order. */
 #include "launcher/placement/gpus.h"
 
 #include <ctype.h>
@@ -27,7 +27,7 @@ static int all_digits(const char *text)
     return !*text;
 }
 
-/* The value behind "name:" in a file of such lines. */
+/* Reads the value after "name:" from a file with such lines. */
 static int described(const char *path, const char *name, char *value, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -91,7 +91,7 @@ static void by_driver(struct gpus *gpus, const char *root)
             *c = (char)tolower((unsigned char)*c);
         if (described(path, "GPU UUID", gpu->uuid, sizeof gpu->uuid) < 0
             || strncmp(gpu->uuid, "GPU-", 4) != 0 || strchr(gpu->uuid, '?'))
-            *gpu->uuid = '\0'; /* the driver writes "GPU-????" for what it has not woken yet */
+            *gpu->uuid = '\0'; /* the driver writes "GPU-????" for a GPU that is not awake yet */
         gpus->count++;
     }
     if (folder)
@@ -122,7 +122,8 @@ static void by_device_files(struct gpus *gpus, const char *root)
     qsort(gpus->gpu, (size_t)gpus->count, sizeof *gpus->gpu, by_address);
 }
 
-/* NVIDIA's display and 3D controllers; their sound and USB functions are others. */
+/* Says whether the device is a display or 3D controller of NVIDIA.  The sound and USB functions of
+ * a GPU have other classes. */
 static int is_nvidia_gpu(const char *root, const char *address)
 {
     char text[32];
@@ -174,7 +175,7 @@ static int gpus_is_name(const char *item)
     return !strncmp(item, "GPU-", 4) || !strncmp(item, "MIG-", 4);
 }
 
-/* A UUID may be shortened as long as one GPU has it. */
+/* Finds a GPU by its UUID, which may be shortened as long as only one GPU matches. */
 static int by_uuid(const struct gpus *gpus, const char *item)
 {
     int found = -1;
@@ -196,7 +197,7 @@ static int uuids_are_known(const struct gpus *gpus)
     return gpus->count > 0;
 }
 
-/* The item at *text without spaces around, into name; *text moves behind its comma. */
+/* Copies the item at *text, without spaces around it, to name.  *text moves past its comma. */
 static void take_item(const char **text, char *name, size_t size)
 {
     const char *start = *text + strspn(*text, " \t");
@@ -208,7 +209,7 @@ static void take_item(const char **text, char *name, size_t size)
     snprintf(name, size, "%.*s", (int)length, start);
 }
 
-/* 0: it names a GPU, or a part of one; -1: nothing that is there. */
+/* 0: the item names a GPU or a part of one; -1: it names nothing that is there. */
 static int find_device(const struct gpus *gpus, struct visible_gpu *device)
 {
     device->gpu = -1;
@@ -260,7 +261,7 @@ void gpus_visible(const struct gpus *gpus, const char *value, struct devices *vi
     visible->count = gpus->count;
 }
 
-/* The position in `visible` that an item of --gpus means; -1: none. */
+/* Gives the position in `visible` of the GPU that an item of --gpus means; -1: not visible. */
 static int position_of(const struct gpus *gpus, const struct devices *visible, const char *item)
 {
     const int gpu = gpus_is_name(item) ? by_uuid(gpus, item) : -1;
@@ -289,7 +290,7 @@ int gpus_choose(const struct gpus *gpus, const struct devices *visible, const ch
 
         take_item(&list, item.name, sizeof item.name);
         position = position_of(gpus, visible, item.name);
-        /* A part of a GPU is not in the list of whole ones. */
+        /* A part of a GPU is not in the list of whole GPUs. */
         if (position < 0 && !strncmp(item.name, "MIG-", 4) && find_device(gpus, &item) == 0
             && chosen->count < GPUS_MOST) {
             chosen->device[chosen->count++] = item;

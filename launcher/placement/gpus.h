@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpus.h - the GPUs of this machine and those that CUDA would show a worker,
- * without loading CUDA, which would cost half a second and a context. */
+/* gpus.h - finds the GPUs of this machine, and those that CUDA would show a worker.  CUDA is not
+ * loaded: that would take half a second and a context. */
 #ifndef LAUNCHER_PLACEMENT_GPUS_H
 #define LAUNCHER_PLACEMENT_GPUS_H
 
@@ -15,20 +15,20 @@ struct gpu {
     int node;      /* NUMA; -1: unknown */
 };
 
-/* In CUDA's order for equal GPUs, that of PCI addresses. */
+/* In the order of PCI addresses, which is CUDA's order for equal GPUs. */
 struct gpus {
     int count;
     struct gpu gpu[GPUS_MOST];
 };
 
-/* root: "" for this machine.  A GPU counts if its device file is there: in a
- * container the driver lists those of others too. */
+/* Finds the GPUs.  root: "" for this machine.  A GPU counts only if its device file is there: in a
+ * container, the driver also lists GPUs of others. */
 void gpus_read(struct gpus *gpus, const char *root);
 
 /* One item of CUDA_VISIBLE_DEVICES. */
 struct visible_gpu {
-    char name[96]; /* as it is written: "2", "GPU-...", "MIG-..." */
-    int gpu;       /* index in struct gpus; -1: not among those, or none was found */
+    char name[96]; /* as the user wrote it: "2", "GPU-...", "MIG-..." */
+    int gpu;       /* index in struct gpus; -1: it is not there, or no GPU was found */
 };
 
 struct devices {
@@ -36,11 +36,11 @@ struct devices {
     struct visible_gpu device[GPUS_MOST];
 };
 
-/* The items of a value of CUDA_VISIBLE_DEVICES as they are written; one empty item in "". */
+/* Splits a value of CUDA_VISIBLE_DEVICES into its items.  "" gives one empty item. */
 void gpus_items(const struct gpus *gpus, const char *value, struct devices *items);
 
-/* What CUDA shows under that value (NULL: unset; "": nothing).  It stops at the first
- * item that names nothing.  Where no GPU was found all items are taken as they are. */
+/* Gives the GPUs that CUDA shows with that value (NULL: unset; "": none).  The list stops at the
+ * first item that names no GPU.  If no GPU was found, it takes all items as they are. */
 void gpus_visible(const struct gpus *gpus, const char *value, struct devices *visible);
 
 /* Puts the GPUs that --gpus lists, by their position in `visible` or by name, into *chosen.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* numa_binding.c - --numa-binding, torchrun's four ways to choose CPUs near a GPU.
+/* numa_binding.c - --numa-binding: torchrun's four ways to choose CPUs near a GPU.
  *
  *   node           all CPUs of its NUMA node
- *   socket         and those of the other nodes of that socket
+ *   socket         also those of the other nodes in the same socket
  *   exclusive      the node's cores, divided among the GPUs there
- *   core-complex   the CPUs behind one last-level cache of the node
+ *   core-complex   the CPUs of the node that share one last-level cache
  *
- * torchrun starts each worker under numactl; we set the affinity ourselves, to the
- * same CPUs.  Neither says anything about memory: the first touch decides. */
+ * torchrun starts each worker under numactl; ctrun sets the affinity itself, to the same CPUs.
+ * Neither binds memory: a page comes from the node that first touches it. */
 #include "launcher/placement/placement.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ int place_empty(const char *device, int node)
     return 1;
 }
 
-/* Where the kernel does not know it torchrun takes node 0. */
+/* Gives the node of a GPU.  If the kernel does not know it, gives node 0, as torchrun does. */
 static int node_of(const struct placement *placement, int device)
 {
     const int node = placement->gpus.gpu[placement->devices.device[device].gpu].node;
@@ -47,7 +47,8 @@ static int numa_socket_of(const struct topology *topology, int node)
     return lowest < 0 ? -2 : topology->cpu[lowest].socket;
 }
 
-/* All nodes whose lowest CPU is in the same socket as the lowest of this one. */
+/* Gives the CPUs of all nodes in the same socket.  The lowest CPU of a node says which socket that
+ * is. */
 static struct cpus socket_cpus(const struct topology *topology, int node)
 {
     const int socket = numa_socket_of(topology, node);
@@ -85,8 +86,8 @@ static int larger_first(const void *a, const void *b)
     return left->count != right->count ? right->count - left->count : left->lowest - right->lowest;
 }
 
-/* The CPUs of complex number k of those in `within`, the larger ones first.  An empty
- * set: out of memory. */
+/* Gives the CPUs of complex number k in `within`; larger complexes come first.  An empty set: out
+ * of memory. */
 static struct cpus complex_cpus(const struct topology *topology, const struct cpus *within, int k)
 {
     struct complex *complexes = calloc((size_t)cpus_count(within) + 1, sizeof *complexes);
@@ -112,8 +113,8 @@ static struct cpus complex_cpus(const struct topology *topology, const struct cp
     return chosen;
 }
 
-/* The CPUs of worker i; its GPU is number `index` of the `together` at its node.  1: the
- * sentence is said. */
+/* Chooses the CPUs of worker i.  Its GPU is number `index` of the `together` GPUs at its node.  1:
+ * the error is logged. */
 static int cpus_for(const struct placement *placement, enum numa_binding mode, int i, int index,
                     int together, struct cpus *cpus)
 {

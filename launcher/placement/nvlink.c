@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvlink.c - NVLinks, as libnvidia-ml.so.1 tells of them.
+/* nvlink.c - finds NVLinks with libnvidia-ml.so.1.
  *
- * It comes with the driver, but its header with neither the driver nor every toolkit: the few
- * declarations that are needed are here.  A link ends at a GPU or at an NVSwitch; between two GPUs
- * at switches are as many as the one has that has fewer.  The library stays loaded: it is a
- * driver's. */
+ * The library comes with the driver, but its header comes neither with the driver nor with every
+ * toolkit: so the few declarations that are needed are here.  A link ends at a GPU or at an
+ * NVSwitch.  Two GPUs at switches have as many links between them as the one with fewer links has.
+ * The library stays loaded, since it belongs to a driver. */
 #include "launcher/placement/gpu_topology.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ struct nvml {
     int (*remote_pci)(void *device, unsigned link, struct nvml_pci *pci);
 };
 
-/* What one GPU has. */
+/* The ends of one GPU's links. */
 struct ends {
     int at_gpu[LINKED_GPUS_MOST], at_switch;
     const char *generation;
@@ -69,7 +69,7 @@ static const char *generation_of(const struct nvml *nvml, void *device, unsigned
     return generations[version];
 }
 
-/* -1: none of those here. */
+/* Finds the GPU with that address; -1: it is not in the list. */
 static int gpu_at(const struct gpu_links *links, const struct nvml_pci *pci)
 {
     for (int i = 0; i < links->count; i++) {

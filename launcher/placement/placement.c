@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placement.c - from the options to a place for each worker.
+/* placement.c - chooses a place for each worker by the options.
  *
- * First the GPUs: the ones that are there, narrowed by CUDA_VISIBLE_DEVICES (or
- * HIP_VISIBLE_DEVICES, which is stronger), then by --gpus, whose numbers count in
- * what is left.  Then the CPUs, within those that ctrun itself may use: taskset, a
- * cpuset or a batch system has narrowed them for a reason. */
+ * First the GPUs: CUDA_VISIBLE_DEVICES limits them (or HIP_VISIBLE_DEVICES, which takes
+ * precedence), then --gpus, whose numbers count in what is left.  Then the CPUs, among those that
+ * ctrun itself may use: taskset, a cpuset or a batch system may have limited them for a reason. */
 #include "launcher/placement/placement.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@
 
 /* ---- GPUs ---------------------------------------------------------------------- */
 
-/* As the worker would find it: an empty variable yields to job.ini. */
+/* Gives the variable as the worker gets it: a value of job.ini replaces an empty variable. */
 static const char *placement_variable(const struct options *options, const char *name)
 {
     const char *there = getenv(name);
@@ -32,7 +31,7 @@ static const char *placement_variable(const struct options *options, const char 
     return there;
 }
 
-/* Which list is in force, by torchrun's rule.  NULL: none. */
+/* Gives the list of visible GPUs by torchrun's rule.  NULL: no list is set. */
 static const char *visible_list(const struct options *options, int *hip)
 {
     const char *list = placement_variable(options, "HIP_VISIBLE_DEVICES");
@@ -41,8 +40,8 @@ static const char *visible_list(const struct options *options, int *hip)
     return *hip ? list : placement_variable(options, "CUDA_VISIBLE_DEVICES");
 }
 
-/* The GPUs that the options and the environment leave to the workers.  -1: --gpus names what is not
- * there; the sentence is in error. */
+/* Finds the GPUs that the options and the environment leave to the workers.  -1: --gpus names a GPU
+ * that is not there; error says which. */
 static int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
                              struct devices *devices, char *error, size_t size)
 {
@@ -57,8 +56,8 @@ static int placement_devices(const struct options *options, const char *root, st
     return 0;
 }
 
-/* The items as they are written, whatever is there; without a list worker i gets
- * number i (torchrun's rule). */
+/* Takes the items of the list as they are written, whether or not they exist.  Without a list,
+ * worker i gets number i (torchrun's rule). */
 static void own_devices(struct placement *placement, const char *list)
 {
     char number[12];
@@ -109,7 +108,7 @@ static int take_gpus(struct placement *placement, const struct options *options,
                  options->gpus ? options->gpus
                  : list        ? list
                                : "");
-        return options->gpus ? 2 : 1; /* the words alone say it */
+        return options->gpus ? 2 : 1; /* 2: wrong usage, whatever the environment says */
     }
     for (int i = 0; i < placement->size && i < devices->count; i++)
         placement->place[i].device = &devices->device[i];
@@ -141,9 +140,9 @@ static int take_cpus(struct placement *placement, const struct options *options,
                : 0;
 }
 
-/* Where the kernel has no NUMA, or a container's filter forbids to choose, memory comes
- * from where the kernel takes it.  A policy of the user's own (numactl) stays; a node that has no
- * memory for us can't be preferred. */
+/* Drops the preferred memory nodes where they can't be used: the kernel has no NUMA, a container's
+ * filter forbids the choice, the user has set a policy (numactl), or the node has no memory for
+ * this process.  Then memory comes from where the kernel takes it. */
 static void check_memory(struct placement *placement)
 {
     unsigned long allowed[1024 / (8 * sizeof(unsigned long))] = { 0 };
@@ -225,8 +224,8 @@ void placement_destroy(struct placement *placement)
 
 /* ---- How many workers? ------------------------------------------------------- */
 
-/* cpu is torchrun's and nproc(1)'s number, the affinity mask.  auto is ours to choose where there
- * is no GPU: no more workers than a container is given time for. */
+/* Counts the CPUs: "cpu" is the affinity mask, as for torchrun and nproc(1).  Without a
+ * GPU, ctrun chooses the meaning of "auto": no more workers than a container gets CPU time for. */
 
 static int count_cpus(int kind, char *why, size_t size)
 {
@@ -245,7 +244,7 @@ static int count_cpus(int kind, char *why, size_t size)
     return allowed;
 }
 
-/* 0 with *why empty: there is none. */
+/* Counts the GPUs.  0 with *why empty: there are none. */
 static int count_gpus(const struct options *options, char *why, size_t size)
 {
     struct devices devices;
@@ -254,7 +253,7 @@ static int count_gpus(const struct options *options, char *why, size_t size)
     *why = '\0';
     if (placement_devices(options, "", &gpus, &devices, why, size) < 0)
         return 0;
-    if (options->gpus) /* named by the user: those of other makers have other device files */
+    if (options->gpus) /* the user names them: GPUs of other makers have other device files */
         snprintf(why, size, "GPUs of --gpus");
     else if (gpus.count == 0 || devices.count == 0)
         return 0;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology.c - the machine as the kernel shows it in sysfs.
+/* topology.c - reads the machine as the kernel shows it in sysfs.
  *
- * Each allowed CPU starts as a core of unknown socket at node 0; what
- * sysfs says is filled in over that, so that a kernel or a container that hides
- * a file costs that piece of knowledge and no more.  Numbers are never assumed to
- * be in an order: on many machines CPU 0's sibling is CPU 64, on some the GPU 0
+ * Each allowed CPU starts as a core of unknown socket at node 0.  Then the values from sysfs
+ * replace these.  So if a kernel or a container hides a file, only that value is unknown.  Numbers
+ * are never assumed to be in order: on many machines CPU 0's sibling is CPU 64, and on some GPU 0
  * is at node 3.
  *
- * On Linux hwloc reads these files too.  Where they are complete it says the same. */
+ * On Linux hwloc reads these files, too.  If they are complete, it gives the same result. */
 #include "launcher/placement/topology.h"
 
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "config/values/parse_placement.h"
 #include "launcher/placement/sysfs.h"
 
-/* The lowest CPU of a list such as "3,67"; otherwise when there is none. */
+/* Gives the lowest CPU of a list such as "3,67"; otherwise if the list is not valid. */
 static int lowest_of(const char *list, int otherwise)
 {
     struct cpus cpus;
@@ -25,7 +24,7 @@ static int lowest_of(const char *list, int otherwise)
     return cpu_list(list, cpus.bytes, sizeof cpus.bytes) ? cpus_next(&cpus, 0) : otherwise;
 }
 
-/* Of the highest level that holds data. */
+/* Gives the cache of the highest level that holds data. */
 static int last_cache(const char *folder)
 {
     char text[2048];
@@ -58,7 +57,8 @@ static struct cpu read_cpu(const char *root, int number)
     return cpu;
 }
 
-/* Node numbers may have holes: "online" lists them, in the grammar of CPUs. */
+/* Reads the nodes.  Their numbers may have gaps; "online" lists them in the format of a list of
+ * CPUs. */
 static void read_nodes(struct topology *topology, const char *root)
 {
     struct cpus nodes, cpus;

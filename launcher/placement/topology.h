@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology.h - the CPUs of this machine: which share a core, a cache, a socket, a
- * NUMA node.  Read only when an option asks for it. */
+/* topology.h - says which CPUs of this machine share a core, a cache, a socket, or a NUMA node.
+ * Read only when an option asks for it. */
 #ifndef LAUNCHER_PLACEMENT_TOPOLOGY_H
 #define LAUNCHER_PLACEMENT_TOPOLOGY_H
 
@@ -8,23 +8,23 @@
 
 struct cpu {
     int core;   /* the lowest CPU of its physical core, which names the core */
-    int cache;  /* the lowest CPU of those that share its last-level cache; -1: unknown */
+    int cache;  /* the lowest CPU with the same last-level cache; -1: unknown */
     int socket; /* -1: unknown */
-    int node;   /* NUMA node; 0 where there are none */
+    int node;   /* NUMA node; 0 if the machine has no NUMA */
 };
 
 struct topology {
-    struct cpus allowed;       /* that ctrun may use: its affinity mask, which a cpuset narrows */
-    struct cpu cpu[CPUS_MOST]; /* filled in for those that are allowed */
+    struct cpus allowed;       /* CPUs that ctrun may use: its affinity mask, limited by a cpuset */
+    struct cpu cpu[CPUS_MOST]; /* filled in for the allowed CPUs */
 };
 
-/* What `allowed` looks like on the machine whose files are under root ("" for this one). */
+/* Reads what the allowed CPUs share, from the files under root ("" for this machine). */
 void topology_read(struct topology *topology, const char *root, const struct cpus *allowed);
 
-/* Those of a NUMA node that are allowed; node -1: all. */
+/* Gives the allowed CPUs of a NUMA node; of all nodes if node is -1. */
 struct cpus topology_node(const struct topology *topology, int node);
 
-/* The highest node that has an allowed CPU. */
+/* Gives the highest node that has an allowed CPU. */
 int topology_last_node(const struct topology *topology);
 
 #endif

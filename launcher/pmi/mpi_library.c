@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_library.c - the names in a program's DT_NEEDED.  Only the program's own: the libraries that
- * its libraries need would have to be looked for as the dynamic linker does it, and the compilers'
- * wrappers (mpicc) name MPI in each program.  A file may hold anything, so little of it is read. */
+/* mpi_library.c - reads the names in a program's DT_NEEDED.  Libraries that its libraries need are
+ * not read: they would have to be found as the dynamic linker finds them, and the compiler wrappers
+ * (mpicc) name MPI in each program.  The file may hold anything, so only little of it is read. */
 #include "launcher/pmi/mpi_library.h"
 
 #include <elf.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEADERS 64   /* program headers that are looked at */
-#define ENTRIES 1024 /* of the dynamic section */
+#define HEADERS 64   /* program headers that are read at most */
+#define ENTRIES 1024 /* entries of the dynamic section that are read at most */
 
-/* Gets the name of each library. */
+/* Is called with the name of each library. */
 typedef void visitor(void *arg, const char *name);
 
 struct image {
@@ -23,7 +23,7 @@ struct image {
     int count;
 };
 
-/* An address in memory -> the offset in the file; -1: it is not in the file. */
+/* Turns an address in memory into an offset in the file; -1: it is not in the file. */
 static off_t offset_of(const struct image *image, uint64_t address)
 {
     for (int i = 0; i < image->count; i++) {
@@ -36,7 +36,7 @@ static off_t offset_of(const struct image *image, uint64_t address)
     return -1;
 }
 
-/* Its name is at that address. */
+/* Reads the name at that address and calls visit. */
 static void visit_at(const struct image *image, uint64_t address, visitor *visit, void *arg)
 {
     const off_t at = offset_of(image, address);
@@ -95,7 +95,7 @@ static void visit_libraries(const char *path, visitor *visit, void *arg)
     close(fd);
 }
 
-/* ---- Which MPI? ---------------------------------------------------------------- */
+/* ---- Which MPI is it? ----------------------------------------------------------- */
 
 static enum mpi_library library_named(const char *name)
 {
@@ -132,7 +132,7 @@ enum mpi_library mpi_library_of(const char *path)
     return found;
 }
 
-/* ---- And anything else? -------------------------------------------------------- */
+/* ---- Are there other libraries? ------------------------------------------------- */
 
 struct others {
     int ranks; /* libct or an MPI */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pmi_protocol.c - a table of the requests, and a function for each.
  *
- * The words of a request stand between spaces, "key=value"; the last one of a put, a publish and an
- * abort goes up to the end of the line.  A rank may send anything: what is no request is
- * PMI_WRONG, and what can't be done is refused in the reply. */
+ * The words of a request, "key=value", have spaces between them.  The last word of a put, a publish
+ * and an abort goes up to the end of the line.  A rank may send anything: a line that is not a
+ * request is PMI_WRONG, and a request that can't be carried out is refused in the reply. */
 #include "launcher/pmi/pmi_protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PUT_COST 128 /* of a put beside its bytes */
+#define PUT_COST 128 /* bytes that a put costs in addition to its text */
 
 struct pmi_request_line {
     const char *line;
@@ -23,7 +23,8 @@ struct pmi_request_line {
 
 /* ---- Words ------------------------------------------------------------------ */
 
-/* What stands behind "name=" up to the end of the line; data is NULL if it is not there. */
+/* Gives what follows "name=" up to the end of the line; data is NULL if the line has no such word.
+ */
 static struct bytes rest_of(const struct pmi_request_line *r, const char *name)
 {
     const size_t length = strlen(name);
@@ -49,7 +50,7 @@ static struct bytes word_of(const struct pmi_request_line *r, const char *name)
     return word;
 }
 
-/* Only where the line begins with it. */
+/* Gives the word `name` if the line begins with it. */
 static struct bytes first_of(const struct pmi_request_line *r, const char *name)
 {
     const struct bytes word = word_of(r, name);
@@ -62,7 +63,7 @@ static int pmi_is_word(struct bytes word, const char *text)
     return word.data && word.size == strlen(text) && !memcmp(word.data, text, word.size);
 }
 
-/* fallback: also what is no number. */
+/* Gives the number; fallback if the word is missing or is not a number. */
 static int pmi_number_of(const struct pmi_request_line *r, const char *name, int fallback)
 {
     const struct bytes word = word_of(r, name);
@@ -77,7 +78,8 @@ static int pmi_number_of(const struct pmi_request_line *r, const char *name, int
     return *end || value < INT32_MIN || value > INT32_MAX ? fallback : (int)value;
 }
 
-/* `value` is what a client has put: any bytes but an end of line. */
+/* Adds a reply that ends with `value`.  A client has put the value: any bytes but an end of line.
+ */
 static enum pmi_outcome answer_with(struct pmi_request_line *r, const char *head,
                                     struct bytes value)
 {
@@ -125,7 +127,7 @@ static enum pmi_outcome get_universe_size(struct pmi_request_line *r)
     return PMI_ANSWERED;
 }
 
-/* NULL: it is counted. */
+/* Counts the put.  NULL: it is allowed; or the reason why not. */
 static const char *why_not_put(const struct pmi_request_line *r, struct bytes key,
                                struct bytes value)
 {
@@ -188,7 +190,8 @@ static enum pmi_outcome finalize(struct pmi_request_line *r)
     return PMI_ANSWERED;
 }
 
-/* The message may hold spaces; nothing that a terminal obeys is taken. */
+/* Reads an abort.  The message may contain spaces, but control characters are not taken: a terminal
+ * would obey them. */
 static enum pmi_outcome abort_job(struct pmi_request_line *r)
 {
     const struct bytes message = rest_of(r, "message");
@@ -202,7 +205,7 @@ static enum pmi_outcome abort_job(struct pmi_request_line *r)
     return PMI_ABORTS;
 }
 
-/* ---- Names: of one node ------------------------------------------------------ */
+/* ---- Names: seen on one node only -------------------------------------------- */
 
 static const char one_node[] = "ctrun_publishes_names_in_jobs_of_one_node_only";
 
@@ -257,8 +260,8 @@ static enum pmi_outcome lookup_name(struct pmi_request_line *r)
 
 /* ---- Spawn ------------------------------------------------------------------- */
 
-/* A line within a block of a spawn, which ends with "endcmd".  The reply comes behind the last
- * block: ctrun starts no more processes than it was asked for. */
+/* Reads a line of a spawn, which ends with "endcmd".  The reply follows the last spawn and refuses:
+ * ctrun starts no further processes. */
 static enum pmi_outcome within_spawn(struct pmi_request_line *r)
 {
     struct pmi_client *client = r->client;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pmi_protocol.h - requests of PMI 1.1 and their replies, without sockets.
  *
- * PMI is how a program of the MPICH family finds the other ranks: on the descriptor PMI_FD it sends
- * a line, "cmd=put kvsname=k key=a value=b", and reads one.  A spawn is several lines,
+ * A program of the MPICH family finds the other ranks by PMI: on the descriptor PMI_FD it sends a
+ * line, "cmd=put kvsname=k key=a value=b", and reads a line.  A spawn has several lines, from
  * "mcmd=spawn" to "endcmd". */
 #ifndef LAUNCHER_PMI_PMI_PROTOCOL_H
 #define LAUNCHER_PMI_PMI_PROTOCOL_H
@@ -13,22 +13,22 @@
 #define PMI_RANK_MOST (1 << 20) /* bytes that the puts of one rank may take in a round */
 #define PMI_MAPPING 512
 
-/* Of one round, on this node. */
+/* The state of one round on this node. */
 struct pmi_job {
     int world;     /* ranks on all nodes */
-    int is_alone;  /* there is no other node */
+    int is_alone;  /* the job has only this node */
     char name[64]; /* of the space */
     char
-        mapping[PMI_MAPPING]; /* which ranks share a node; "": the ranks find that out themselves */
+        mapping[PMI_MAPPING]; /* says which ranks share a node; "": the ranks find out themselves */
     struct pmi_space space;
-    struct pmi_space names; /* of publish_name */
+    struct pmi_space names; /* that publish_name has set */
 };
 
 struct pmi_client {
     enum { PMI_SILENT, PMI_INITIALIZED, PMI_FINALIZED } state;
-    size_t put;                  /* bytes that its puts took */
-    int is_full;                 /* a put was refused, since they are too many */
-    int in_spawn, spawn, spawns; /* it is within block number `spawn` of so many */
+    size_t put;                  /* bytes that its puts have used */
+    int is_full;                 /* a put was refused, since the puts were too large */
+    int in_spawn, spawn, spawns; /* it is within a spawn: number `spawn` of `spawns` */
 };
 
 struct pmi_abort {
@@ -37,13 +37,13 @@ struct pmi_abort {
 };
 
 enum pmi_outcome {
-    PMI_ANSWERED, /* the reply is added, if there is one */
+    PMI_ANSWERED, /* the reply is added, if the request has one */
     PMI_WAITS,    /* in the barrier */
     PMI_ABORTS,
-    PMI_WRONG /* it is no request */
+    PMI_WRONG /* not a request */
 };
 
-/* Takes a request without its newline.  *abort is written for PMI_ABORTS only. */
+/* Takes a request without its newline.  *abort is written only for PMI_ABORTS. */
 enum pmi_outcome pmi_request(struct pmi_job *job, struct pmi_client *client, const char *line,
                              size_t size, struct text *reply, struct pmi_abort *abort);
 

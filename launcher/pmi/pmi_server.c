@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_server.c - a socket for each worker, in ctrun's event loop.
+/* pmi_server.c - serves each worker on a socket, in ctrun's event loop.
  *
- * A worker may send what it wants: of its bytes at most one request is kept, nothing is read while
- * a reply waits, and what it puts is limited.  What is no request closes its socket and is its
- * fault.
+ * A worker may send anything.  So at most one request of its bytes is kept, nothing is read while a
+ * reply waits, and the size of its puts is limited.  Bytes that are not a request close its socket,
+ * and are its fault.
  *
- * A rank that has ended never enters the barrier: then the others would wait for ever.  That is not
- * reported within the call that noticed it, since ctrun may be counting deaths, but by a timer that
- * is due at once.  A rank that called MPI_Abort() ends by itself, as soon as it has
- * written what it has to say: it gets ABORT_MS for that. */
+ * A rank that has ended never enters the barrier, and the others would wait forever.  The call that
+ * notices this does not report it, since ctrun may be counting deaths: a timer that is due at once
+ * reports it.  A rank that called MPI_Abort() ends by itself as soon as it has written its message.
+ * It gets ABORT_MS for that. */
 #include "launcher/pmi/pmi_server.h"
 
 #include <errno.h>
@@ -23,22 +23,22 @@
 #include "runtime/util/ranges.h"
 
 #define ABORT_MS 200
-#define LAST_READS 64 /* of a worker that has ended: its children may go on writing */
+#define LAST_READS 64 /* reads from a worker that has ended: its children may still write */
 
 struct pmi_conn {
     struct pmi_server *server;
     int fd;    /* -1: closed */
-    int given; /* the worker's end; -1: it is closed here */
+    int given; /* the end for the worker; -1: closed in ctrun */
     struct event readable, writable, report;
     struct pmi_client client;
     char in[PMI_LINE];
     size_t have;
     struct text out;
     size_t sent; /* of out */
-    int waits;   /* in the barrier */
+    int waits;   /* it is in the barrier */
     int ended;   /* with exit code 0 */
-    int began;   /* it has called MPI_Init() once */
-    int is_full; /* it was said that its puts are too many */
+    int began;   /* it has called MPI_Init() */
+    int is_full; /* a warning said that its puts are too large */
     struct pmi_fault fault;
 };
 
@@ -69,7 +69,7 @@ static void set_fault(struct pmi_conn *conn, int code, int after_ms, const char 
 {
     const struct timeval patience = { after_ms / 1000, after_ms % 1000 * 1000 };
 
-    if (conn->fault.code) /* the first one counts */
+    if (conn->fault.code) /* the first fault counts */
         return;
     conn->fault.code = code;
     snprintf(conn->fault.what, sizeof conn->fault.what, "%s", what);
@@ -92,7 +92,7 @@ static void took_abort(struct pmi_conn *conn, const struct pmi_abort *abort)
     char what[64];
 
     snprintf(what, sizeof what, "called MPI_Abort with code %d", abort->code);
-    /* MPICH 5 says "abort" whatever its caller said. */
+    /* MPICH 5 says "abort", whatever the message of its caller was. */
     set_fault(conn, code, ABORT_MS, what, strcmp(abort->message, "abort") ? abort->message : "");
 }
 
@@ -129,7 +129,7 @@ static void report_gone(evutil_socket_t fd, short what, void *arg)
                         "exited with code 0, and ranks of this node wait for it in MPI");
 }
 
-/* Ranks are in the barrier.  One that has ended will not come. */
+/* Finds a rank that has ended while others wait in the barrier: it will never enter. */
 static void look_for_ended(struct pmi_server *server)
 {
     static const struct timeval at_once = { 0, 0 };
@@ -143,7 +143,8 @@ static void look_for_ended(struct pmi_server *server)
         event_add(&server->gone_timer, &at_once);
 }
 
-/* The others may wait for it by other means than the barrier: MPICH 5 does in shared memory. */
+/* Warns if a rank ended before MPI_Init and others may wait for it.  They may wait outside the
+ * barrier, too: MPICH 5 waits in shared memory. */
 static void look_for_absent(struct pmi_server *server)
 {
     int ended = -1, initialized = 0;
@@ -199,7 +200,7 @@ static void enter_barrier(struct pmi_conn *conn)
     struct pmi_server *server = conn->server;
     const struct timeval limit = { server->stall, 0 }, at_once = { 0, 0 };
 
-    if (conn->fault.code) /* MPICH 5 enters it on its way out of MPI_Abort() */
+    if (conn->fault.code) /* MPICH 5 enters the barrier while MPI_Abort() ends it */
         event_add(&conn->report, &at_once);
     if (conn->fault.code || conn->waits)
         return;
@@ -227,7 +228,7 @@ static void pmi_server_write_out(struct pmi_conn *conn)
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) { /* nothing is read from it meanwhile */
+        if (n < 0 && errno == EAGAIN) { /* until the reply is sent, nothing is read */
             event_del(&conn->readable);
             event_add(&conn->writable, NULL);
             return;
@@ -241,7 +242,7 @@ static void pmi_server_write_out(struct pmi_conn *conn)
     conn->out.used = conn->sent = 0;
 }
 
-/* The requests that came whole, as long as replies go out. */
+/* Carries out the complete requests, as long as their replies can be sent. */
 static void take_requests(struct pmi_conn *conn)
 {
     struct pmi_abort abort = { 0, "" };
@@ -277,7 +278,7 @@ static void take_requests(struct pmi_conn *conn)
         took_garbage(conn, conn->have, "(no line ends within 4096 bytes)");
 }
 
-/* 0: there is no more now, or never again. */
+/* 0: no more bytes now, or never again. */
 static int read_some(struct pmi_conn *conn)
 {
     ssize_t n = -1;
@@ -287,7 +288,7 @@ static int read_some(struct pmi_conn *conn)
     n = recv(conn->fd, conn->in + conn->have, sizeof conn->in - conn->have, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (n <= 0) { /* the worker closed it, or ended: its exit says more */
+    if (n <= 0) { /* the worker closed it or ended: its exit code says more */
         close_conn(conn);
         return 0;
     }
@@ -398,7 +399,7 @@ const struct pmi_fault *pmi_server_ended(struct pmi_server *server, int local_ra
     else if (well)
         look_for_ended(server);
     look_for_absent(server);
-    event_del(&conn->report); /* its end is being reported */
+    event_del(&conn->report); /* the caller reports the end */
     return conn->fault.code ? &conn->fault : NULL;
 }
 

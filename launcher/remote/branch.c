@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* branch.c - starts ssh, or the program itself where the host is this one, with a socket as its
- * standard input and output.  Its standard error stays ours: what ssh has to say, the user should
- * read.
+/* branch.c - starts ssh with a socket as its standard input and output.  For this host, it starts
+ * the program itself.  Standard error stays ctrun's, so the user reads what ssh prints.
  *
- * The command line names the host and the path of the program, nothing else: words, variables and
- * the job's secret go through the socket. */
+ * The command line has only the host and the path of the program.  Words, variables and the job's
+ * secret go through the socket. */
 #include "launcher/remote/branch.h"
 
 #include <arpa/inet.h>
@@ -27,13 +26,13 @@
 #include "launcher/workers/spawn.h"
 #include "runtime/util/log.h"
 
-#define REAP_TURNS 200 /* of 5 ms, that an ssh may take to end when its socket is closed */
+#define REAP_TURNS 200 /* of 5 ms: the time for an ssh to end after its socket is closed */
 
 /* ---- The command ------------------------------------------------------------------- */
 
-/* For ssh: no question, since no user could answer it, an end to the wait for a host that is down,
- * and a cable that was cut is noticed.  What stands in --ssh comes first, and ssh takes the first.
- */
+/* Options for ssh: no questions, since no user could answer; a limit to the wait for a host that is
+ * down; and checks that find a cut cable.  The words of --ssh come before these, and ssh takes the
+ * first value of an option. */
 static const char *const ssh_words[] = { "-T", "-x",
                                          "-o", "BatchMode=yes",
                                          "-o", "ConnectTimeout=30",
@@ -41,11 +40,12 @@ static const char *const ssh_words[] = { "-T", "-x",
                                          "-o", "ServerAliveCountMax=3" };
 enum { SSH_WORDS = sizeof ssh_words / sizeof *ssh_words };
 
-/* The same path as here, or else along the PATH of that host. */
+/* Runs the program at the same path as here.  If that host does not have it there, finds it on the
+ * PATH. */
 static const char script[] =
     "test -x \"$0\" && exec \"$0\" " NODE_WORD "; exec \"${0##*/}\" " NODE_WORD;
 
-/* The command's name, if we know it: "ssh", or a batch system's own. */
+/* Gives the name of a known command: "ssh", or the command of a batch system.  NULL: not known. */
 static const char *known_name(const char *command)
 {
     static const char *const known[] = { "ssh", "blaunch", "qrsh", "srun" };
@@ -62,13 +62,14 @@ static int is_ssh(const char *command)
     return known_name(command) && !strcmp(known_name(command), "ssh");
 }
 
-/* Batch systems' own commands give the words to execve(); ssh and its like to a shell. */
+/* Says whether the command passes the words to execve(), as those of batch systems do.  ssh passes
+ * them to a shell. */
 static int takes_words(const char *command)
 {
     return known_name(command) && !is_ssh(command);
 }
 
-/* exec sh -c 'script' 'path', for any login shell. */
+/* Makes "exec sh -c 'script' 'path'", which any login shell understands. */
 static char *shell_line(const char *path)
 {
     char *line = NULL;
@@ -143,7 +144,8 @@ char **branch_command(const struct start *start, const char *host, struct why *w
 
 /* ---- Which hosts are this one ------------------------------------------------------ */
 
-/* Whether bind() takes it would tell nothing: with net.ipv4.ip_nonlocal_bind it takes all. */
+/* Says whether an address belongs to this host.  bind() would not tell: with
+ * net.ipv4.ip_nonlocal_bind it takes every address. */
 static int is_own_address(const char *host)
 {
     unsigned char bytes[16];
@@ -166,7 +168,8 @@ static int is_own_address(const char *host)
     return own;
 }
 
-/* No name is looked up: a name server would be asked for each of a thousand hosts. */
+/* Says whether the host is this one, without a look-up: a name server would get a request for each
+ * of a thousand hosts. */
 static int is_this_host(const char *host)
 {
     char name[HOST_NAME] = "";
@@ -180,7 +183,8 @@ static int is_this_host(const char *host)
 
 /* ---- One branch -------------------------------------------------------------------- */
 
-/* Within a moment: its end of the socket is closed.  1: it is reaped. */
+/* Waits for an ssh, which ends soon after its socket is closed.  1: it is reaped, and how says how
+ * it ended. */
 static int branch_reap(struct branch *branch, int flags, char *how, size_t size)
 {
     int status = 0;
@@ -216,8 +220,8 @@ static void reap_all(struct branch *branches, int count, char *how, size_t size)
     }
 }
 
-/* libevent closes the socket in the next turn of its loop, which may never come: what runs at the
- * other end must see the end now. */
+/* Closes the connection at once.  libevent would close the socket in the next turn of its loop,
+ * which may never come, but the program at the other end must see the end now. */
 static void hang_up(struct branch *branch)
 {
     if (!branch->link)
@@ -267,7 +271,8 @@ static void branch_readable(struct bufferevent *link, void *arg)
 static void branch_event(struct bufferevent *link, short what, void *arg)
 {
     (void)link;
-    /* What it has sent is read before its end is seen; only that it takes no more is known here. */
+    /* A failed write only says that the peer takes no more.  What it sent must be read before its
+     * end counts. */
     if (what & BEV_EVENT_WRITING)
         return;
     if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
@@ -308,7 +313,7 @@ static int branch_spawn(struct branch *branch, const struct start *start, int *f
                                               .in = pair[1],
                                               .out = pair[1],
                                               .err = -1,
-                                              .outlives = here, /* a relay stops its ctrun first */
+                                              .outlives = here, /* a relay first stops ctrun */
                                               .ignored = &ignored },
                         &execed);
     if (branch->pid < 0)

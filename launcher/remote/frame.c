@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c - 16 bytes, big-endian, then the data: "CT>" and the type, node, number, size. */
+/* frame.c - a frame is 16 bytes, big-endian, and the data.  The 16 bytes are "CT>" and the type,
+ * node, number, and size. */
 #include "launcher/remote/frame.h"
 
 #include <arpa/inet.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hosts.c - `ctrun --hosts=a:4,b:4 ./app`: one connection to each host, or a tree of them.
+/* hosts.c - `ctrun --hosts=a:4,b:4 ./app`: one connection to each host, or a tree of connections.
  *
  * 1. Each host gets FRAME_START and answers FRAME_STARTED.
- * 2. The first host's ctrun, which is node 0, binds a free port and says which: FRAME_LISTENS.
- * 3. All others get it (FRAME_PORT) and start.  From here on they are nodes of a fixed job, and
- *    node 0 decides (launcher/nodes/coordinator.h).
- * 4. Here lines of output are put together and written, input and signals are sent on.
- * 5. A node that can't be reached before it has started ends the job, since the others would wait
- *    for it; of one that is lost later node 0 says what follows.  The exit code is node 0's. */
+ * 2. The first host's ctrun, which is node 0, binds a free port and sends its number
+ *    (FRAME_LISTENS).
+ * 3. All other nodes get it (FRAME_PORT) and start.  From here on they are nodes of a fixed job,
+ *    and node 0 decides (launcher/nodes/coordinator.h).
+ * 4. The user's ctrun writes the output line by line, and passes input and signals on.
+ * 5. If a node can't be reached before it has started, the job ends, since the others would wait
+ *    for it.  If a node is lost later, node 0 decides what happens.  The exit code is node 0's. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -33,23 +34,23 @@
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/log.h"
 
-#define START_SECONDS 60 /* in which each host must have answered */
-#define ALONE_SECONDS 5  /* between the end of the first node and that of the last */
-#define END_SECONDS 20   /* and twice --shutdown-timeout, in which nodes that stop have ended */
-#define INPUT_WINDOW (1 << 20) /* bytes that are under way and that no node's pipe took yet */
-#define READER_SECONDS 600     /* more, where the reader of our output does not read */
+#define START_SECONDS 60       /* limit for the answers of all hosts */
+#define ALONE_SECONDS 5        /* from the end of the first node to that of the last */
+#define END_SECONDS 20         /* limit for nodes to end, with twice --shutdown-timeout */
+#define INPUT_WINDOW (1 << 20) /* bytes of input that no node's pipe has taken yet */
+#define READER_SECONDS 600     /* more time, if the reader of the output does not read */
 #define NO_NODE (-2)
-#define LINE_WAITS_MS 200 /* a line without an end is shown after that */
+#define LINE_WAITS_MS 200 /* a line without an end is shown after so long */
 
 struct host_state {
     enum {
         NODE_CALLED,
         NODE_STARTED,  /* its relay answered */
-        NODE_LISTENED, /* and node 0's port is known, so its ctrun starts */
+        NODE_LISTENED, /* node 0's port is known, so its ctrun starts */
         NODE_ENDED
     } state;
-    int64_t untaken;     /* input that was sent and not taken */
-    struct text line[3]; /* of standard output and error: what has no end yet */
+    int64_t untaken;     /* bytes of input sent, but not taken */
+    struct text line[3]; /* of stdout and stderr: a line without its end */
 };
 
 struct hosts {
@@ -61,12 +62,12 @@ struct hosts {
     struct console consoles[2], *to[3];
     struct event signals, input, lines, patience, alone, beat, foreground, progress;
     int signal_fd, port, code, ended;
-    int stopped; /* the job was told to stop from here, for `code` */
-    int ending;  /* a node has ended, or all were told to stop: the others are about to end */
-    int answered, waited; /* hosts; seconds for them, or for node 0's port */
+    int stopped;          /* 1: this ctrun stopped the job, which ends with `code` */
+    int ending;           /* a node has ended, or all were asked to stop */
+    int answered, waited; /* hosts that answered; seconds for them, or for node 0's port */
     int waited_for_reader;
-    int early, early_code; /* the first node that ended with a failure, and how */
-    int input_node;        /* whose ranks get standard input; FRAME_ALL: all nodes; NO_NODE */
+    int early, early_code; /* the first node that failed, and its exit code */
+    int input_node;        /* the node whose ranks get standard input, FRAME_ALL, or NO_NODE */
     int input_over;
 };
 
@@ -86,7 +87,7 @@ static void end_progress(struct hosts *h)
     console_progress(h->to[STDERR_FILENO], "");
 }
 
-/* All end within the time that workers have to stop. */
+/* Sets the limit for all nodes to end: the time that workers have to stop. */
 static void begin_patience(struct hosts *h)
 {
     const struct timeval time = { END_SECONDS + 2 * (time_t)h->options->shutdown_timeout, 0 };
@@ -109,7 +110,8 @@ static void node_ended(struct hosts *h, int node)
         begin_patience(h);
 }
 
-/* Nothing was started there yet, and a relay that begins late gets the signal behind its start. */
+/* Counts nodes whose relay has not answered as ended: nothing runs there yet, and a relay that
+ * starts late gets the signal right after FRAME_START. */
 static void give_up_unreached(struct hosts *h)
 {
     for (int node = 0; node < h->start.nodes; node++)
@@ -117,7 +119,7 @@ static void give_up_unreached(struct hosts *h)
             node_ended(h, node);
 }
 
-/* What is wrong can be seen here only, so no ctrun there would stop the others. */
+/* Stops the job for an error that only this ctrun knows, so no ctrun on a host would stop it. */
 static void stop_job(struct hosts *h, int code)
 {
     if (h->stopped)
@@ -148,7 +150,7 @@ static void hosts_show(struct hosts *h, int to, const char *data, size_t size)
         branches_read(&h->branches, 0);
 }
 
-/* A line of our own log takes the place of the progress line. */
+/* Shows a line of ctrun's own log, which replaces the progress line. */
 static void hosts_say(void *arg, const char *line, size_t size)
 {
     hosts_show(arg, STDERR_FILENO, line, size);
@@ -170,7 +172,7 @@ static void show_progress(evutil_socket_t fd, short what, void *arg)
     console_progress(h->to[STDERR_FILENO], text);
 }
 
-/* Lines of several hosts are not mixed. */
+/* Shows whole lines only, so that lines of several hosts do not mix. */
 static void take_output(struct hosts *h, int node, int to, const char *data, size_t size)
 {
     const struct timeval soon = { 0, LINE_WAITS_MS * 1000 };
@@ -214,7 +216,7 @@ static int gets_input(const struct hosts *h, int node)
     return h->input_node == FRAME_ALL || h->input_node == node;
 }
 
-/* How much more may be on its way; 0 also if no node is left that reads it. */
+/* Gives how many more bytes of input may be sent; 0 also if no node is left that reads them. */
 static int64_t input_window(const struct hosts *h)
 {
     int64_t most = 0;
@@ -237,7 +239,7 @@ static void send_input(struct hosts *h, const char *data, size_t size)
             h->nodes[node].untaken += (int64_t)size;
 }
 
-/* In the background of a terminal reading would stop us. */
+/* Says whether ctrun is in the background of a terminal, where a read would stop it. */
 static int is_in_background(void)
 {
     return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != getpgrp();
@@ -266,7 +268,7 @@ static void pump_input(struct hosts *h)
     if (is_in_background())
         event_add(&h->foreground, &later);
     else
-        event_add(&h->input, NULL); /* a file can't be watched, but was read at once */
+        event_add(&h->input, NULL); /* a file can't be watched, but can be read at once */
 }
 
 static void input_readable(evutil_socket_t fd, short what, void *arg)
@@ -278,7 +280,7 @@ static void input_readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Nodes ------------------------------------------------------------------------- */
 
-/* began: its ctrun may have joined, so node 0 will notice. */
+/* Ends a lost node.  began: its ctrun may have joined, so node 0 will notice. */
 static void node_lost(struct hosts *h, int node, int began, const char *why)
 {
     if (h->nodes[node].state == NODE_ENDED)
@@ -290,7 +292,7 @@ static void node_lost(struct hosts *h, int node, int began, const char *why)
         stop_job(h, 1);
 }
 
-/* All hosts answer, and node 0's port is known. */
+/* Ends the wait when all hosts have answered and node 0's port is known. */
 static void check_started(struct hosts *h)
 {
     if (h->answered < h->start.nodes || !h->port || h->ending)
@@ -333,15 +335,15 @@ static void node_0_listens(struct hosts *h, int port)
     pump_input(h);
 }
 
-/* Nodes of one job end together.  One that ends alone did not get as far as to join, and the others
- * would wait for it. */
+/* Stops the job if one node ended alone.  Nodes of one job end together, so that node never joined,
+ * and the others would wait for it. */
 static void ended_alone(evutil_socket_t fd, short what, void *arg)
 {
     struct hosts *h = arg;
 
     (void)fd;
     (void)what;
-    if (h->nodes[0].state == NODE_ENDED) /* the job is over: others are late, or lost */
+    if (h->nodes[0].state == NODE_ENDED) /* the job is over: the other nodes are late, or lost */
         return;
     if (!h->stopped)
         log_line(LOG_ERROR, "host %s (node %d): its ctrun ended with %d; the others are stopped",
@@ -355,7 +357,7 @@ static void take_end(struct hosts *h, int node, int code)
 
     if (node == 0 && !h->stopped)
         h->code = code;
-    if (node == 0 && !h->port) { /* it never bound its port */
+    if (node == 0 && !h->port) { /* node 0 never bound its port */
         if (code == 0)
             log_line(LOG_ERROR,
                      "host %s (node 0): its ctrun ended with 0 before it listened: is it another "
@@ -441,7 +443,7 @@ static void signals_readable(evutil_socket_t fd, short what, void *arg)
         if (!sigismember(&h->options->signals.set, (int)info.ssi_signo))
             continue;
         if (!h->stopped && h->answered < h->start.nodes)
-            h->code = 128 + (int)info.ssi_signo; /* node 0 may not have begun */
+            h->code = 128 + (int)info.ssi_signo; /* node 0 may not have started */
         give_up_unreached(h);
         begin_patience(h);
     }
@@ -454,7 +456,7 @@ static void beat(evutil_socket_t fd, short what, void *arg)
     hosts_send_all(arg, FRAME_BEAT, FRAME_ALL, 0);
 }
 
-/* First for hosts that did not answer, then for those that do not end. */
+/* Ends a wait: first for hosts that did not answer, then for nodes that do not end. */
 static void patience_over(evutil_socket_t fd, short what, void *arg)
 {
     struct hosts *h = arg;
@@ -464,7 +466,7 @@ static void patience_over(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (ends && !h->stopped && (console_full(h->to[1]) || console_full(h->to[2]))
-        && !h->waited_for_reader++) { /* its end may be behind output that is not read */
+        && !h->waited_for_reader++) { /* the end may be behind output that is not read */
         event_add(&h->patience, &more);
         return;
     }
@@ -506,7 +508,8 @@ int remote_is_for_front(const char *entry)
     return 0;
 }
 
-/* Of this host or of this login, or about the terminal. */
+/* Says whether a variable is about this host, this login, or the terminal: other hosts do not get
+ * it. */
 static int stays_here(const char *entry)
 {
     static const char *const names[] = {
@@ -536,7 +539,8 @@ char **remote_environment(int room)
     return all;
 }
 
-/* All that was said to this ctrun, from wherever, as words: the hosts read no job.ini. */
+/* Gives all settings of this ctrun as words, wherever they came from: the hosts do not read
+ * job.ini. */
 static char **words_for_hosts(const struct options *options)
 {
     int count = 0, program = 0;
@@ -567,7 +571,7 @@ static char **words_for_hosts(const struct options *options)
     return words;
 }
 
-/* The hosts' names for lines about missing nodes.  NULL: the list is too long. */
+/* Gives the names of the hosts, for messages about missing nodes.  NULL: the list is too long. */
 static char *names_of(const struct host_list *hosts)
 {
     struct text names = { 0 };
@@ -586,8 +590,8 @@ static char *names_of(const struct host_list *hosts)
     return NULL;
 }
 
-/* The environment, the additions of job.ini's [env] and [collectives], the hosts' names and the
- * secret. */
+/* Gives the variables for the hosts: the environment, those of job.ini's [env] and [collectives],
+ * the names of the hosts, and the secret. */
 static char **variables_for_hosts(const struct options *options, const struct host_list *hosts,
                                   const char *secret)
 {
@@ -620,7 +624,7 @@ static int hosts_is_loopback(const char *host)
     return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
 }
 
-/* What contradicts --hosts, which says all that about the nodes. */
+/* Refuses options that contradict --hosts, which already says where the nodes are. */
 static int hosts_check_options(const struct options *options, const struct host_list *hosts)
 {
     static const enum option said[] = { OPTION_NODE_RANK, OPTION_STANDALONE, OPTION_RDZV_BACKEND,
@@ -663,8 +667,8 @@ static int hosts_check_options(const struct options *options, const struct host_
     return 0;
 }
 
-/* Of --stdin=RANK: the node on which it is.  -1: that can't be known here, and the error is logged.
- */
+/* Finds the node of the rank in --stdin=RANK.  -1: that is known only on the hosts, and the error
+ * is logged. */
 static int find_input_node(struct hosts *h)
 {
     const struct options *options = h->options;
@@ -690,7 +694,7 @@ static int find_input_node(struct hosts *h)
             return 0;
         rank -= workers;
     }
-    h->input_node = NO_NODE; /* ctrun says there that the job has no such rank */
+    h->input_node = NO_NODE; /* the ctruns there say that the job has no such rank */
     return 0;
 }
 
@@ -723,7 +727,7 @@ int remote_start(struct start *start, const struct options *options)
     return 0;
 }
 
-/* 0, or an exit code and the error is logged. */
+/* 0; or an exit code, after an error in the log. */
 static int hosts_plan(struct hosts *h, const struct options *options)
 {
     const int code = remote_start(&h->start, options);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relay.c - `ctrun --hosts-node`, which ssh starts on a host: it starts this node's ctrun, and by
- * ssh those of the hosts behind it.  (`ctctl --hosts-node` is the same for ctctl doctor.)
+ * ssh the relays of the hosts behind it.  (`ctctl --hosts-node` does the same for ctctl doctor.)
  *
- * Its standard input and output carry frames.  What its own ctrun writes goes up, input and signals
- * go down.  When the connection ends or is silent for a minute, be it that the user's ctrun was
- * killed, that its host is down or that a cable was cut, it stops its ctrun by SIGTERM, so that no
- * worker outlives the job; and ctrun dies with it.  The value of that SIGTERM shows ctrun that no
- * user stopped the job: it ends with 1.
- */
+ * Its standard input and output carry frames.  The output of its ctrun goes up; input and signals
+ * go down.  When the connection ends or is silent for a minute, the relay stops its ctrun by
+ * SIGTERM, so that no worker outlives the job.  The user's ctrun may have been killed, its host may
+ * be down, or a cable may be cut.  The value of that SIGTERM tells ctrun that no user stopped the
+ * job, so ctrun exits with 1.  If the relay dies, ctrun is killed with it. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -29,9 +28,9 @@
 #include "launcher/workers/spawn.h"
 #include "runtime/util/log.h"
 
-#define UP_FULL (1 << 20) /* bytes for the user's ctrun, beyond which nothing more is read */
+#define UP_FULL (1 << 20) /* bytes for the user's ctrun: with more, reading stops */
 #define UP_LOW (1 << 18)
-#define LAST_OUTPUT_MS 1000 /* of ctrun that has ended: another process may hold its pipes open */
+#define LAST_OUTPUT_MS 1000 /* after ctrun's end: another process may hold its pipes open */
 
 struct relay {
     struct event_base *base;
@@ -43,10 +42,9 @@ struct relay {
     pid_t pid;                    /* of ctrun; 0: not started, or reaped */
     struct bufferevent *input;    /* its pipes; NULL: closed */
     struct bufferevent *output[3];
-    struct bufferevent *listens; /* where node 0's says its port */
+    struct bufferevent *listens; /* where node 0 writes its port */
     struct event died, give_up, silence;
-    size_t unacknowledged; /* bytes of input that went into the pipe, and FRAME_TAKEN does not say
-                              so yet */
+    size_t unacknowledged; /* bytes of input in the pipe that no FRAME_TAKEN has confirmed */
     int input_ends, stopping, ended, code;
 };
 
@@ -89,7 +87,7 @@ static void close_stream(struct bufferevent **stream)
     *stream = NULL;
 }
 
-/* Its exit code counts when the last of its output is read. */
+/* Sends ctrun's exit code, after the last of its output is read. */
 static void say_end(struct relay *relay)
 {
     if (relay->ended || relay->pid || relay->output[1] || relay->output[2])
@@ -130,7 +128,7 @@ static void stop_waiting(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (relay->up && evbuffer_get_length(bufferevent_get_output(relay->up)) > UP_LOW) {
-        event_add(&relay->give_up, &again); /* its pipes were not read for a while */
+        event_add(&relay->give_up, &again); /* its output could not be read for a while */
         return;
     }
     close_stream(&relay->output[1]);
@@ -170,14 +168,14 @@ static void input_written(struct bufferevent *input, void *arg)
         close_stream(&relay->input);
 }
 
-/* The worker closed it, or there is none that reads. */
+/* Is called if the worker closed its input, or no process reads it. */
 static void input_event(struct bufferevent *input, short what, void *arg)
 {
     struct relay *relay = arg;
 
     (void)what;
     relay->input_ends = 1;
-    input_written(input, relay); /* what is left of it is dropped, so more may come */
+    input_written(input, relay); /* drops what is left, so that more may come */
 }
 
 static void port_readable(struct bufferevent *listens, void *arg)
@@ -197,7 +195,7 @@ static void port_event(struct bufferevent *listens, short what, void *arg)
     close_stream(&((struct relay *)arg)->listens);
 }
 
-/* Our environment, which sshd made, with the user's over it. */
+/* Gives the relay's environment, which sshd made, with the user's variables replacing it. */
 static char **environment(const struct start *start, char *own)
 {
     int count = 0, room = 2;
@@ -215,7 +213,7 @@ static char **environment(const struct start *start, char *own)
 
         for (int i = 0; start->variables[i] && !over; i++)
             over = !strncmp(start->variables[i], *entry, length);
-        if (!over && !remote_is_for_front(*entry)) /* where this is the user's own host */
+        if (!over && !remote_is_for_front(*entry)) /* on the user's host */
             all[count++] = *entry;
     }
     for (int i = 0; start->variables[i]; i++)
@@ -224,7 +222,7 @@ static char **environment(const struct start *start, char *own)
     return all;
 }
 
-/* It stays in the relay; the other end is the child's.  -1: errno. */
+/* Opens a pipe: one end is the relay's, *theirs is for the child.  -1: errno. */
 static int relay_open_pipe(struct relay *relay, int for_writing, struct bufferevent **stream,
                            int *theirs)
 {
@@ -248,7 +246,7 @@ static void cannot_start(struct relay *relay, const char *what)
     relay_end_if_done(relay);
 }
 
-/* -1, errno: its end could never be noticed (no descriptor is left). */
+/* Watches ctrun for its end.  -1, errno: that can't be watched, as no descriptor is left. */
 static int watch_ctrun(struct relay *relay)
 {
     const int fd = (int)syscall(SYS_pidfd_open, relay->pid, 0);
@@ -389,7 +387,8 @@ static void take_signal(struct relay *relay, int number)
     }
 }
 
-/* The error is logged, and ssh shows it. */
+/* Tells the user's ctrun that the hosts behind this one can't be reached.  The log has the error,
+ * and ssh shows it. */
 static void cannot_reach(struct relay *relay)
 {
     static const char why[] = "the host before it in the tree can't start ssh";
@@ -406,11 +405,11 @@ static void take_start(struct relay *relay, const struct relay_frame *frame)
 {
     if (relay->has_start)
         return;
-    /* The version comes first: a start of another one may be none for this one. */
+    /* The version goes first: the start of another version may not be readable. */
     relay->start.first = frame->node;
     up_send(relay, FRAME_STARTED, 0, CT_VERSION, strlen(CT_VERSION));
     if (start_read(&relay->start, frame->data, frame->size) < 0) {
-        relay->ended = 1; /* the ctrun that compares the versions prints the error */
+        relay->ended = 1; /* the user's ctrun compares the versions and prints the error */
         relay_end_if_done(relay);
         return;
     }
@@ -455,7 +454,7 @@ static void relay_take(struct relay *relay, const struct relay_frame *frame)
 
 /* ---- The connection ------------------------------------------------------------------ */
 
-/* What ctrun still writes is read and dropped. */
+/* Stops ctrun after the connection is lost.  Further output of ctrun is read and dropped. */
 static void connection_lost(struct relay *relay)
 {
     event_del(&relay->silence);
@@ -465,7 +464,7 @@ static void connection_lost(struct relay *relay)
     branches_close(&relay->branches);
     if (relay->pid > 0 && !relay->stopping) {
         sigqueue(relay->pid, SIGTERM, (union sigval){ .sival_int = HOSTS_CONNECTION_LOST });
-        kill(relay->pid, SIGCONT); /* one that is stopped would stay, and we with it */
+        kill(relay->pid, SIGCONT); /* a stopped ctrun would stay, and the relay with it */
     }
     relay->stopping = 1;
     if (relay->pid == 0)
@@ -505,7 +504,7 @@ static void connection_event(struct bufferevent *which, short what, void *arg)
         connection_lost(arg);
 }
 
-/* All frames are sent when the queue is empty. */
+/* Ends the loop if all is done and all frames are sent (the queue is empty). */
 static void relay_end_if_done(struct relay *relay)
 {
     if (relay->ended && !branches_alive(&relay->branches)
@@ -542,9 +541,9 @@ int remote_node(void)
     struct relay relay = { 0 };
     sigset_t all;
 
-    sigfillset(&all); /* spawn() wants them blocked; none is for the relay but SIGKILL */
+    sigfillset(&all); /* spawn() needs them blocked; the relay handles none */
     sigprocmask(SIG_BLOCK, &all, NULL);
-    signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would take ctrun's exit code */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored, the kernel would drop ctrun's exit code */
     if (relay_open(&relay) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote.h - ctrun starts itself on the nodes of a job, once on each.  Those ctruns are the nodes
- * of a job (launcher/nodes); where they are and which one each is, they find in variables
+/* remote.h - ctrun starts itself on the nodes of a job, once on each.  The ctruns there are the
+ * nodes of a job (launcher/nodes).  Each finds the other nodes and its own number in variables
  * (config/surroundings.c). */
 #ifndef LAUNCHER_REMOTE_REMOTE_H
 #define LAUNCHER_REMOTE_REMOTE_H
@@ -10,36 +10,36 @@
 #include "config/options.h"
 #include "launcher/remote/start.h"
 
-/* In a Slurm allocation: runs `srun ctrun ...`, one task a node, and stays in front of it.  argv is
+/* Runs `srun ctrun ...` in a Slurm allocation, with one task on each node, and waits for it.  argv:
  * ctrun's own.  Returns ctrun's exit code. */
 int remote_srun(const struct options *options, char **argv);
 
-/* The same command, for --explain and --dry-run. */
+/* Prints the same command, for --explain and --dry-run. */
 void remote_srun_print(FILE *out, const struct options *options, char **argv);
 
-/* --hosts or --hostfile: starts ctrun on these hosts, shows what they write, and returns the job's
+/* Starts ctrun on the hosts of --hosts or --hostfile, shows their output, and returns the job's
  * exit code. */
 int remote_hosts(const struct options *options);
 int remote_hosts_print(FILE *out, const struct options *options);
 
-/* Fills in what a start of ctrun and one of ctctl have in common: the hosts of --hosts or
+/* Fills in what the starts of ctrun and of ctctl have in common: the hosts of --hosts or
  * --hostfile, this program, this folder and a random run id.  The caller sets the rest and frees
- * the hosts.  0, or the exit code and the error is logged. */
+ * the hosts.  0; or the exit code, after an error in the log. */
 int remote_start(struct start *start, const struct options *options);
 
-/* This environment without what belongs to this host or login, NULL-ended, with room for so many
- * more; strings and list are for free().  NULL: out of memory. */
+/* Gives this environment without the variables of this host or login.  The list ends with NULL, and
+ * has room for so many more entries.  The caller frees strings and list.  NULL: out of memory. */
 char **remote_environment(int room);
 
-/* An entry of the environment that is for the ctrun that the user starts, and for none that it
- * starts. */
+/* Says whether a variable is only for the ctrun that the user starts, not for those that it starts.
+ */
 int remote_is_for_front(const char *entry);
 
-/* `ctrun --hosts-node`, by which remote_hosts() starts it on a host. */
+/* Runs `ctrun --hosts-node`, which remote_hosts() starts on a host. */
 int remote_node(void);
 
-/* Sets SLURM_JOB_END_TIME if Slurm did not and squeue knows it.  -1, with the error logged: ctrun
- * would start srun, but the job of SLURM_JOB_ID is over. */
+/* Sets SLURM_JOB_END_TIME if Slurm did not, and squeue knows it.  -1, after an error in the log:
+ * the job of SLURM_JOB_ID is over, so ctrun can't start srun. */
 int remote_slurm_ask(const struct options *options);
 
 #endif

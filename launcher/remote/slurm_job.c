@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm_job.c - what Slurm's variables do not say: when the job ends (SLURM_JOB_END_TIME, since
- * Slurm 23.02), and whether there is such a job at all.
+/* slurm_job.c - asks Slurm what its variables do not say: when the job ends (SLURM_JOB_END_TIME,
+ * since Slurm 23.02), and whether the job still exists.
  *
- * squeue is asked once, by one ctrun of the job: a thousand nodes that ask at a time are a burden
- * for Slurm's controller.  What it says becomes the variable, so the rest of ctrun, the other nodes
- * and libct need to know only that. */
+ * Only one ctrun of the job asks squeue, and once: a thousand nodes that ask at the same time would
+ * burden Slurm's controller.  The answer becomes the variable.  So the rest of ctrun, the other
+ * nodes and libct need to know only the variable. */
 #include "launcher/remote/remote.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "runtime/util/log.h"
 #include "runtime/util/text.h"
 
-#define SECONDS 5 /* Slurm's controller may be busy; then the job begins without a deadline */
+#define SECONDS 5 /* Slurm's controller may be busy: then the job has no deadline */
 
 static const char *slurm_variable(const char *name)
 {
@@ -23,7 +23,8 @@ static const char *slurm_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Others do not ask: workers' own ctruns, nodes but the first, and those that need no answer. */
+/* Says whether this ctrun asks squeue.  A ctrun does not ask if a worker started it,
+ * if it is not on the first node, or if it needs no answer. */
 static int should_ask(const struct options *options)
 {
     const char *node = slurm_variable("SLURM_NODEID"), *job = slurm_variable("SLURM_JOB_ID");
@@ -53,7 +54,7 @@ int remote_slurm_ask(const struct options *options)
     else
         unsetenv("SLURM_TIME_FORMAT");
     text_add(&said, "", 1);
-    if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) { /* else NONE: no limit */
+    if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) { /* "NONE": no limit */
         said.data[strspn(said.data, "0123456789")] = 0;
         setenv("SLURM_JOB_END_TIME", said.data, 1);
     } else if (said.data

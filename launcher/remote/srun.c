@@ -2,15 +2,15 @@
 /* srun.c - `ctrun ./app` in a batch script, or in the shell of salloc: srun starts ctrun once on
  * each node of the allocation with the same words.
  *
- * The step's variables say the rest.  Two are ours: CT_SLOTS, the tasks of each node as the
- * allocation has them, since the step's own are one a node; and CT_STORE_SECRET, which Slurm
- * carries in the environment, where other users can't read it.  What sbatch's options left in the
- * environment for srun and would make the step smaller than the job is taken away.
+ * The step's variables say most of what ctrun needs there.  ctrun adds two: CT_SLOTS, the tasks of
+ * each node in the allocation, since the step has one task on each node; and CT_STORE_SECRET, which
+ * Slurm carries in the environment, where other users can't read it.  sbatch's options leave
+ * variables that would make the step smaller than the job: ctrun removes them.
  *
  * This process stays in front of srun because of signals.  srun answers SIGTERM with SIGKILL to all
- * tasks; but it forwards SIGINT, and that is what it gets from here instead.  So a job that is
- * asked to stop can save, as everywhere under ctrun: there SIGINT counts as SIGTERM.  The end
- * of the job and scancel need none of this: Slurm signals the ctruns on the nodes itself. */
+ * tasks, but it forwards SIGINT: so this process sends it SIGINT, which counts as SIGTERM on the
+ * nodes.  So a job that is asked to stop can save, as everywhere under ctrun.  At the end of the
+ * job and after scancel this is not needed: Slurm signals the ctruns on the nodes itself. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -31,7 +31,8 @@
 
 #define SRUN_WORDS 24
 
-/* The words that make this ctrun show a command instead of running it, and would do so there. */
+/* Says whether the word makes ctrun show a command instead of running it.  The ctruns on the nodes
+ * must not get it. */
 static int only_shows(const char *word)
 {
     static const char *const words[] = { "--explain", "--dry-run", "--dry_run" };
@@ -42,12 +43,12 @@ static int only_shows(const char *word)
     return 0;
 }
 
-/* Of ctrun's own words only the first is not passed on. */
+/* Makes the command: srun's words, then ctrun's own words except the first. */
 static char **srun_command(const struct options *options, char **argv, char *counts, size_t size)
 {
     static char own_path[4096], variables[128], patience[32], gpus[48];
     const int is_range = options->nnodes.min < options->nnodes.max;
-    const char *per_task = getenv("SLURM_CPUS_PER_TASK"); /* which programs read */
+    const char *per_task = getenv("SLURM_CPUS_PER_TASK"); /* some programs read it */
     const char *input = "--input=0";
     char **words, *nodes = counts, *tasks = counts + size / 2;
     int count = 0, rest = 0, programs = 0;
@@ -63,8 +64,9 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     snprintf(tasks, size / 2, "--ntasks=%d", options->surroundings.srun_nodes);
     snprintf(variables, sizeof variables, "--export=ALL%s%.20s",
              per_task ? ",SLURM_CPUS_PER_TASK=" : "", per_task ? per_task : "");
-    /* The nodes of a fixed job end together.  One that could not begin, since its port is taken,
-     * say, leaves others that would wait for it until --rdzv-conf=timeout. */
+    /* Limits how long srun waits after the first node has ended.  The nodes of a fixed job end
+     * together, but if one could not begin (its port may be taken), the others would wait for it
+     * until --rdzv-conf=timeout. */
     snprintf(patience, sizeof patience, "--wait=%d",
              is_range                                   ? 0
              : options->shutdown_timeout > INT_MAX - 30 ? INT_MAX
@@ -78,8 +80,8 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     words[count++] = tasks;
     words[count++] = "--ntasks-per-node=1";
     words[count++] = "--distribution=block";
-    words[count++] = "--overlap";            /* of an interactive step, or another job step */
-    words[count++] = "--cpu-bind=none";      /* workers may use all that the job has here */
+    words[count++] = "--overlap";       /* with an interactive step, or another step of the job */
+    words[count++] = "--cpu-bind=none"; /* workers may use all that the job has here */
     words[count++] = "--kill-on-bad-exit=0"; /* each ctrun ends by itself, and prints its report */
     words[count++] = patience;
     words[count++] = "--disable-status"; /* SIGINT goes to the ctruns at once */
@@ -87,12 +89,12 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     words[count++] = variables;
     if (getenv("SLURM_GPUS_ON_NODE")
         && (getenv("SLURM_GPUS_PER_TASK") || getenv("SLURM_TRES_PER_TASK"))) {
-        /* Else our one task a node gets the GPUs of one task of the job. */
+        /* Otherwise each task, one on a node, would get the GPUs of one task of the job. */
         snprintf(gpus, sizeof gpus, "--gpus-per-node=%.20s", getenv("SLURM_GPUS_ON_NODE"));
         words[count++] = gpus;
     }
     if (is_range)
-        words[count++] = "--no-kill"; /* the others go on without a node */
+        words[count++] = "--no-kill"; /* if a node is lost, the others go on */
     words[count++] = (char *)input;
     words[count++] = own_path;
     for (int i = 0; i < rest; i++)
@@ -110,8 +112,9 @@ void remote_srun_print(FILE *out, const struct options *options, char **argv)
     free(words);
 }
 
-/* Options of sbatch and salloc that srun takes for its own: with one task a node they would give
- * the step a task's share of the processors or GPUs, or contradict the words above. */
+/* Variables of sbatch and salloc that srun would take as its own options.  With one task on each
+ * node, they would give the step one task's share of the processors or GPUs, or contradict the
+ * words above. */
 static const char *const per_task[] = {
     "SLURM_CPUS_PER_TASK",   "SRUN_CPUS_PER_TASK",      "SLURM_TRES_PER_TASK",
     "SLURM_GPUS_PER_TASK",   "SLURM_GPUS_PER_SOCKET",   "SLURM_GPUS",
@@ -142,13 +145,13 @@ static _Noreturn void srun_child(const struct options *options, char **words,
 {
     const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
 
-    /* Slurm signals the batch script's process group at the job's end.  An srun in that group would
-     * not pass on any more what the workers print while they save. */
+    /* At the job's end Slurm signals the process group of the batch script.  An srun in that group
+     * would no longer pass on what the workers print while they save. */
     if (terminal < 0)
         setpgid(0, 0);
     else
         close(terminal);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* srun ends the step */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* srun then ends the step */
     sigprocmask(SIG_SETMASK, before, NULL);
     execvp(words[0], words);
     log_line(LOG_ERROR,
@@ -158,7 +161,8 @@ static _Noreturn void srun_child(const struct options *options, char **words,
     _exit(127);
 }
 
-/* Slurm's own, for the end of a batch job: the ctruns on the nodes get that from Slurm, too. */
+/* Says whether Slurm sent the signal, at the end of a batch job.  Then the ctruns on the nodes get
+ * it from Slurm, too. */
 static int is_from_slurm(pid_t sender)
 {
     char path[64], name[32] = "";
@@ -178,7 +182,7 @@ static int ends_srun(int signal)
     return signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT || signal == SIGINT;
 }
 
-/* Until srun ends.  A terminal's signals reach it without us. */
+/* Waits for the end of srun and passes signals on.  srun gets a terminal's signals itself. */
 static int wait_for(pid_t srun, const sigset_t *watched)
 {
     int status, code, stopped_by = 0;
@@ -212,9 +216,9 @@ int remote_srun(const struct options *options, char **argv)
     sigemptyset(&watched);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(&watched, signals[i]);
-    if (signals_hangup_is_ignored()) /* nohup means it */
+    if (signals_hangup_is_ignored()) /* the user started ctrun with nohup */
         sigdelset(&watched, SIGHUP);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would not come */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored, it would not be delivered */
     if (words && prepare_environment(options) == 0) {
         sigprocmask(SIG_BLOCK, &watched, &before);
         if ((srun = fork()) == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start.c - strings one behind the other, each with its 0; numbers are decimal. */
+/* start.c - writes and reads a start: strings, each with its 0, one after the other.  Numbers are
+ * decimal. */
 #include "launcher/remote/start.h"
 
 #include <stdio.h>
@@ -58,7 +59,7 @@ char *start_write(const struct start *start, int first, int count, size_t *size)
     return text.data;
 }
 
-/* ---- Reading: each step fails for good when the block is at its end --------------- */
+/* ---- Reading: a step that finds the end of the block fails, and so do all later steps ---- */
 
 struct start_reading {
     char *at, *end;

@@ -41,8 +41,8 @@ void board_free(struct board *board)
 
 /* ---- Lines --------------------------------------------------------------------------- */
 
-/* Takes the answer apart: a line of the node itself, then its sentences, then its ranks.  Gives how
- * many lines there are, which the caller frees; -1: it is not such a text, or out of memory. */
+/* Splits the answer into lines: the line of the node, then its sentences, then its ranks.  Gives
+ * the number of lines, which the caller frees.  -1: the text is not an answer, or out of memory. */
 static int read_lines(struct text *answer, struct status_line **lines)
 {
     const size_t size = answer->used;
@@ -77,10 +77,10 @@ int board_take(struct board *board, int node, unsigned look, int is_last, const 
     int lines;
 
     if (node < 0 || node >= board->nodes)
-        return 0; /* of another round */
+        return 0; /* from another round */
     from = &board->node[node];
     if (look != from->coming_look)
-        from->coming.used = 0; /* the rest of that answer will not come */
+        from->coming.used = 0; /* the rest of the earlier answer will not come */
     from->coming_look = look;
     if (from->coming.used + size <= ANSWER_MOST)
         text_add(&from->coming, text, size);
@@ -111,7 +111,7 @@ int board_answers(const struct board *board)
 
 /* ---- JSON ---------------------------------------------------------------------------- */
 
-/* "a<LINE_END>b" -> ["a","b"] */
+/* Writes the lines of "a<LINE_END>b" as ["a","b"]. */
 static void json_lines(struct json_text *json, const char *name, const char *text, char end)
 {
     json_open(json, name, '[');
@@ -145,7 +145,7 @@ static void board_json_rank(struct json_text *json, const struct rank_row *row)
     json_close(json, '}');
 }
 
-/* Lines are in this order: the node itself, its sentences, its ranks. */
+/* The lines are in this order: the node, its sentences, its ranks. */
 static void json_node(struct json_text *json, const struct board_node *node)
 {
     int i = 0;
@@ -167,7 +167,8 @@ static void json_node(struct json_text *json, const struct board_node *node)
     json_close(json, ']');
 }
 
-/* Its sentences, and the last words of a rank that failed; not the rest of torchrun's report. */
+/* Says whether the page shows the line: ctrun's own sentences and the last words of a failed rank,
+ * but not the rest of torchrun's report. */
 static int is_shown(const char *line, size_t size)
 {
     static const char sentence[] = "ctrun: ", last_words[] = "    | ";
@@ -176,7 +177,8 @@ static int is_shown(const char *line, size_t size)
            || (size >= strlen(last_words) && !memcmp(line, last_words, strlen(last_words)));
 }
 
-/* Who may read the page by the kernel's word needs no token to hand on. */
+/* Gives the size without the token.  Readers whom the kernel identifies need no token, and must not
+ * pass one on. */
 static size_t without_token(const char *line, size_t size)
 {
     const char *const token = memmem(line, size, "?token=", 7);
@@ -235,7 +237,7 @@ void board_json(const struct board *board, const struct job_facts *facts, struct
 
 /* ---- Prometheus ---------------------------------------------------------------------- */
 
-/* Prometheus refuses all of a text with a byte that is no UTF-8. */
+/* Makes the value of a label.  Prometheus refuses a whole text if one byte of it is not UTF-8. */
 static void label_value(const char *from, char *value, size_t size)
 {
     struct text plain = { 0 };
@@ -262,7 +264,7 @@ static void print_head(struct text *to, const char *name, const char *type, cons
     text_print(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* How many sentences say that ranks of the node are stuck. */
+/* Gives the number of sentences that say that ranks of the node are stuck. */
 static int stuck_on(const struct board_node *node)
 {
     int count = 0;
@@ -272,7 +274,7 @@ static int stuck_on(const struct board_node *node)
     return count;
 }
 
-/* Of each rank. */
+/* The metrics of each rank. */
 enum { STATE, CALLS, BYTES, IN_CALLS, CPU, METRICS };
 
 static const struct {
@@ -340,7 +342,7 @@ void board_metrics(const struct board *board, const struct job_facts *facts, str
     print_head(to, "ctrun_node_stuck", "gauge", "Verdicts that ranks of the node are stuck.");
     for (int i = 0; i < board->nodes; i++)
         text_print(to, "ctrun_node_stuck{node=\"%d\"} %d\n", i, stuck_on(&board->node[i]));
-    for (int metric = 0; metric < METRICS; metric++) { /* all lines of one stand together */
+    for (int metric = 0; metric < METRICS; metric++) { /* lines of a metric stay together */
         print_head(to, metrics[metric].name, metrics[metric].type, metrics[metric].help);
         for (int i = 0; i < board->nodes; i++)
             print_ranks(&board->node[i], i, metric, to);

@@ -15,13 +15,14 @@
 #include "runtime/util/log.h"
 
 #define LOOK_MS 100          /* between two looks */
-#define WAITS_NS 5000000000u /* a rank that waits for so long is said to */
+#define WAITS_NS 5000000000u /* a rank that waits for so long is shown as waiting */
 #define LINES 5              /* of output */
 #define LINES_BYTES 800
 
 /* ---- The share of time in calls ------------------------------------------------------ */
 
-/* A message counts, and so does a wait that the rank noted, for the store for example. */
+/* Says whether the rank is in a call.  A message counts, and so does a wait that the rank
+ * announced, such as for the store. */
 static int is_in_call(const struct control_rank *page)
 {
     for (int i = 0; i < CONTROL_GROUPS; i++)
@@ -79,7 +80,7 @@ void node_rows_free(struct node_rows *rows)
 
 /* ---- Rows ---------------------------------------------------------------------------- */
 
-/* What the verdicts say of each rank here. */
+/* Sets the stage of each rank here to what the verdicts say. */
 static void take_verdicts(const struct verdict_list *list, enum rank_stage *stage)
 {
     for (int i = 0; i < list->count; i++) {
@@ -129,7 +130,7 @@ static char *last_lines(struct stream *stream)
     return lines.data;
 }
 
-/* rank: NULL, if there is no control page. */
+/* Writes the row of a rank.  rank: NULL if the node has no control page. */
 static void node_rows_print_rank(const struct node_rows *rows, const struct job_snapshot *job,
                                  struct rank_snapshot *rank, int i, enum rank_stage by_verdict,
                                  struct text *to)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_rows.h - this node's ranks as the status page shows them (rank_row.h).
  *
- * What a rank does at a moment comes from the control page and /proc, when it is asked for.  How
- * much of its time it is in calls needs looks at the page several times a second, as long as a
- * round runs.  No rank has to answer. */
+ * The control page and /proc say what a rank does at the moment of a look.  The share of its time
+ * in calls comes from reading the page several times a second, for the whole round.  No rank has to
+ * answer. */
 #ifndef LAUNCHER_STATUS_NODE_ROWS_H
 #define LAUNCHER_STATUS_NODE_ROWS_H
 
@@ -18,9 +18,9 @@ struct node_rows {
     const struct control_host *control;
     struct worker *workers; /* [size] */
     int size;
-    int64_t looked_ms; /* when the last look was */
-    /* [size], of the round; NULL: there is none.  cpu_ms: what /proc said last, since it says
-     * nothing of a process that has ended. */
+    int64_t looked_ms; /* when the page was last read */
+    /* [size], of the round; NULL: no round.  cpu_ms is the last value from /proc, which has none
+     * for a process that has ended. */
     struct rank_time {
         int64_t in_calls_ms, cpu_ms;
     } * time;
@@ -28,10 +28,10 @@ struct node_rows {
 
 void node_rows_setup(struct node_rows *rows, struct event_base *base,
                      const struct control_host *control);
-/* A round begins.  counts: the time in calls is wanted.  0; -1: out of memory, and no time will be
- * shown. */
+/* Begins a round.  counts: 1: the time in calls is wanted.  0; -1: out of memory, and no time will
+ * be shown. */
 int node_rows_begin(struct node_rows *rows, struct worker *workers, int size, int counts);
-void node_rows_end(struct node_rows *rows); /* of the round, whose rows stay; twice is fine */
+void node_rows_end(struct node_rows *rows); /* keeps the rows; may be called twice */
 void node_rows_free(struct node_rows *rows);
 
 /* Adds the rows.  host: this node's name. */

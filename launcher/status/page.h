@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.h - page.html as a text inside ctrun (embed.S). */
+/* page.h - the text of page.html, which is built into ctrun (embed.S). */
 #ifndef LAUNCHER_STATUS_PAGE_H
 #define LAUNCHER_STATUS_PAGE_H
 

@@ -22,7 +22,7 @@ static void add(struct text *to, const char *word)
     text_add(to, word, strlen(word));
 }
 
-/* A worker may have written anything into its page. */
+/* Limits a value: a worker may have written anything to its page. */
 static uint64_t bounded(uint64_t value)
 {
     return value < INT64_MAX ? value : INT64_MAX;
@@ -55,8 +55,8 @@ void status_print_rank(struct text *to, const struct rank_row *row)
     add(to, "\n");
 }
 
-/* The bytes of an escape sequence that begins there: CSI "ESC [ ... letter", OSC "ESC ] ... BEL",
- * or ESC and one more. */
+/* Gives the length of the escape sequence at `at`: CSI "ESC [ ... letter", OSC "ESC ] ... BEL", or
+ * ESC and one more byte. */
 static size_t escape_bytes(const char *at, size_t left)
 {
     size_t i = 2;
@@ -94,7 +94,7 @@ void status_add_plain(struct text *to, const char *bytes, size_t size)
 
 /* ---- In ----------------------------------------------------------------------------- */
 
-/* The next field; NULL: there is none. */
+/* Gives the next field; NULL: there are no more. */
 static char *field(char **at)
 {
     char *const begin = *at;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rank_row.h - what a node shows of its ranks on the status page, as text, which another ctrun may
- * have sent.
+/* rank_row.h - the ranks of a node on the status page, as text.  The text may come from another
+ * ctrun.
  *
  *     node  host pid restarts
  *     stuck sentence                   any number
  *     rank  rank local-rank pid process-state stage calls bytes in-calls-ms cpu-ms now out err
  *
- * A line each, with a tab between fields.  Strings are UTF-8 without control characters but for
+ * Each is a line, with a tab between fields.  Strings are UTF-8.  Their only control character is
  * LINE_END, which separates lines of output. */
 #ifndef LAUNCHER_STATUS_RANK_ROW_H
 #define LAUNCHER_STATUS_RANK_ROW_H
@@ -21,9 +21,9 @@ enum rank_stage {
     STAGE_STARTS,  /* in ct_init_process_group() */
     STAGE_RUNS,    /* computes, or is in a call */
     STAGE_WAITS,   /* has waited too long for other ranks */
-    STAGE_BLOCKS,  /* those wait for it */
+    STAGE_BLOCKS,  /* the waiting ranks wait for it */
     STAGE_DONE,    /* ended with exit code 0 */
-    STAGE_STOPPED, /* ended since ctrun asked it to */
+    STAGE_STOPPED, /* ended because ctrun stopped it */
     STAGE_FAILED,
     STAGES
 };
@@ -32,14 +32,14 @@ const char *rank_stage_name(enum rank_stage stage);
 
 struct rank_row {
     int rank, local_rank, pid;
-    char process; /* its state as ps shows it; '-': there is no such process */
+    char process; /* as ps shows it; '-': there is no such process */
     enum rank_stage stage;
-    uint64_t calls, bytes; /* of this round */
+    uint64_t calls, bytes; /* in this round */
     int64_t in_calls_ms, cpu_ms;
     const char *now, *out, *err; /* what it does; its last lines */
 };
 
-/* A line of such a text. */
+/* A line of the text. */
 struct status_line {
     enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind; /* in this order in an answer */
     const char *text;                               /* host, or sentence */
@@ -51,10 +51,10 @@ void status_print_node(struct text *to, const char *host, int pid, int restarts)
 void status_print_stuck(struct text *to, const char *sentence);
 void status_print_rank(struct text *to, const struct rank_row *row);
 
-/* Takes the line without its end apart; strings point into it.  -1: it is none. */
+/* Splits a line, which has no end.  Strings point into it.  -1: the line is not valid. */
 int status_line_read(char *line, struct status_line *what);
 
-/* Bytes of a program as a string of such a text: escape sequences of terminals are left out. */
+/* Adds the output of a program as a string of the text, without escape sequences of terminals. */
 void status_add_plain(struct text *to, const char *bytes, size_t size);
 
 #endif

@@ -20,11 +20,11 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-#define CLIENTS 64     /* that wait or watch */
+#define CLIENTS 64     /* connections that wait or watch */
 #define LEAST_TOKEN 16 /* characters */
-#define APART_MS 250   /* two looks, however often clients ask */
+#define APART_MS 250   /* between two looks, however often clients ask */
 
-/* What clients get when the nodes have looked; the kind of a connection. */
+/* What a client gets after a look; also the kind of its connection. */
 enum { WANTS_JSON, WANTS_METRICS, WATCHES, KINDS };
 
 static const struct {
@@ -37,7 +37,7 @@ static const struct {
 
 /* ---- Who may read -------------------------------------------------------------------- */
 
-/* In a time that does not tell how much of it is right. */
+/* Compares the token.  The time does not depend on how much of it is right. */
 static int same_token(const struct status_server *status, const char *given)
 {
     const size_t length = strlen(status->token);
@@ -50,7 +50,7 @@ static int same_token(const struct status_server *status, const char *given)
     return differs == 0;
 }
 
-/* "?token=..." or "Authorization: Bearer ...", as Prometheus sends it. */
+/* Looks for the token in "?token=..." or in "Authorization: Bearer ...", as Prometheus sends it. */
 static int has_token(const struct status_server *status, const struct http_connection *client)
 {
     char *words = client->query, *word;
@@ -76,9 +76,9 @@ static int is_own_process(const struct status_server *status, int fd)
            && (uid == geteuid() || uid == 0);
 }
 
-/* A page of the web may have this user's browser ask us, under a name of its own that it has
- * resolve to this host, and would then read the answer.  It can't choose what is no name, and no
- * name of ours. */
+/* Says whether the client used a name or address of this host.  A web page of a stranger may make
+ * this user's browser connect here, under the stranger's own name that resolves to this host, and
+ * would then read the answer.  The stranger can't choose an address, nor a name of ours. */
 static int is_our_name(const struct status_server *status, const char *given)
 {
     char name[256], host[256] = "";
@@ -93,7 +93,7 @@ static int is_our_name(const struct status_server *status, const char *given)
            || !strcasecmp(name, host) || !strcasecmp(name, status->options->status.host);
 }
 
-/* NULL, or why not. */
+/* NULL: the client may read; or the reason why not. */
 static const char *refuses(const struct status_server *status, const struct http_connection *client)
 {
     if (has_token(status, client))
@@ -126,7 +126,7 @@ static int is_client(const struct http_connection *connection)
     return connection->state == HTTP_WAITS || connection->state == HTTP_STREAMS;
 }
 
-/* How many wait for a look, or watch. */
+/* Gives the number of clients that wait for a look, or watch. */
 static int clients(const struct status_server *status)
 {
     int count = 0;
@@ -147,8 +147,9 @@ static void print_page(const struct status_server *status, int kind, int is_over
         text_add(page, "\n\n", 2);
 }
 
-/* All clients get what the last look found; a page is printed once, if a client wants it.  A client
- * that watches misses an event while the one before is not sent yet, but for the last event. */
+/* Sends the result of the last look to all clients.  Each form is printed once, if a client wants
+ * it.  A client that watches misses an event if the one before is not sent yet; only the last event
+ * is always sent. */
 static void answer_all(struct status_server *status, int is_over)
 {
     struct text pages[KINDS] = { { 0 } };
@@ -176,7 +177,7 @@ static void end_look(struct status_server *status)
     status->looked_ms = clock_ms();
     event_del(&status->turn);
     answer_all(status, 0);
-    if (clients(status) > 0) /* they watch */
+    if (clients(status) > 0) /* only those that watch are left */
         event_add(&status->turn, &(struct timeval){ 1, 0 });
 }
 
@@ -206,7 +207,7 @@ static void begin_look(struct status_server *status)
         log_line(LOG_WARN, "out of memory: the page of --status does not show all of %d nodes",
                  facts.nodes);
     status->is_looking = 1;
-    status->board.look = (status->board.look + 1) & 0x7fffffff; /* as a number of an int's size */
+    status->board.look = (status->board.look + 1) & 0x7fffffff; /* so that it fits into an int */
     status->awaited = status->hooks->look(status->arg, status->board.look);
     if (status->rows.size > 0) {
         look_here(status, &facts);
@@ -267,7 +268,7 @@ static void send_page(struct http_connection *client)
                 "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
                 "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
                 "form-action 'none'; frame-ancestors 'none'\r\n"
-                "Referrer-Policy: no-referrer\r\n", /* the address has the token */
+                "Referrer-Policy: no-referrer\r\n", /* the address contains the token */
                 status_page, strlen(status_page));
 }
 
@@ -307,7 +308,7 @@ static int make_token(char *token)
         log_line(LOG_ERROR, "CT_STATUS_TOKEN is longer than %d characters", STATUS_TOKEN - 1);
         return -1;
     }
-    if (given && given[strspn(given, plain)]) { /* it stands in an address */
+    if (given && given[strspn(given, plain)]) { /* the token is a part of the page's address */
         log_line(LOG_ERROR, "CT_STATUS_TOKEN may have letters, digits, '-', '.' and '_' only");
         return -1;
     }
@@ -323,7 +324,7 @@ static int make_token(char *token)
     return 0;
 }
 
-/* Its server is gone: then it is in the way of the next one. */
+/* Says whether a dead server has left the socket, which would prevent a new server. */
 static int is_left_behind(const struct sockaddr_un *name)
 {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -424,7 +425,7 @@ void status_end_round(struct status_server *status)
         node_rows_end(&status->rows);
 }
 
-/* Another job may have its own there by now. */
+/* Removes the socket, unless another job has made its own in the same place. */
 static void remove_socket(const struct status_server *status)
 {
     const char *const path = status->options->status.path;

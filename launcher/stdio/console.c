@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* console.c - see console.h.
  *
- * O_NONBLOCK on the inherited descriptor would be set for every process that shares it, the shell
- * and the workers included.  So a pipe or a terminal is opened once more, by its name in /proc.  A
- * socket has a flag per call.  Where the kernel does not allow the opening (another user's
+ * Setting O_NONBLOCK on the inherited descriptor would change it for every process that shares it,
+ * including the shell and the workers.  So a pipe or a terminal is opened again, by its name in
+ * /proc.  For a socket, each call has a flag.  If the kernel refuses to open it (another user's
  * terminal), small pieces are written, each when poll() says that there is room.  A file is written
- * as it is: it has no reader to wait for. */
+ * directly: it has no reader to wait for. */
 #include "launcher/stdio/console.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "runtime/util/log.h"
 
 #define FULL (1 << 20)
-#define PIECE 512 /* POSIX's least PIPE_BUF: a pipe with room takes it whole */
+#define PIECE 512 /* POSIX's least PIPE_BUF: a pipe with room takes a piece whole */
 
 int console_same(int a, int b)
 {
@@ -62,8 +62,9 @@ static void writable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     console_flush(console);
-    /* Also if it was not full any more when this began: a flush between two turns of the loop may
-     * have made the room, and the streams that wait for it are woken here only. */
+    /* This is also needed if the queue was not full at the start of this function: a flush between
+     * two turns of the loop may have made the room, and only this place wakes the streams that wait
+     * for it. */
     if (!console_full(console))
         console->relieved(console->arg);
 }
@@ -97,8 +98,8 @@ void console_wipe(struct console *console)
     console->on_bar = 0;
 }
 
-/* The cursor goes back to its begin: what another process writes there (ssh, the ^C of the
- * terminal) does not stand behind it. */
+/* Shows a progress line.  The cursor goes back to its start, so that what another process writes
+ * there (ssh, the ^C of the terminal) does not follow the line's text. */
 void console_progress(struct console *console, const char *text)
 {
     const int room = progress_room(console->to);
@@ -132,7 +133,8 @@ static ssize_t console_write_some(const struct console *console, const char *dat
     }
 }
 
-/* A full disk may have room again later; a reader that left doesn't come back. */
+/* Drops the queue after an error.  A full disk may have room again later, but a reader that left
+ * doesn't come back. */
 static void console_give_up(struct console *console, int cause)
 {
     console->unread = cause == EPIPE || cause == EIO || cause == ECONNRESET ? cause : 0;
@@ -156,7 +158,7 @@ void console_flush(struct console *console)
             console->from += (size_t)wrote;
         else if (errno == EAGAIN) {
             event_add(&console->writable, NULL);
-            if (console->from > FULL / 4) { /* what is written makes room */
+            if (console->from > FULL / 4) { /* removes the written part, to make room */
                 memmove(queue->data, queue->data + console->from, queue->used - console->from);
                 queue->used -= console->from;
                 console->from = 0;
@@ -170,7 +172,8 @@ void console_flush(struct console *console)
     queue->used = console->from = 0;
 }
 
-/* They are blocked, and the event loop reads no signal any more. */
+/* Says whether a signal asks ctrun to stop.  Signals are blocked, and the event loop no longer
+ * reads them. */
 static int told_to_stop(void)
 {
     sigset_t pending;
@@ -202,7 +205,7 @@ void console_finish(struct console *console, int patience_ms)
     event_del(&console->writable);
 }
 
-/* Logged only if that can't make ctrun wait after all. */
+/* Logs how much was dropped, unless writing the log would make ctrun wait after all. */
 static void say_what_was_dropped(const struct console *console)
 {
     if (console->dropped == 0 || console->complained

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* console.h - ctrun's standard output or error, written without ever waiting for its reader.
+/* console.h - writes ctrun's standard output or error without ever waiting for the reader.
  *
- * Bytes that the reader does not take at once stand in a queue, and the event loop goes on noticing
- * deaths and signals.  When the queue is full ctrun stops reading from the workers, which then wait
- * as they would for a slow reader of their own. */
+ * Bytes that the reader does not take at once go to a queue, and the event loop keeps noticing
+ * deaths and signals.  When the queue is full, ctrun stops reading from the workers.  Then they
+ * wait, as they would for a slow reader without ctrun. */
 #ifndef LAUNCHER_STDIO_CONSOLE_H
 #define LAUNCHER_STDIO_CONSOLE_H
 
@@ -13,42 +13,42 @@
 #include "runtime/util/text.h"
 
 struct console {
-    int to, fd;      /* 1 or 2; where its bytes go: the same, or another way to the same */
-    int is_terminal; /* and then: */
-    int on_bar;      /* a progress bar or line stands in its last line */
+    int to, fd;      /* 1 or 2; descriptor to write to: the same, or another for it */
+    int is_terminal; /* if so: */
+    int on_bar;      /* its last line shows a progress bar or a progress line */
     enum console_way { WAY_OWN, WAY_SOCKET, WAY_CAREFUL, WAY_PLAIN } way;
-    int unread;     /* its reader is gone: the errno that said so, else 0 */
-    int complained; /* how often it failed; the first time is said */
+    int unread;     /* errno by which the reader was found gone; 0: it is there */
+    int complained; /* number of failures; the first one is logged */
     uint64_t dropped;
     struct text queue;
-    size_t from; /* what of it is written already */
+    size_t from; /* where the unwritten part of the queue starts */
     struct event writable;
-    void (*relieved)(void *arg); /* there is room, and may not have been */
+    void (*relieved)(void *arg); /* called when there is room; perhaps there always was */
     void *arg;
 };
 
 void console_open(struct console *console, struct event_base *base, int to,
                   void (*relieved)(void *arg), void *arg);
 
-/* Are both the same terminal, pipe or file?  Then one console must serve them. */
+/* Says whether both are the same terminal, pipe or file.  Then one console must serve both. */
 int console_same(int a, int b);
 
-/* Into the queue; console_flush() sends what goes. */
+/* Adds bytes to the queue; console_flush() writes what can be written. */
 void console_add(struct console *console, const char *data, size_t size);
 void console_flush(struct console *console);
 
-/* Enough is queued: feed it no more until it is relieved. */
+/* Says whether the queue is full.  Then add no more until relieved() is called. */
 int console_full(const struct console *console);
 
-/* Wipes a bar that ctrun or a line is about to be written over. */
+/* Removes the bar in the last line, before ctrun or a line is written there. */
 void console_wipe(struct console *console);
 
-/* How far ctrun is, in a line that the next one and all that is written later take the place of.
- * "": no more.  Not where it is no terminal. */
+/* Shows ctrun's progress in a line that any later output replaces.  "": removes the line.  Does
+ * nothing if the console is not a terminal. */
 void console_progress(struct console *console, const char *text);
 
-/* Waits until all is written, as long as bytes are taken every patience_ms and no
- * signal tells us to stop; says what could not be written. */
+/* Waits until all is written.  Gives up if no byte is taken for patience_ms, or a signal asks ctrun
+ * to stop; logs how much could not be written. */
 void console_finish(struct console *console, int patience_ms);
 void console_close(struct console *console);
 

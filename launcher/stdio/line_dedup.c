@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_dedup.c - see line_dedup.h.  Pure: the clock is the caller's.
+/* line_dedup.c - see line_dedup.h.  Reads no clock: the caller gives the time.
  *
  * Pending lines form a FIFO and have numbers.  A worker's line merges into the first pending line
- * with the same text that is newer than the worker's own last line; otherwise it is appended.  So
- * no worker can merge into the oldest line any more when each worker that still has a stream has
- * written that line or a newer one.  Lines leave from the old end only. */
+ * with the same text that is newer than the worker's own last line.  If there is none, the line is
+ * appended.  No worker can merge into the oldest line any more when each worker that still has a
+ * stream has written that line or a newer one.  Lines leave only from the old end. */
 #include "launcher/stdio/line_dedup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 1024 /* pending at a time; a worker that writes faster is deduplicated less */
+#define MOST 1024 /* pending lines; of a faster worker, fewer lines are merged */
 
 struct dedup_line {
     struct dedup_line *next;
@@ -19,7 +19,7 @@ struct dedup_line {
     int to;
     uint32_t hash;
     size_t size;
-    unsigned char *workers; /* behind the text */
+    unsigned char *workers; /* after the text */
     char text[];
 };
 
@@ -126,7 +126,7 @@ void line_dedup_add(struct line_dedup *dedup, int worker, int to, const char *te
         if (dedup->held == MOST)
             show_first(dedup);
         if (!(line = dedup_append(dedup, to, text, size, hash, now)))
-            return; /* out of memory: as in text_add() */
+            return; /* out of memory: the line is lost, as in text_add() */
     }
     line->workers[worker / 8] |= (unsigned char)(1 << worker % 8);
     dedup->workers[worker].newest = line->number;

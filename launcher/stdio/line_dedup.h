@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_dedup.h - the same line of many workers, shown once.
+/* line_dedup.h - shows the same line of many workers once.
  *
- * A line waits DEDUP_MS for the others to write the same, at most: it leaves as
- * soon as each of them has, or has written something after it, or can't write any
- * more.  So one worker alone is never delayed.  What a worker wrote stays in order. */
+ * A line waits for the same line of other workers, at most DEDUP_MS.  It is shown as soon as every
+ * other worker has written it too, has written something after it, or has no stream left.  So the
+ * lines of a single worker are never delayed.  The lines of one worker stay in order. */
 #ifndef LAUNCHER_STDIO_LINE_DEDUP_H
 #define LAUNCHER_STDIO_LINE_DEDUP_H
 
@@ -14,36 +14,36 @@
 
 struct dedup_line;
 
-/* workers: a bit for each that wrote it. */
+/* workers: a bit for each worker that wrote the line. */
 typedef void dedup_emit(void *arg, int to, const unsigned char *workers, const char *text,
                         size_t size);
 
 struct line_dedup {
     int size;
     struct dedup_worker {
-        int streams;     /* open ones */
-        uint64_t newest; /* the newest held line that it wrote */
+        int streams;     /* number of open streams */
+        uint64_t newest; /* number of the newest held line that it wrote */
     } * workers;
     struct dedup_line *first, *last;
     int held;
-    uint64_t numbered; /* lines so far; the first is 1 */
+    uint64_t numbered; /* number of the newest line; the first is 1 */
     dedup_emit *emit;
     void *arg;
 };
 
-/* For workers 0 to size-1.  0, or -1: out of memory. */
+/* For workers 0 to size - 1.  0; -1: out of memory. */
 int line_dedup_start(struct line_dedup *dedup, int size, dedup_emit *emit, void *arg);
-void line_dedup_free(struct line_dedup *dedup); /* what is held is shown first */
+void line_dedup_free(struct line_dedup *dedup); /* shows held lines first */
 
-/* A stream of this worker begins, ends. */
+/* Take the begin and the end of a worker's stream. */
 void line_dedup_opened(struct line_dedup *dedup, int worker);
 void line_dedup_closed(struct line_dedup *dedup, int worker);
 
-/* A whole line, at a time in ms. */
+/* Takes a whole line; now: in ms. */
 void line_dedup_add(struct line_dedup *dedup, int worker, int to, const char *text, size_t size,
                     int64_t now);
 
-/* When line_dedup_expire() is needed next; -1: nothing is held. */
+/* Gives when line_dedup_expire() must be called next; -1: no line is held. */
 int64_t line_dedup_due(const struct line_dedup *dedup);
 void line_dedup_expire(struct line_dedup *dedup, int64_t now);
 void line_dedup_flush(struct line_dedup *dedup);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_prefix.c - torchrun's templates are Python's string.Template: $x and ${x} are names,
- * $$ is a dollar, and whatever is none of these or has no value stays as it is. */
+/* line_prefix.c - fills in torchrun's templates, which are Python's string.Template: $x and ${x}
+ * are names, and $$ is a dollar.  Everything else stays as it is, and so does a name without a
+ * value. */
 #include "launcher/stdio/line_prefix.h"
 
 #include <ctype.h>
@@ -16,7 +17,7 @@ static int prefix_is_word(char c, int first)
     return c == '_' || isalpha((unsigned char)c) || (!first && isdigit((unsigned char)c));
 }
 
-/* The name that begins at text; 0: none. */
+/* Gives the length of the name that begins at text; 0: no name begins there. */
 static size_t name_length(const char *text)
 {
     size_t length = 0;
@@ -31,7 +32,7 @@ static int prefix_named(const char *name, size_t length, const char *wanted)
     return strlen(wanted) == length && !strncmp(name, wanted, length);
 }
 
-/* 0: there is no such name. */
+/* Adds the value of a name; 0: there is no such name. */
 static int add_value(struct text *out, const char *name, size_t length,
                      const struct prefix_words *words)
 {
@@ -52,7 +53,8 @@ static int add_value(struct text *out, const char *name, size_t length,
     return 1;
 }
 
-/* at is behind a '$'.  How much of the template is used up; 0: the dollar is only a dollar. */
+/* Expands what follows a '$'.  Gives the number of template bytes that it used; 0: the '$' stands
+ * for itself. */
 static size_t prefix_macro(struct text *out, const char *at, const struct prefix_words *words)
 {
     const int braces = *at == '{';
@@ -96,7 +98,7 @@ void prefix_ranks(const unsigned char *set, int size, int base, int coloured, ch
     if (!coloured)
         snprintf(text, bytes, "[%s] ", ranks);
     else if (count == 1)
-        snprintf(text, bytes, "\033[3%dm[%s]\033[0m ", 2 + atoi(ranks) % 5, ranks); /* no red */
+        snprintf(text, bytes, "\033[3%dm[%s]\033[0m ", 2 + atoi(ranks) % 5, ranks); /* never red */
     else
         snprintf(text, bytes, "\033[1m[%s]\033[0m ", ranks);
 }

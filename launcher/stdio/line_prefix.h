@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_prefix.h - what stands before a worker's lines. */
+/* line_prefix.h - makes the text before a worker's lines. */
 #ifndef LAUNCHER_STDIO_LINE_PREFIX_H
 #define LAUNCHER_STDIO_LINE_PREFIX_H
 
 #include <stddef.h>
 
-/* What templates may name. */
+/* The values that templates may name. */
 struct prefix_words {
     const char *role, *host;
     int rank, local_rank;
 };
 
-/* template with ${role_name}, ${local_rank}, ${rank} and ${hostname} filled in, or NULL
- * (out of memory); free() it. */
+/* Gives the template with ${role_name}, ${local_rank}, ${rank} and ${hostname} filled in, for
+ * free().  NULL: out of memory. */
 char *prefix_expand(const char *template, const struct prefix_words *words);
 
-/* "[3] ", "[0-2,5] ": of the workers i for which bit i of set is 1, the first of
- * which is rank base.  In the colour of a rank if coloured. */
+/* Writes "[3] " or "[0-2,5] " for the workers i whose bit i of set is 1; worker 0 has rank base.
+ * coloured: in the colour of a rank. */
 void prefix_ranks(const unsigned char *set, int size, int base, int coloured, char *text,
                   size_t bytes);
 

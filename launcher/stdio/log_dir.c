@@ -12,9 +12,9 @@
 
 #include "runtime/util/log.h"
 
-#define BELOW 64 /* bytes that names below the folder may take */
+#define BELOW 64 /* bytes that names within the folder may take */
 
-/* ---- Names, without stdio: the guard makes them too ----------------------- */
+/* ---- Names, without stdio: the guard makes them, too ---------------------- */
 
 static char *log_dir_number(char *to, int value)
 {
@@ -33,7 +33,7 @@ struct path {
     char text[PATH_MAX];
 };
 
-/* "<folder>/attempt_<attempt>[/<worker>]<name>".  There is room: see BELOW. */
+/* Makes "<folder>/attempt_<attempt>[/<worker>]<name>".  It fits: see BELOW. */
 static struct path path_of(const struct run_folder *folder, int attempt, int worker,
                            const char *name)
 {
@@ -47,13 +47,13 @@ static struct path path_of(const struct run_folder *folder, int attempt, int wor
     return path;
 }
 
-/* ---- Making it ------------------------------------------------------------ */
+/* ---- Making the folder ---------------------------------------------------- */
 
-/* A job that keeps no logs runs even if this folder can't be made. */
+/* Makes the folder for error files.  A job that keeps no logs runs even without it. */
 static void create_for_errors(struct run_folder *folder)
 {
     const char *chosen = getenv("TMPDIR");
-    /* A folder on a disk costs 50 us to make and as much to remove, in memory 5. */
+    /* Making and removing a folder takes 50 us each on a disk, and 5 us in memory. */
     const char *const parents[] = { chosen && *chosen ? chosen : "/dev/shm", "/tmp" };
 
     for (int i = 0; i < 2; i++) {
@@ -66,7 +66,7 @@ static void create_for_errors(struct run_folder *folder)
     *folder->path = '\0';
 }
 
-/* Names the user's option that needs files, since the user may not have chosen the place. */
+/* Logs the user's option that needs files, since perhaps the user did not choose the folder. */
 static int no_folder(const struct options *options, const char *path, const char *why)
 {
     static const enum option wants[] = { OPTION_REDIRECTS, OPTION_TEE,
@@ -83,7 +83,7 @@ static int no_folder(const struct options *options, const char *path, const char
     return 1;
 }
 
-/* With the folders above it, as mkdir -p. */
+/* Makes the parent and the folders above it, as mkdir -p does. */
 static int make_parent(const struct options *options, char *path)
 {
     struct stat found;
@@ -91,7 +91,7 @@ static int make_parent(const struct options *options, char *path)
 
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(path, 0777); /* if it can't be, the next one can't */
+        mkdir(path, 0777); /* after a failure, the next one fails, too */
         *slash = '/';
     }
     if (mkdir(path, 0777) == 0)
@@ -105,7 +105,7 @@ static int make_parent(const struct options *options, char *path)
     return 1;
 }
 
-/* A run id is free text, but one folder's name: "a/b" becomes "a%2Fb". */
+/* Writes a run id as the name of one folder.  It may be any text: "a/b" becomes "a%2Fb". */
 static size_t add_run_id(char *to, size_t room, const char *run_id)
 {
     size_t used = 0;
@@ -115,7 +115,7 @@ static size_t add_run_id(char *to, size_t room, const char *run_id)
     return used;
 }
 
-/* torchrun's names end in 8 characters, mkdtemp()'s in 6. */
+/* Adds two letters: torchrun's names end in 8 random characters, mkdtemp()'s in 6. */
 static void two_letters(char *to)
 {
     unsigned char bytes[2] = { 0 };
@@ -126,7 +126,7 @@ static void two_letters(char *to)
     to[1] = (char)('a' + bytes[1] % 26);
 }
 
-/* path is the parent's when it comes. */
+/* Makes the run's folder; folder->path is the parent's at the call. */
 static int create_below(struct run_folder *folder, const struct options *options,
                         const char *before, const char *run_id)
 {
@@ -146,7 +146,7 @@ static int create_below(struct run_folder *folder, const struct options *options
     return no_folder(options, folder->path, strerror(errno));
 }
 
-/* Workers may change their folder: what they are told must not depend on ours. */
+/* Makes the path absolute: workers may change their working directory, and must still find it. */
 static int absolute(const struct options *options, const char *given, char *path, size_t size)
 {
     size_t used = 0;
@@ -251,7 +251,7 @@ void run_folder_error_file(const struct run_folder *folder, int attempt, int loc
         strcpy(path, made.text);
 }
 
-/* ---- Leaving nothing ------------------------------------------------------ */
+/* ---- Removing the folder -------------------------------------------------- */
 
 void run_folder_remove(const struct run_folder *folder)
 {
@@ -261,7 +261,7 @@ void run_folder_remove(const struct run_folder *folder)
         for (int i = 0; i < folder->workers; i++) {
             const struct path own = path_of(folder, attempt, i, "");
 
-            if (rmdir(own.text) < 0) { /* empty nearly always: one call, not two */
+            if (rmdir(own.text) < 0) { /* mostly empty, so one call is enough, instead of two */
                 unlink(path_of(folder, attempt, i, "/error.json").text);
                 rmdir(own.text);
             }

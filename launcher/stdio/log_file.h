@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_file.h - a file that workers' output goes to. */
+/* log_file.h - a file that gets workers' output. */
 #ifndef LAUNCHER_STDIO_LOG_FILE_H
 #define LAUNCHER_STDIO_LOG_FILE_H
 
@@ -11,16 +11,16 @@ struct log_file {
     int complained;
 };
 
-/* New, or emptied.  0, or -1 and the error is logged. */
+/* Makes the file, or empties it.  0; -1: the error is logged. */
 int log_file_open(struct log_file *file, const char *path);
 
-/* What does not go in is lost to the file; that is said once. */
+/* Writes to the file.  What can't be written is lost; the first such error is logged. */
 void log_file_write(struct log_file *file, const char *data, size_t size);
 
-/* The last bytes of it, at most size; how many. */
+/* Reads the last bytes of the file, at most size.  Gives their number. */
 size_t log_file_tail(const struct log_file *file, char *data, size_t size);
 
-/* The path stays, for log_file_tail(). */
+/* Closes the file, but keeps the path for log_file_tail(). */
 void log_file_close(struct log_file *file);
 void log_file_free(struct log_file *file);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.c - consoles, line dedup, filtered files.
+/* output.c - connects consoles, line dedup and filtered files.
  *
- * A stream hands its lines to output_line().  Those that begin with their rank wait
- * a moment in the line dedup, so that equal ones of several workers are shown once; the
- * others go to their console with their prefix, and to the filtered file if they
- * match.  log_line() comes here too, so that its lines stand behind what the workers
- * wrote before and never within a line of a worker. */
+ * A stream passes its lines to output_line().  A line that begins with its rank waits for a moment
+ * in the line dedup, so that equal lines of several workers are shown once.  Any other line goes to
+ * its console with its prefix, and to the filtered file if it matches.  log_line() writes through
+ * this file, too: so its lines follow what the workers wrote before, and are never within a line of
+ * a worker. */
 #include "launcher/stdio/output.h"
 
 #include <errno.h>
@@ -24,7 +24,8 @@
 
 /* ---- Words of a filter ------------------------------------------------------- */
 
-/* Does the line go on with the word at word?  A ",," of the word is one ','. */
+/* Says whether the line goes on with the filter word at `word`.  A ",," in the word stands for one
+ * ','. */
 static int begins(const char *word, const char *line, const char *end)
 {
     while (*word && !(*word == ',' && word[1] != ',')) {
@@ -35,7 +36,7 @@ static int begins(const char *word, const char *line, const char *end)
     return 1;
 }
 
-/* Behind its comma; NULL: it is the last one. */
+/* Gives the word after the next comma; NULL: this is the last word. */
 static const char *next_word(const char *word)
 {
     while (*word && !(*word == ',' && word[1] != ','))
@@ -54,7 +55,7 @@ int filters_match(const char *list, const char *line, size_t size)
 
 /* ---- Lines ---------------------------------------------------------------- */
 
-/* Adds output->line to a console, over a bar if there is one. */
+/* Adds output->line to a console, and removes a bar there first. */
 static void show_line(struct output *output, int to)
 {
     console_wipe(output->to[to]);
@@ -136,7 +137,7 @@ void output_line(struct output *output, const struct stream *stream, const char 
         text_add(line, text, size);
     text_add(line, "\n", 1);
     show_line(output, stream->to);
-    /* Last: if that fails, it is said, and what is said may use output->line. */
+    /* This must come last: if it fails, log_line() may use output->line. */
     if (stream->route.tee && filter
         && filters_match(filter, line->data + prefix, line->used - prefix))
         log_file_write(&output->filtered[stream->to], line->data, line->used);
@@ -146,7 +147,7 @@ void output_bar(struct output *output, const struct stream *stream, const char *
 {
     struct console *console = output->to[stream->to];
 
-    line_dedup_flush(&output->dedup); /* what its worker wrote before it */
+    line_dedup_flush(&output->dedup); /* the worker's earlier lines */
     console->on_bar = 1;
     console_wipe(console);
     if (size == 0)
@@ -207,8 +208,8 @@ static void woken(evutil_socket_t fd, short what, void *arg)
     say_for_others(arg);
 }
 
-/* Only one thread uses the consoles.  Another thread (nodes that come and go have one) leaves its
- * lines here, and never waits for a reader either. */
+/* Shows a log line.  Only one thread uses the consoles.  Another thread (of nodes that come and go)
+ * leaves its lines here, and never waits for a reader either. */
 static void say_from_anywhere(void *arg, const char *line, size_t size)
 {
     struct output *output = arg;
@@ -232,12 +233,12 @@ static void listen_to_threads(struct output *output)
     threads->ours = pthread_self();
     threads->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event_assign(&threads->event, output->base, threads->wake, EV_READ | EV_PERSIST, woken, output);
-    if (threads->wake >= 0) /* else the next line that this thread writes shows them */
+    if (threads->wake >= 0) /* without it, they are shown with this thread's next line */
         event_add(&threads->event, NULL);
     log_divert(say_from_anywhere, output);
 }
 
-/* The other threads are gone, or write for themselves from here on. */
+/* Shows the last lines of other threads, which have ended or write directly from now on. */
 static void leave_threads(struct output *output)
 {
     log_divert(NULL, NULL);
@@ -265,7 +266,8 @@ void output_open_consoles(struct output *output)
     listen_to_threads(output);
 }
 
-/* With the consoles open ctrun's log goes through them, too, and takes the line's place. */
+/* Shows ctrun's progress.  It opens the consoles, so ctrun's log goes through them, too, and
+ * replaces the progress line. */
 void output_progress(struct output *output, const char *text)
 {
     const int is_wanted = *text && log_wants(LOG_WARN) && progress_room(STDERR_FILENO) > 0;
@@ -278,12 +280,11 @@ void output_progress(struct output *output, const char *text)
 
 /* ---- Standard input ---------------------------------------------------------- */
 
-/* Standard input is handed on as it is, by its descriptor: nothing is read ahead and nothing
- * copied.
+/* Workers get standard input as a descriptor: ctrun neither reads nor copies it.
  *
- * Workers have sessions of their own, so nothing stops them from reading a terminal that is not
- * their session's: no SIGTTIN, no EIO.  In the foreground that is as it should be.  Where ctrun
- * runs in the background (ctrun ... &) they would read what is typed for the shell: they get
+ * Workers have their own sessions, so nothing stops them from reading a terminal of another
+ * session: neither SIGTTIN nor EIO.  That is right while ctrun is in the foreground.  In the
+ * background (ctrun ... &) they would read what the user types for the shell, so they get
  * /dev/null. */
 
 static int is_away(void)
@@ -368,7 +369,7 @@ int output_round(struct output *output, int first_rank, int world, int size)
         || open_filtered(output, STDERR_FILENO, "filtered_stderr.log") < 0)
         return -1;
     line_dedup_free(&output->dedup);
-    /* Without memory for it no line is deduplicated. */
+    /* Out of memory: no line is deduplicated. */
     if (!output->options->no_fold && world > 1)
         line_dedup_start(&output->dedup, size, show_merged, output);
     return 0;
@@ -388,7 +389,7 @@ void output_finish(struct output *output, int patience_ms)
 
 void output_free(struct output *output)
 {
-    if (!output->base) /* it was never set up */
+    if (!output->base) /* output_open() was not called */
         return;
     event_del(&output->dedup_timer);
     line_dedup_free(&output->dedup);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.h - standard input, and what the output of all workers of this node shares. */
+/* output.h - standard input, and the state that the output of all workers of this node shares. */
 #ifndef LAUNCHER_STDIO_OUTPUT_H
 #define LAUNCHER_STDIO_OUTPUT_H
 
@@ -22,7 +22,7 @@ struct stdin_route {
     int null; /* /dev/null, for workers; -1: not opened yet */
 };
 
-/* What this rank gets as its descriptor 0; -1: ours. */
+/* Gives the descriptor 0 of this rank; -1: ctrun's own. */
 int stdin_route_of(struct stdin_route *route, int rank);
 int stdin_route_null(struct stdin_route *route); /* -1 with errno */
 
@@ -32,19 +32,19 @@ struct output {
     const struct options *options;
     const struct run_folder *folder;
     struct event_base *base;
-    int terminal[3]; /* are our descriptors 1 and 2 terminals? */
+    int terminal[3]; /* [1], [2]: is ctrun's descriptor 1, 2 a terminal? */
     int colours;
     char host[64];
     struct stdin_route input;
     int first_rank, world, size;        /* of this round */
-    struct console consoles[2], *to[3]; /* opened when the first stream needs them */
-    struct text line;                   /* the one that is being put together */
-    struct text said;                   /* with --status: the newest lines of ctrun itself */
+    struct console consoles[2], *to[3]; /* opened with the first stream */
+    struct text line;                   /* the line that is being made */
+    struct text said;                   /* for --status: the newest lines of ctrun's log */
     struct log_file filtered[3];
     struct line_dedup dedup;
     struct event dedup_timer;
     struct stream *streams; /* open ones */
-    struct other_threads {  /* their lines, until ours shows them */
+    struct other_threads {  /* lines of other threads, until this thread shows them */
         pthread_t ours;
         pthread_mutex_t lock;
         struct text said; /* under lock */
@@ -56,28 +56,29 @@ struct output {
 void output_setup(struct output *output, struct event_base *base, const struct options *options,
                   const struct run_folder *folder);
 
-/* New workers are about to be started.  0, or -1 and the error is logged. */
+/* Prepares for the workers of a round.  0; -1: the error is logged. */
 int output_round(struct output *output, int first_rank, int world, int size);
 
-/* From here on ctrun writes to 1 and 2 through consoles only, log_line() too. */
+/* From here on ctrun writes to 1 and 2 only through consoles; so does log_line(). */
 void output_open_consoles(struct output *output);
 
-/* Bytes of a stream as they are. */
+/* Takes bytes of a stream and shows them unchanged. */
 void output_bytes(struct output *output, const struct stream *stream, const char *data,
                   size_t size);
-/* A whole line, a bar of a stream. */
+/* Take a whole line, and a progress bar, of a stream. */
 void output_line(struct output *output, const struct stream *stream, const char *text, size_t size);
 void output_bar(struct output *output, const struct stream *stream, const char *text, size_t size);
 
-/* How far ctrun is, on a terminal and unless ctrun says errors only (console_progress()). */
+/* Shows ctrun's progress on a terminal (console_progress()).  Does nothing if ctrun logs only
+ * errors. */
 void output_progress(struct output *output, const char *text);
 
-/* Shows what is left, as long as it is read. */
+/* Writes what is left, as long as the reader takes it. */
 void output_finish(struct output *output, int patience_ms);
 void output_free(struct output *output);
 
-/* Words of --duplicate-stdout-filters: has the line one of the words of list in it?  They are
- * separated by commas, two commas stand for one in a word, and the empty word is in every line. */
+/* Says whether the line contains a word of list (--duplicate-stdout-filters).  Commas separate the
+ * words; two commas stand for one comma in a word.  Every line contains the empty word. */
 int filters_match(const char *list, const char *line, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_stream.c - see worker_stream.h.
  *
- * A stream that is only redirected is the worker's own descriptor of its file: we
- * never see it.  One that is shown comes by a pipe; what arrives goes to its file,
- * cut into lines to its console, and its end is kept for the report. */
+ * If a stream is only redirected, the worker's descriptor is its file, and ctrun never sees the
+ * bytes.  If a stream is shown, it comes through a pipe: ctrun writes the bytes to the stream's
+ * file, writes them as lines to its console, and keeps the last ones for the report. */
 #include "launcher/stdio/worker_stream.h"
 
 #include <errno.h>
@@ -19,9 +19,9 @@
 
 /* ---- Where a stream goes ----------------------------------------------------- */
 
-/* --redirects and --tee decide first, then whether the rank is to be shown at all, then whether a
- * prefix is wanted.  A stream that no option shows or changes is inherited: the worker writes for
- * itself, at no cost and into what may be a real terminal. */
+/* Chooses the route: first by --redirects and --tee, then by whether the rank is shown at all, then
+ * by whether a prefix is wanted.  A stream that no option shows or changes is inherited.  Then the
+ * worker writes without ctrun, at no cost, perhaps to a real terminal. */
 
 static const char *tee_prefix(const struct options *options)
 {
@@ -55,7 +55,7 @@ struct route route_of(const struct options *options, const struct origin *origin
         };
     if (tee || redirect)
         return (struct route){ .file = 1 };
-    if (!listed && is_kept(options, origin->to)) /* its last words may still be wanted */
+    if (!listed && is_kept(options, origin->to)) /* the report may need its last words */
         return (struct route){ .through = 1 };
     if (!listed)
         return (struct route){ .nowhere = 1 };
@@ -70,9 +70,9 @@ struct route route_of(const struct options *options, const struct origin *origin
 
 /* ---- Lines and progress bars ------------------------------------------------- */
 
-#define LONGEST (1 << 20) /* a line without end is cut here */
+#define LONGEST (1 << 20) /* a line without an end is cut here */
 
-/* A bar that its program has taken away, as tqdm does it, too: by blanks. */
+/* Says whether the program has wiped its bar with blanks, as tqdm does. */
 static int is_wiped(const struct lines *lines)
 {
     size_t i = 0;
@@ -89,8 +89,8 @@ static void end_line(struct lines *lines, const struct line_taker *to)
     lines->bar = 0;
 }
 
-/* After a '\r': what stood there is written over.  Where that has ended a line
- * already, only its '\n' is left to skip. */
+/* Handles the byte after a '\r': a new text replaces the line.  If the '\r' has already ended a
+ * line (split), only a '\n' is skipped. */
 static const char *after_return(struct lines *lines, const char *data)
 {
     if (lines->split)
@@ -140,7 +140,7 @@ void lines_end(struct lines *lines, const struct line_taker *to)
 }
 
 #define KEPT 8192  /* bytes of stderr, for the report */
-#define READ 65536 /* at a time: what a pipe holds */
+#define READ 65536 /* at a time: the capacity of a pipe */
 
 void stream_setup(struct stream *stream)
 {
@@ -179,7 +179,7 @@ static void feed(struct stream *stream, const char *data, size_t size)
     console_flush(stream->output->to[stream->to]);
 }
 
-/* No more bytes will come, or none are wanted. */
+/* Closes the stream: no more bytes will come, or no more are wanted. */
 static void stream_shut(struct stream *stream)
 {
     const struct line_taker taker = { stream_take_line, take_bar, stream };
@@ -200,8 +200,9 @@ static void stream_shut(struct stream *stream)
     log_file_close(&stream->file);
 }
 
-/* A process that writes to a pipe without a reader gets SIGPIPE.  So do workers when the reader of
- * ctrun's output is gone, unless a file still takes what they write. */
+/* Reads from the pipe.  If the reader of ctrun's output is gone, and no file takes the bytes, the
+ * pipe is closed.  Then workers get SIGPIPE, as every process that writes to a pipe without a
+ * reader. */
 static void readable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *stream = arg;
@@ -312,7 +313,7 @@ void stream_given(struct stream *stream)
     stream->given = -1;
 }
 
-/* Reads what is in the pipe by now, not what processes outside of the job may go on writing. */
+/* Reads what is in the pipe now.  Processes outside the job may go on writing; that is not read. */
 void worker_stream_close(struct stream *stream)
 {
     int left = 0;
@@ -334,7 +335,7 @@ void worker_stream_close(struct stream *stream)
 
 /* ---- For the report ------------------------------------------------------- */
 
-/* Of a stream that went past us into a file. */
+/* Reads the last bytes of a stream that went to a file without passing through ctrun. */
 static void read_last(struct stream *stream)
 {
     char data[KEPT];

@@ -5,16 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-#define DRIFT_USUAL 100e-6 /* of one quartz by another one's clock, at most */
-#define DRIFT_MOST 1000e-6 /* if two clocks run apart faster than that, one has jumped */
+#define DRIFT_USUAL 100e-6 /* largest usual drift between the quartzes of two clocks */
+#define DRIFT_MOST 1000e-6 /* larger drift between two clocks: one has jumped */
 
-/* Of the readings that one clock gave, by their number. */
+/* Gives the place of the reading with that number. */
 static unsigned clock_slot(unsigned number)
 {
     return number < CLOCK_ASKS ? number : CLOCK_ASKS + (number - CLOCK_ASKS) % CLOCK_RECENT;
 }
 
-/* By how much the clocks came apart at most while one of them jumped; 0: none did. */
+/* Gives by how much at most a jump has moved the clocks apart; 0: neither clock jumped. */
 static double clock_jump(const struct clock_offset *from, const struct clock_offset *to)
 {
     const double apart = fabs((double)(to->offset_ns - from->offset_ns));
@@ -45,9 +45,9 @@ void clock_readings_add(struct clock_readings *readings, const struct clock_read
     atomic_store(&readings->count, count + 1);
 }
 
-/* Of the line through two readings: between them at most theirs, and behind them it grows.  The
- * line through one reading twice tells no drift, so the usual one is added, but for the
- * coordinator's own clock, whose reading has no error. */
+/* Gives the error of the line through two readings: between them at most the larger error of the
+ * two, and growing outside.  A line through one reading tells no drift, so the usual drift is
+ * added.  Not for the coordinator's own clock, whose reading has no error. */
 static double error_at(const struct clock_offset *a, const struct clock_offset *b, int64_t ns)
 {
     const double passed = (double)(ns - a->at_ns), drift = a->error_ns > 0 ? DRIFT_USUAL : 0;
@@ -73,7 +73,7 @@ static void take_if_better(struct trace_clock *best, const struct clock_offset *
     best->error_ns = (int64_t)ceil(error_ns);
 }
 
-/* The slot that comes next may be half written: ctrun may have been killed there. */
+/* Leaves out the next slot, which may be half written if ctrun was killed. */
 struct trace_clock clock_readings_clock(const struct clock_readings *readings, int64_t from_ns,
                                         int64_t to_ns)
 {

@@ -14,8 +14,8 @@
 
 /* ---- Values ------------------------------------------------------------------ */
 
-/* Each of these passes over what it is named after and returns 1; 0: something else is there, and
- * *at anywhere in it.  The text ends with a 0, which none of them passes. */
+/* Each function is named after what it skips at *at, and returns 1.  0: something else is there,
+ * and *at is anywhere in it.  The text ends with a 0, which no function skips. */
 static int word(const char **at, const char *text)
 {
     const size_t size = strlen(text);
@@ -35,7 +35,7 @@ static int escape(const char **at)
     return size > 0;
 }
 
-/* The token is what stands between the quotes. */
+/* Skips a string.  The token is the text between the quotes. */
 static int string(const char **at, struct token *text)
 {
     if (!word(at, "\""))
@@ -68,7 +68,7 @@ static int integer(const char **at, int64_t *value)
     return errno == 0;
 }
 
-/* "1234.567": microseconds, read as nanoseconds.  Or an integer. */
+/* Reads "1234.567", in microseconds, as nanoseconds; or an integer. */
 static int line_number(const char **at, int64_t *value)
 {
     const int is_negative = **at == '-';
@@ -86,7 +86,7 @@ static int line_number(const char **at, int64_t *value)
 
 /* ---- A line ------------------------------------------------------------------ */
 
-#define CLOCK_MEMBERS 5 /* of ctrun_part */
+#define CLOCK_MEMBERS 5 /* members of ctrun_part */
 
 static int is(const struct token *key, const char *name)
 {
@@ -144,7 +144,7 @@ static int members(const char **at, struct trace_line *line, int are_args)
     return word(at, "}");
 }
 
-/* {"ph":"X","name":"all_reduce","pid":1,"tid":100,... */
+/* Parses {"ph":"X","name":"all_reduce","pid":1,"tid":100,... */
 static int parse(const char **at, struct trace_line *line)
 {
     const char *const from = *at;
@@ -184,7 +184,7 @@ ct_status trace_lines_open(struct trace_lines *lines, const char *path)
     struct stat info;
 
     *lines = (struct trace_lines){ .path = path, .more = -1 };
-    /* Opening a FIFO would wait for a writer. */
+    /* Opening a FIFO would wait for a writer, so the file's type is checked first. */
     if (stat(path, &info) < 0 || (S_ISREG(info.st_mode) && !(lines->file = fopen(path, "re"))))
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
     if (!lines->file)

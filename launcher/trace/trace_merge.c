@@ -9,13 +9,13 @@
 #include "runtime/trace/trace_json.h"
 #include "runtime/util/json_writer.h"
 
-/* What one node did in one round.  Its number is the same in no two files of a job.  The numbers in
- * a file rise from round to round, but the successor of a coordinator begins anew. */
+/* What one node did in one round.  No two files of a job have parts with the same number.  The
+ * numbers in a file rise from round to round, but the successor of a coordinator begins anew. */
 struct merge_part {
     int64_t number;
     int file;
-    int ended;                        /* parts of its file that end before it */
-    char clock[2 * TRACE_CLOCK_TEXT]; /* its name as JSON; "": the part has no end that tells it */
+    int ended;                        /* number of parts that end before it in the file */
+    char clock[2 * TRACE_CLOCK_TEXT]; /* its name as JSON; "": the part has no end */
     uint64_t wall_ns;                 /* CLOCK_REALTIME less that clock */
     uint64_t shift_ns;                /* to the clock of the first file */
 };
@@ -76,13 +76,15 @@ static ct_status merge_check(const struct trace_merge *merge)
     return CT_OK;
 }
 
-/* A clock without a name is known in one file only. */
+/* Says whether two parts are on the same clock.  A clock without a name is known only within one
+ * file. */
 static int is_same_clock(const struct merge_part *a, const struct merge_part *b)
 {
     return !strcmp(a->clock, b->clock) && (a->file == b->file || strcmp(a->clock, "null") != 0);
 }
 
-/* A part that does not tell its clock stays where it is.  Parts on one clock move together. */
+/* Moves the parts to the clock of the first file.  A part whose clock is not known stays where it
+ * is.  Parts on one clock move together. */
 static void merge_shift(const struct trace_merge *merge)
 {
     const struct merge_part *const end = merge->parts + merge->part_count, *base = merge->parts;
@@ -102,7 +104,8 @@ static void merge_shift(const struct trace_merge *merge)
 
 /* ---- Writing ----------------------------------------------------------------- */
 
-/* The error of wall clocks is not known. */
+/* Writes a line.  If it moves to another clock, its error is not known, since wall clocks tell no
+ * error. */
 static void merge_write_line(FILE *out, const struct trace_line *line, uint64_t shift_ns)
 {
     const char *from = line->text.at, *const end = from + line->text.size;
@@ -124,10 +127,10 @@ static void merge_write_line(FILE *out, const struct trace_line *line, uint64_t 
     fwrite(from, 1, (size_t)(end - from), out);
 }
 
-/* ---- Both -------------------------------------------------------------------- */
+/* ---- Reading and writing ----------------------------------------------------- */
 
-/* out NULL: the file is read.  Then it is written: rounds that it has got meanwhile are left out.
- */
+/* Reads a file (out is NULL), or reads it again and writes it.  Rounds that were added to the file
+ * between the two are left out. */
 static ct_status merge_file(struct trace_merge *merge, int file, FILE *out, const char **gap)
 {
     struct trace_lines lines;
@@ -151,7 +154,7 @@ static ct_status merge_file(struct trace_merge *merge, int file, FILE *out, cons
         merge_write_line(out, &line, part->shift_ns);
         *gap = ",\n";
         if (ferror(out))
-            break; /* errno tells why; reading on would change it */
+            break; /* errno has the reason, and reading would change it */
     }
     trace_lines_close(&lines);
     return status;
@@ -185,7 +188,7 @@ ct_status trace_merge_write(struct trace_merge *merge, FILE *out)
     fputs(TRACE_FILE_HEAD, out);
     for (int i = 0; i < merge->count && status == CT_OK && !ferror(out); i++)
         status = merge_file(merge, i, out, &gap);
-    if (status == CT_OK) /* else the trace is not whole, and must not look so */
+    if (status == CT_OK) /* after an error, the trace must not look complete */
         fputs("\n" TRACE_FILE_TAIL, out);
     return status;
 }

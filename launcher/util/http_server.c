@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.c - see http_server.h.
  *
- * The loop takes one connection each time it turns, reads a head in as many pieces as it comes in,
- * and hands over the request.  What follows the head is read and dropped: a body, a second request.
- * After the answer the server shuts down its side and reads on until the client closes: the kernel
- * resets a connection that is closed while bytes are unread, and the client would lose the end of
- * its answer. */
+ * Each turn of the loop accepts one connection, reads a head in as many pieces as it comes in, and
+ * passes on the request.  What follows the head is read and dropped: a body, a second request.
+ * After the answer the server shuts down its side, and reads until the client closes.  If the
+ * server closed a connection with unread bytes, the kernel would reset it, and the client would
+ * lose the end of its answer. */
 #include "launcher/util/http_server.h"
 
 #include <ctype.h>
@@ -22,12 +22,12 @@
 
 #include "runtime/util/clock.h"
 
-#define REQUEST_BYTES 65536 /* from a client in all */
-#define SHARE 8             /* one in so many descriptors may be a connection */
+#define REQUEST_BYTES 65536 /* total from a client */
+#define SHARE 8             /* one of so many descriptors may be a connection */
 #define FLUSH_MS 100
 
 static const struct timeval patience = { 10, 0 };
-static const struct timeval rest = { 1, 0 }; /* when no connection can be accepted */
+static const struct timeval rest = { 1, 0 }; /* pause after a failed accept */
 
 /* ---- Answers ------------------------------------------------------------------------- */
 
@@ -85,7 +85,7 @@ static int http_parse_request(struct http_connection *connection, char *line)
     return 0;
 }
 
-/* The value, if the line is that header. */
+/* Gives the value if the line is that header; NULL: it is another header. */
 static char *http_value(char *line, const char *header)
 {
     const size_t size = strlen(header);
@@ -93,7 +93,7 @@ static char *http_value(char *line, const char *header)
     return !strncasecmp(line, header, size) ? line + size + strspn(line + size, " \t") : NULL;
 }
 
-/* Takes the head apart, in its place.  -1: it is not a request. */
+/* Parses the head in place.  -1: it is not a request. */
 static int http_parse(struct http_connection *connection, char *end)
 {
     char *at = connection->head, *line, *value;
@@ -154,7 +154,7 @@ static void http_free(struct http_connection *connection)
     free(connection);
 }
 
-/* -1: the connection is over, here and in http_write(). */
+/* Reads from the client.  -1: the connection is over; http_write() returns the same. */
 static int http_read(struct http_connection *connection)
 {
     const int reads = connection->state == HTTP_READS;
@@ -165,7 +165,7 @@ static int http_read(struct http_connection *connection)
 
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    if (got == 0) /* a client that has asked may have shut down its side alone */
+    if (got == 0) /* a client that has asked may shut down only its side */
         return connection->state == HTTP_WAITS || connection->state == HTTP_ANSWERED
                    ? event_del(&connection->readable)
                    : -1;
@@ -207,7 +207,8 @@ static void http_on_event(evutil_socket_t fd, short what, void *arg)
         http_free(connection);
 }
 
-/* For one more.  A connection that waits for its answer, or takes it, stays. */
+/* Closes a connection to make room for a new one, but not one that waits for its answer or takes
+ * it. */
 static void http_make_room(struct http_server *server)
 {
     for (int i = 0; i < server->connections; i++)
@@ -242,7 +243,7 @@ static void http_add(struct http_server *server, int fd)
     server->connection[server->connections++] = connection;
 }
 
-/* Takes one connection and waits for the next, or for a while if it could not be accepted. */
+/* Accepts one connection, and waits for the next.  After a failure it pauses first. */
 static void http_on_incoming(evutil_socket_t listener, short what, void *arg)
 {
     struct http_server *const server = arg;
@@ -271,7 +272,7 @@ void http_server_open(struct http_server *server, struct event_base *base, int l
     http_on_incoming(listener, EV_READ, server);
 }
 
-/* The loop may have ended. */
+/* Sends the rest of the answers without the event loop, which may have ended. */
 static void http_flush(struct http_server *server)
 {
     const int64_t end = clock_ms() + FLUSH_MS;

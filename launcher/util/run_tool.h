@@ -7,11 +7,12 @@
 
 #include "runtime/util/text.h"
 
-/* PATH has a program of that name. */
+/* Says whether PATH has a program of that name. */
 int tool_is_there(const char *name);
 
-/* Runs it without input and adds its stdout and stderr to `out`, at most 8 MiB.  Kills it after
- * `seconds`.  Its exit code; -1: it could not be run, died of a signal, or was killed. */
+/* Runs a tool without input, and adds its stdout and stderr to `out`, at most 8 MiB.  Kills it
+ * after `seconds`.  Returns its exit code; -1: it could not be run, died of a signal, or was
+ * killed. */
 int tool_run(char *const *argv, int seconds, struct text *out);
 
 #endif

@@ -5,15 +5,15 @@
 
 #include <stdio.h>
 
-/* Splits at blanks outside of '...', "..." and after a backslash.  The words come in one block
- * for free(), NULL at the end.  NULL: a quote is not closed (*open is it), or out of memory
- * (*open is 0). */
+/* Splits text at blanks outside of '...', "..." and after a backslash.  The words are in one block
+ * for free(), and end with NULL.  NULL: out of memory (*open is 0), or a quote is not closed (*open
+ * is that quote). */
 char **shell_split(const char *text, char *open);
 
-/* One word, quoted if a shell would take it for something else. */
+/* Writes one word, with quotes if a shell would not read it as the same word. */
 void shell_quote(FILE *out, const char *word);
 
-/* A command of these words, with blanks between. */
+/* Writes a command of these words, with blanks between them. */
 void shell_print(FILE *out, char *const *words);
 
 #endif

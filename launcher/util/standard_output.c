@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An earlier write may have failed, one may fail now, and close() tells what NFS kept back. */
+/* Finds all errors: an earlier write may have failed, one may fail now, and close() reports what
+ * NFS held back. */
 int standard_output_close(const char *program, int code)
 {
     const int failed = ferror(stdout), cause = errno;
