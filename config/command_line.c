@@ -16,17 +16,20 @@
 /* The state of the parse. */
 struct cmdline {
     struct options *options;
-    char **at; /* the next argument */
+    char **at; /* the next argument to read */
     const char *word,
-        *taken; /* the last option as it is spelled; the argument that it took, or NULL */
-    int taker;  /* its row */
+        /* word: the last option as the user spelled it.  taken: the argument that it took, or
+         * NULL. */
+        *taken;
+    int taker; /* row of the option that took `taken` */
     char unknown[256];
     enum option meant; /* the option nearest to the first unknown one; OPTIONS: none is near */
     char *error;
     size_t size;
 };
 
-/* As argparse: "-1" and "-.5" are values, since no option looks like a number. */
+/* Says whether text looks like a negative number.  As in argparse, "-1" and "-.5" are values, since
+ * ctrun has no option that looks like a number. */
 static int negative_number(const char *text)
 {
     int digits = 0;
@@ -41,15 +44,15 @@ static int negative_number(const char *text)
     return digits && !*text;
 }
 
-/* Not an option: a value, or the program. */
+/* Says whether text is a value or the program, and not an option. */
 static int plain(const char *text)
 {
     return text[0] != '-' || !text[1] || negative_number(text)
            || (strchr(text, ' ') && !strchr(text, '='));
 }
 
-/* 1: name, of `length`, begins the spelling with `between` for dashes; 2: it is the whole spelling.
- */
+/* Compares name[0..length) with an option's spelling in which `between` stands for each dash.  1:
+ * name is a prefix of the spelling; 2: name is the whole spelling. */
 static int cmdline_begins(const char *name, size_t length, const char *dashed, char between)
 {
     for (size_t i = 0; i < length; i++)
@@ -58,8 +61,8 @@ static int cmdline_begins(const char *name, size_t length, const char *dashed, c
     return dashed[length] ? 1 : 2;
 }
 
-/* 0: name begins no spelling of the row.  1: name begins a spelling, which is added to the list of
- * candidates.  2: name is a spelling. */
+/* Compares name with both spellings of the row's names.  0: name does not match.  1: name is a
+ * prefix of a spelling, which is added to the list of candidates.  2: name is a whole spelling. */
 static int cmdline_matches(struct cmdline *line, const struct option_row *row, const char *name,
                            size_t length)
 {
@@ -80,7 +83,8 @@ static int cmdline_matches(struct cmdline *line, const struct option_row *row, c
     return found;
 }
 
-/* The row that name is, or abbreviates.  OPTIONS: none; -1: several, which error lists. */
+/* Gives the row that `name` names or abbreviates.  OPTIONS: no row matches; -1: several rows match,
+ * and error lists them. */
 static int cmdline_find(struct cmdline *line, const char *name, size_t length)
 {
     int found = OPTIONS, count = 0;
@@ -103,7 +107,7 @@ static void cmdline_set(struct cmdline *line, int option, const char *text)
     line->options->settings[option] = (struct setting){ FROM_COMMAND_LINE, text, NULL, 0, NULL };
 }
 
-/* The option's value: what follows "=", or the next argument. */
+/* Takes the option's value: the text after "=", or the next argument. */
 static int cmdline_take_value(struct cmdline *line, int option, const char *attached)
 {
     if (!attached && option_row(option)->bare) {
@@ -123,7 +127,8 @@ static int cmdline_take_value(struct cmdline *line, int option, const char *atta
     return 0;
 }
 
-/* Acts at once, like --help: no program is needed, and no job.ini is read. */
+/* Checks the shell's name.  The option acts at once, like --help: it needs no program, and no
+ * job.ini is read. */
 static enum outcome show_completion(struct cmdline *line)
 {
     const struct option_row *row = option_row(OPTION_PRINT_COMPLETION);
@@ -159,7 +164,7 @@ static enum outcome cmdline_take(struct cmdline *line, int option, const char *a
     return OPTIONS_RUN;
 }
 
-/* The name in "--nprocs=4" or "-n4", without dashes and value. */
+/* Records the name in "--nprocs=4" or "-n4", without dashes and value. */
 static void cmdline_note_unknown(struct cmdline *line, const char *word)
 {
     const size_t used = strlen(line->unknown);
@@ -187,7 +192,8 @@ static enum outcome take_long(struct cmdline *line, const char *word)
     return cmdline_take(line, option, equals ? equals + 1 : NULL);
 }
 
-/* "-m", "-mh"; a letter with a value takes the rest of the word. */
+/* Takes a word of short options, such as "-m" or "-mh".  A letter that needs a value takes the rest
+ * of the word. */
 static enum outcome take_short(struct cmdline *line, const char *word)
 {
     enum outcome outcome = OPTIONS_RUN;
@@ -215,7 +221,7 @@ static enum outcome take_short(struct cmdline *line, const char *word)
     return outcome;
 }
 
-/* Could ctrun run this file? */
+/* Says whether ctrun could run this file. */
 static int may_be_program(const char *word)
 {
     const size_t length = strlen(word);
@@ -225,7 +231,8 @@ static int may_be_program(const char *word)
            && (access(word, X_OK) == 0 || (length > 3 && !strcmp(word + length - 3, ".py")));
 }
 
-/* No word follows the last option.  The word that it took as its value may be the program. */
+/* Refuses a command line whose last option is followed by no word.  The word that this option took
+ * as its value may be the program. */
 static enum outcome refuse_without_program(struct cmdline *line)
 {
     const char *value = line->taken ? option_row(line->taker)->value : "";
@@ -278,7 +285,7 @@ enum outcome cmdline_read(struct options *options, char **argv, char *error, siz
         return OPTIONS_WRONG;
     }
     options->program = line.at;
-    /* One "--" right after the program is dropped, too: the words after it move up. */
+    /* As argparse does, drop one "--" right after the program: the words after it move up. */
     if (!dashes && line.at[1] && !strcmp(line.at[1], "--"))
         for (char **to = line.at + 1; (to[0] = to[1]) != NULL; to++)
             continue;

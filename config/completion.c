@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* completion.c - a program's tables as completion scripts of bash, zsh and fish.
  *
- * Names come from the rows, values from the rows' text for --help: the lower-case words of
- * "gpu|numa|core|none|LIST" are offered, FILE and DIR complete as paths, other values do not
- * complete.  What follows the options is a command of ctctl and its files, or the program that
- * ctrun starts, whose arguments complete as those of that program. */
+ * The rows give the names, and the rows' text for --help gives the values: the scripts offer the
+ * lower-case words of "gpu|numa|core|none|LIST", complete FILE and DIR as paths, and do not
+ * complete other values.  After the options comes a command of ctctl and its files, or the program
+ * that ctrun starts; the arguments of that program complete as if it were run without ctrun. */
 #include "config/help.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 typedef void name_printer(FILE *out, const struct option_row *row, const char *name);
 
-/* Each name that is written with "--". */
+/* Calls print() for each name that is written with "--". */
 static void each_name(FILE *out, const struct program_words *program, name_printer *print)
 {
     const struct option_row *row;
@@ -25,7 +25,8 @@ static void each_name(FILE *out, const struct program_words *program, name_print
     }
 }
 
-/* The first words of the commands, each once: rows of one first word stand together. */
+/* Calls print() once for each first word of the commands.  Rows with the same first word stand
+ * together. */
 static void each_command(FILE *out, const struct program_words *program,
                          void (*print)(FILE *out, const struct command_row *command, int length))
 {
@@ -40,7 +41,8 @@ static void each_command(FILE *out, const struct program_words *program,
     }
 }
 
-/* Writes the words that the user can choose from; returns how many.  out NULL: only counts. */
+/* Writes the words that the user can choose from.  Returns how many there are.  out NULL: only
+ * counts them. */
 static int choices(FILE *out, const struct option_row *row)
 {
     int count = 0;
@@ -73,7 +75,7 @@ static void bash_name(FILE *out, const struct option_row *row, const char *name)
         fprintf(out, " -%c", row->letter);
 }
 
-/* The options whose value is the next word. */
+/* Writes the name if the option takes the next word as its value. */
 static void bash_taker(FILE *out, const struct option_row *row, const char *name)
 {
     if (!row->value || row->bare)
@@ -101,7 +103,7 @@ static void print_command(FILE *out, const struct command_row *command, int leng
     fprintf(out, " %.*s", length, command->name);
 }
 
-/* bash splits --name=value into three words. */
+/* The script has to cope with bash, which splits --name=value into three words. */
 static void print_bash(FILE *out, const struct program_words *program)
 {
     const char *name = program->name;
@@ -253,7 +255,7 @@ static void fish_taker(FILE *out, const struct option_row *row, const char *name
         fprintf(out, " -%c", row->letter);
 }
 
-/* -r: a value follows; -f: it is no file. */
+/* In fish, -r says that a value follows, and -f that the value is not a file. */
 static void fish_name(FILE *out, const struct option_row *row, const char *name)
 {
     fprintf(out, "__ct_option -l %s", name);
@@ -284,7 +286,7 @@ static void fish_command(FILE *out, const struct command_row *command, int lengt
     fputc('\n', out);
 }
 
-/* ctrun's options end where the program begins. */
+/* The script knows that ctrun's options end where the program begins. */
 static void print_fish(FILE *out, const struct program_words *program)
 {
     const char *name = program->name;

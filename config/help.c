@@ -31,8 +31,8 @@ void option_help(FILE *out, const struct option_row *row, int width)
         fprintf(out, "%-*s %s\n", width, left, row->help);
 }
 
-/* Its variable and its default, of which quotes mark one that the user could replace by any word.
- */
+/* Prints the option's variable and its default.  Quotes mark a default that the user could replace
+ * by any word. */
 static void print_sources(FILE *out, const struct option_row *row)
 {
     const int has_default = row->value && row->fallback && *row->fallback;

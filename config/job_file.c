@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_file.c - reads job.ini with inih.
  *
- * Debian's inih gives its handler no line numbers and silently cuts a long line in two.  So it
- * reads through next_line(), which counts the lines and refuses one that is too long. */
+ * Debian's inih gives its handler no line numbers and silently cuts a long line in two.  So inih
+ * reads through next_line(), which counts the lines and refuses a line that is too long. */
 #include "config/job_file.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 struct reading {
     FILE *stream;
     struct jobfile *file;
-    int line, too_long; /* too_long: the number of that line; 0: none */
+    int line, too_long; /* too_long: number of the line that is too long; 0: no such line */
     int no_memory;
 };
 
-/* fgets() for inih. */
+/* Reads a line for inih as fgets() would. */
 static char *next_line(char *text, int size, void *stream)
 {
     struct reading *reading = stream;

@@ -16,8 +16,8 @@ struct jobfile {
     int count;
 };
 
-/* Reads path.  0, or -1 and a sentence that starts with the file and, if there is one, the line. It
- * does not check the names of sections and keys. */
+/* Reads path.  0: done; -1: error has a sentence that starts with the file and, if it is known, the
+ * line.  The names of sections and keys are not checked. */
 int jobfile_read(struct jobfile *file, const char *path, char *error, size_t size);
 void jobfile_free(struct jobfile *file);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* option_table.c - every option of ctrun: one row each.
  *
- * A new option is a row here, its name in enum option and a field in struct
- * options; parsing, job.ini, PET_ variables, --help and --explain follow. */
+ * To add an option, add a row here, its name to enum option and a field to struct options.
+ * Parsing, job.ini, PET_ variables, --help and --explain need no further change. */
 #include "config/option_table.h"
 
 #include <stddef.h>
@@ -299,7 +299,8 @@ const struct option_row *option_row(int option)
     return &rows[option];
 }
 
-/* 1: name is the dashed spelling, or the same with an underscore for every dash. */
+/* Says whether name is the dashed spelling, or the dashed spelling with an underscore for every
+ * dash. */
 static int spells(const char *name, const char *dashed)
 {
     const char between = strchr(name, '_') ? '_' : '-';
@@ -318,7 +319,7 @@ enum option option_named(const char *name)
     return OPTIONS;
 }
 
-/* Their names in mpirun and srun. */
+/* Options that have other names in mpirun and srun. */
 static const struct {
     const char *name;
     enum option option;

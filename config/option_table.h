@@ -81,12 +81,12 @@ enum option {
 
 const struct option_row *option_row(int option);
 
-/* The row of a name spelled all with dashes or all with underscores; OPTIONS if
- * there is none. */
+/* Gives the row of a name that is spelled all with dashes or all with underscores.  OPTIONS: no row
+ * has this name. */
 enum option option_named(const char *name);
 
-/* For a name that is no option: the row that the user may have meant, by a misspelt name or the
- * name in mpirun and srun.  OPTIONS: none is near. */
+/* Gives the row that the user may have meant by an unknown name: a misspelt name, or the name in
+ * mpirun or srun.  OPTIONS: no row is near. */
 enum option option_meant(const char *name);
 
 #endif

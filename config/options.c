@@ -2,9 +2,9 @@
 /* options.c - chooses the value of each option among its sources.
  *
  * The command line is read first (command_line.c), since it may name the job file or ask for the
- * help.  Then the environment, the file and the scheduler's variables (surroundings.c) fill in the
- * options that it did not set.  Each value is
- * parsed by its row, and at the end combinations of options are checked. */
+ * help.  Then the environment, the file and the scheduler's variables (surroundings.c) set the
+ * options that the command line did not set.  The option's row parses each value, and at the end
+ * combinations of options are checked. */
 #include "config/options.h"
 
 #include "config/surroundings.h"
@@ -35,7 +35,7 @@ static const char *options_environment(const char *variable)
     return text && *text ? text : NULL;
 }
 
-/* For options that the command line did not set. */
+/* Takes the environment's value of an option that the command line did not set. */
 static void take_environment(struct options *options, enum option option)
 {
     struct setting *setting = &options->settings[option];
@@ -75,7 +75,7 @@ static enum outcome unknown_key(const struct jobfile *file, const struct jobfile
                  file->path, entry->line, entry->key);
 }
 
-/* The [ctrun] section; of other sections only the names are checked. */
+/* Takes the settings of the [ctrun] section.  Of other sections only the names are checked. */
 static enum outcome take_file(struct options *options, char *error, size_t size)
 {
     const struct jobfile *file = &options->file;
@@ -104,7 +104,7 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
     return OPTIONS_RUN;
 }
 
-/* Combinations of options. */
+/* Refuses combinations of options that contradict each other. */
 static enum outcome check_together(struct options *options, char *error, size_t size)
 {
     if (options->module && options->no_python)

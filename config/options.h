@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - the values of all options (option_table.h).
  *
- * The command line goes before the environment, the environment before job.ini, job.ini before what
- * started this process (surroundings.h), and that before the row's default.  An empty environment
- * variable counts as unset.  Each setting has its source, for --explain. */
+ * The command line overrides the environment, the environment job.ini, job.ini the scheduler or
+ * launcher that started this process (surroundings.h), and that one the row's default.  An empty
+ * environment variable counts as unset.  For --explain each setting records its source. */
 #ifndef CONFIG_OPTIONS_H
 #define CONFIG_OPTIONS_H
 
@@ -21,24 +21,30 @@
 
 struct setting {
     enum { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } from;
-    const char *text;     /* NULL: none given, and no default */
-    const char *variable; /* FROM_ENVIRONMENT */
-    int line;             /* FROM_FILE */
+    const char *text;     /* NULL: not given, and the option has no default */
+    const char *variable; /* set with FROM_ENVIRONMENT */
+    int line;             /* set with FROM_FILE */
     const char *set_by;   /* the scheduler or launcher that set the variable; NULL: the user */
 };
 
-/* What surroundings.c found. */
+/* Facts that surroundings.c found out. */
 struct surroundings {
-    int srun_nodes;          /* ctrun starts itself on so many nodes by srun; 0: it does not */
-    const char *exchange_of; /* the launcher that carries where node 0 is; NULL: it is said */
-    int is_host_of_job;      /* a ctrun with --hosts has started this one */
-    const char *host_names;  /* of all nodes, separated by commas; NULL: not known */
-    int port_fd;             /* where node 0 writes its port for that ctrun; 0: nowhere */
-    int terminals;   /* bits 1, 2: the standard output and error of that ctrun are terminals */
-    int one_output;  /* what all nodes write, one user reads: what one says is enough */
-    int behind_srun; /* so this one was started: a SIGINT that comes by srun means SIGTERM */
-    const char *more_cpus; /* the option that gives this ctrun %d processors; NULL: not known */
-    char texts[10][300];   /* of the settings that it gave */
+    int srun_nodes; /* number of nodes on which ctrun starts itself by srun; 0: it does not use srun
+                     */
+    const char *
+        exchange_of; /* launcher through which nodes learn where node 0 is; NULL: it isn't needed */
+    int is_host_of_job;     /* a ctrun with --hosts has started this one */
+    const char *host_names; /* hosts of all nodes, separated by commas; NULL: not known */
+    int port_fd; /* descriptor to which node 0 writes its port for the ctrun of --hosts; 0: none */
+    /* Bits 1 and 2: the standard output and error of the ctrun of --hosts are terminals. */
+    int terminals;
+    int one_output; /* one user reads the output of all nodes, so a message of one node is enough */
+    int behind_srun; /* our own srun started this ctrun; a SIGINT that comes by srun then means
+                        SIGTERM */
+    /* Option that gives this ctrun more processors; %d stands for their number.  NULL: not
+     * known. */
+    const char *more_cpus;
+    char texts[10][300]; /* values of the settings that surroundings.c gave */
     int used;
 };
 
@@ -52,7 +58,7 @@ struct options {
     const char *hosts, *hostfile; /* NULL: not given */
     const char *ssh;
     const char *master_addr, *local_addr, *iface; /* NULL: not given */
-    int master_port;                              /* 0: any free one */
+    int master_port;                              /* 0: any free port */
     const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
     struct rdzv_conf rdzv_conf;
     const char *role, *job;
@@ -61,16 +67,16 @@ struct options {
     struct on_failure on_failure;
     int shutdown_timeout, stall;
     const char *deadline; /* NULL: not given */
-    int deadline_margin;  /* before the end of the Slurm job */
+    int deadline_margin;  /* seconds before the end of the Slurm job */
     struct status_at status;
-    const char *events; /* a file; NULL: none */
-    const char *trace;  /* the same */
+    const char *events; /* a file; NULL: not given */
+    const char *trace;  /* a file; NULL: not given */
     size_t trace_size;
-    const char *log_dir; /* NULL: none */
+    const char *log_dir; /* NULL: not given */
     struct stream_spec redirects, tee;
     const char *log_line_prefix_template, *local_ranks_filter;
     const char *duplicate_stdout_filters, *duplicate_stderr_filters; /* NULL: not given */
-    const char *show;                                                /* NULL: all */
+    const char *show; /* NULL: the output of all ranks */
     const char *prefix;
     struct stdin_to stdin_to;
     enum numa_binding numa_binding;
@@ -80,7 +86,7 @@ struct options {
     double monitor_interval;
     const char *start_method, *logs_specs, *print_completion;
     const char *event_log_handler;
-    const char *store_secret_file; /* NULL: none */
+    const char *store_secret_file; /* NULL: not given */
     int encrypt;
     struct networks store_allow;
     size_t store_memory, store_request;
@@ -89,7 +95,7 @@ struct options {
     char **program; /* the program and its arguments, NULL at the end; points into argv */
     struct setting settings[OPTIONS];
     struct surroundings surroundings;
-    struct jobfile file; /* its [env] and [collectives] are for the workers */
+    struct jobfile file; /* its sections [env] and [collectives] are for the workers */
 };
 
 enum outcome {
@@ -100,17 +106,18 @@ enum outcome {
     OPTIONS_WRONG /* an error of usage: ctrun ends with 2 */
 };
 
-/* Reads all sources.  OPTIONS_WRONG leaves a sentence in error.  The caller calls options_free() in
+/* Reads all sources.  OPTIONS_WRONG: error has a sentence.  The caller must call options_free() in
  * every case. */
 enum outcome options_read(struct options *options, char **argv, char *error, size_t size);
 void options_free(struct options *options);
 
-/* "--nproc-per-node", "PET_NPROC_PER_NODE", "job.ini:3" or "default". */
+/* Writes where the value comes from: "--nproc-per-node", "PET_NPROC_PER_NODE", "job.ini:3" or
+ * "default". */
 void setting_source(const struct options *options, enum option option, char *text, size_t size);
-/* As the user gave it: "--tee=3", "PET_TEE=3" or "job.ini:4: tee = 3". */
+/* Writes the setting as the user gave it: "--tee=3", "PET_TEE=3" or "job.ini:4: tee = 3". */
 void setting_words(const struct options *options, enum option option, char *text, size_t size);
 
-/* For options.c: reads argv as argparse does, into the settings and ->program. */
+/* Reads argv as argparse does, into the settings and ->program.  For options.c. */
 enum outcome cmdline_read(struct options *options, char **argv, char *error, size_t size);
 
 #endif
