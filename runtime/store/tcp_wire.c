@@ -6,10 +6,10 @@
  * rest of a large value is received in its place.  The server may claim any length, so memory grows
  * with the bytes that came.
  *
- * The first failure shuts the connection down and is kept as the cause, which each later request
- * repeats.  Before a request without an answer is sent, the client checks that the server has not
- * closed the connection.  The requests sent since the last answer are counted, and the error of a
- * broken connection says how many may be lost.
+ * The first failure shuts the connection down.  Each later request repeats its cause.  Before a
+ * request without an answer is sent, the client checks that the server has not closed the
+ * connection.  The requests sent since the last answer are counted, and the error of a broken
+ * connection says how many may be lost.
  *
  * The server has no timeouts.  A wait that runs into its deadline is cancelled; then the client
  * checks which keys are missing, names them, and the connection can be used again.  A wait that a
@@ -36,7 +36,7 @@
 #include "runtime/util/forks.h"
 
 #define MOST_REPLY ((uint64_t)1 << 31) /* bytes of one value */
-#define MOST_AHEAD ((size_t)1 << 20)   /* bytes allocated before the first one comes */
+#define MOST_AHEAD ((size_t)1 << 20)   /* bytes allocated before the first byte comes */
 #define MOST_KEPT ((size_t)64 << 10)   /* bytes of a sent request whose memory is kept */
 #define QUOTED_BYTES 60
 
@@ -83,7 +83,7 @@ const char *wire_quote(struct bytes key, char quoted[QUOTED_SIZE])
     return quoted;
 }
 
-/* get "key"; wait "first" and 3 others; num_keys */
+/* Names the call: get "key"; wait "first" and 3 others; num_keys. */
 static void say_call(const struct store_wire *wire, char *text, size_t size)
 {
     char key[QUOTED_SIZE] = "", others[32] = "";
@@ -197,7 +197,7 @@ void wire_put_keys(struct store_wire *wire, const struct bytes *keys, int count)
         wire_put_key(wire, keys[i]);
 }
 
-/* The next request begins with an empty buffer. */
+/* Empties the buffer for the next request. */
 static void forget_request(struct store_wire *wire)
 {
     wire->size = 0;
@@ -228,8 +228,8 @@ ct_status wire_send(struct store_wire *wire)
     return status;
 }
 
-/* The kernel takes the first request after the server closed the connection without an error, so
- * look for the end first.  No byte is left to take, so one that comes has room. */
+/* Checks that the server has not closed the connection: the kernel would still take one request
+ * without an error.  All received bytes are read, so there is room for one that comes. */
 static ct_status look_for_the_end(struct store_wire *wire)
 {
     char byte;
@@ -271,7 +271,7 @@ ct_status wire_ask(struct store_wire *wire, void *answer, size_t bytes)
 
 /* ---- Answers ---------------------------------------------------------------- */
 
-/* Though the socket may not be readable. */
+/* Says whether the channel has bytes, even if the socket is not readable. */
 static int has_more(const struct store_wire *wire)
 {
     return wire->channel && secure_channel_has_more(wire->channel);
@@ -292,7 +292,7 @@ int wire_ready(const struct store_wire *wire, int64_t deadline)
     return 1;
 }
 
-/* At least one byte. */
+/* Receives at least one byte. */
 static ct_status wire_receive(struct store_wire *wire, void *to, size_t room, int64_t deadline,
                               size_t *got)
 {
@@ -343,7 +343,7 @@ ct_status wire_get(struct store_wire *wire, void *data, size_t bytes)
     return wire_take(wire, data, bytes, deadline_after(wire->timeout_ms));
 }
 
-/* Never more memory than MOST_AHEAD or twice what came. */
+/* Never allocates more than MOST_AHEAD or twice the bytes that came. */
 static ct_status wire_take_value(struct store_wire *wire, size_t size, unsigned char **value)
 {
     const int64_t deadline = deadline_after(wire->timeout_ms);
@@ -437,7 +437,7 @@ ct_status wire_check_each(struct store_wire *w, const struct bytes *keys, int co
     return count > 0 ? wire_ask(w, absent, (size_t)count) : CT_OK;
 }
 
-/* CT_OK: all keys came at the last moment. */
+/* Fails with the missing keys.  CT_OK: all keys came at the last moment. */
 static ct_status look_for(struct store_wire *w, const struct bytes *keys, int count, int64_t waited)
 {
     const int looked_for = count < MOST_LOOKED_FOR ? count : MOST_LOOKED_FOR;
@@ -480,7 +480,7 @@ static const struct control_death *new_death(struct store_wire *w)
     return NULL;
 }
 
-/* Notes for ctrun because of which rank the wait ended. */
+/* Tells ctrun which rank's death ended the wait. */
 static ct_status fail_for_death(struct store_wire *w, const struct control_death *death)
 {
     const struct control_blame blame = { .on = { death->rank, BLAME_DIED } };
@@ -511,7 +511,7 @@ static int readable_or_death(struct store_wire *w, int fd, int64_t deadline,
                                ? poll(ready, 1, 0)
                                : poll(ready, 2, time_left_ms(deadline, 60000));
 
-        if (polled > 0 && ready[1].revents) /* clears the edge; new_death() looks at the page */
+        if (polled > 0 && ready[1].revents) /* only clears the edge; new_death() reads the page */
             epoll_wait(w->alarm, &event, 1, 0);
         if ((polled > 0 && ready[0].revents) || (polled < 0 && errno != EINTR))
             return 1;

@@ -38,19 +38,20 @@ struct store_wire {
     int64_t broken_at;
     char cause[400]; /* "": not broken */
 
-    /* A death that the control page notes ends a wait.  NULL: there is no page. */
+    /* A death on this control page ends a wait.  NULL: deaths end no wait. */
     struct control *control;
     int alarm;      /* control_alarm() */
     uint32_t known; /* deaths that were handled before */
-    int any;        /* also the end of a worker that exited with 0 */
+    int any;        /* the end of a worker that exited with 0 ends a wait, too */
 };
 
-/* Takes over fd and its channel; NULL: it has none. */
+/* Starts a wire on fd.  Takes over fd and its channel (NULL: not encrypted). */
 void wire_open(struct store_wire *wire, int fd, struct secure_channel *channel, const char *where,
                int timeout_ms);
 void wire_close(struct store_wire *wire);
 
-/* A request: the caller's name for it, then its parts.  Several commands may be sent together. */
+/* Puts a request together: first the caller's name for it, then its parts.  Several commands may be
+ * sent together. */
 void wire_call(struct store_wire *wire, const char *call, const struct bytes *keys, int count);
 void wire_command(struct store_wire *wire, enum store_command command);
 void wire_put(struct store_wire *wire, const void *data, size_t bytes);
@@ -62,13 +63,13 @@ ct_status wire_send(struct store_wire *wire);
 ct_status wire_post(struct store_wire *wire); /* sends a request that has no answer */
 ct_status wire_ask(struct store_wire *wire, void *answer, size_t bytes);
 
-/* 1: something came or the connection broke; 0: the deadline passed. */
+/* Waits for an answer.  1: bytes came or the connection broke; 0: the deadline passed. */
 int wire_ready(const struct store_wire *wire, int64_t deadline);
 ct_status wire_get(struct store_wire *wire, void *data, size_t bytes);
-/* malloc'ed, with a 0 behind; nothing is set on a failure. */
+/* Gives a malloc'ed value, followed by a 0 byte.  A failure sets nothing. */
 ct_status wire_get_blob(struct store_wire *wire, void **value, size_t *bytes);
 
-/* One round trip: absent[i] is 0 if keys[i] is there. */
+/* Sets absent[i] to 0 if keys[i] exists, in one round trip. */
 ct_status wire_check_each(struct store_wire *wire, const struct bytes *keys, int count,
                           uint8_t *absent);
 /* Waits until all keys are there.  CT_ERR_TIMEOUT names the missing ones. */
@@ -77,15 +78,15 @@ ct_status wire_wait(struct store_wire *wire, const struct bytes *keys, int count
 /* See store_watch_deaths() and store_check_deaths(). */
 void wire_watch_deaths(struct store_wire *wire, struct control *control, uint32_t known, int any);
 ct_status wire_check_deaths(struct store_wire *wire);
-/* Until fd is readable, or a death is noted; wire NULL: deaths are not looked for. */
+/* Waits until fd is readable or a death ends the wait.  wire NULL: ignores deaths. */
 ct_status wire_wait_beside(struct store_wire *wire, int fd, int64_t deadline);
 
-/* Breaks the connection: "the store at HOST:PORT is gone: " + the words + " during
- * CALL" + how long after the last answer. */
+/* Breaks the connection.  The error says: "the store at HOST:PORT is gone: " + the words + " during
+ * CALL" + the time since the last answer. */
 ct_status wire_break(struct store_wire *wire, ct_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "key", cut and without control characters: fits QUOTED_SIZE. */
+/* Quotes a key for a message: cuts it to QUOTED_SIZE, replaces control characters. */
 #define QUOTED_SIZE 72
 const char *wire_quote(struct bytes key, char quoted[QUOTED_SIZE]);
 
