@@ -21,11 +21,11 @@
 struct launcher {
     const char *name;
     const char *rank, *size, *local_rank, *local_size;
-    const char
-        *one_node;       /* a variable that is "1" if there is one node; NULL: local_size says so */
+    /* A variable that is "1" if there is one node.  NULL: local_size shows it. */
+    const char *one_node;
     const char *jobs[3]; /* variables that together name the job on this host */
-    const char *required; /* a variable that must be set, too: a Slurm step has it, an allocation
-                             does not; or NULL */
+    /* A variable that must be set, too: a Slurm step has it, an allocation does not; or NULL. */
+    const char *required;
 };
 
 static const struct launcher launchers[] = {
