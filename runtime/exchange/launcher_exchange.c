@@ -4,7 +4,7 @@
  *
  *   MPI is linked, not initialised    refused
  *   PMIx is offered                   over PMIx
- *   PMI-1, and MPI lives refused: MPI has the only connection to the launcher
+ *   PMI-1, and MPI lives              refused: MPI has the only connection to the launcher
  *   PMI-1, and there is no MPI        over PMI-1
  *
  * An MPI_Init() after us would find PMI's connection closed.  Open MPI 4.1's MPI_Init() fails after
