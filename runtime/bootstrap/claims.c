@@ -31,7 +31,7 @@ static void own_host(char name[64])
     name[63] = 0;
 }
 
-/* Makes the init of this rank and of all waiting ranks fail.  A complete group goes on. */
+/* Makes the init of this rank and of all waiting ranks fail.  A group that is complete goes on. */
 static ct_status fail_all(ct_store *store, const char *sentence)
 {
     char notice[WORDS + 2];
@@ -45,7 +45,7 @@ static ct_status fail_all(ct_store *store, const char *sentence)
     return status == CT_OK ? ct_fail(CT_ERR_MISMATCH, "%s", sentence) : status;
 }
 
-/* The key's value, malloc'ed; NULL: the key is not set. */
+/* Gives the key's value, malloc'ed.  NULL: the key is not set. */
 static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
 {
     void *value = NULL;
@@ -59,7 +59,7 @@ static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
 
 /* ---- The size ---------------------------------------------------------------------- */
 
-/* Reads what another rank has set. */
+/* What a rank sets under the key "size". */
 struct claimed_size {
     int size, rank, pid;
     char host[64];
@@ -111,7 +111,7 @@ ct_status claim_size(ct_store *store, int rank, int size, const struct host_lead
 
 /* ---- The number ---------------------------------------------------------------------- */
 
-/* The name of a leader's host, from the leader's card. */
+/* Reads the name of a leader's host from the leader's card. */
 static void claims_host_of(ct_store *store, int leader, char name[64])
 {
     char key[32];
@@ -130,7 +130,8 @@ static void claims_host_of(ct_store *store, int leader, char name[64])
     free(value);
 }
 
-/* Asks the leaders of other hosts whether the process lives.  *complete: they no longer wait. */
+/* Asks the leaders of other hosts whether the process lives.  *complete: the leaders no longer
+ * wait. */
 static ct_status ask_for_life(ct_store *store, const struct peer_info *own, int rank,
                               const struct peer_info *other, int *lives, int *complete)
 {
@@ -149,8 +150,8 @@ static ct_status ask_for_life(ct_store *store, const struct peer_info *own, int 
     return status == CT_ERR_TIMEOUT ? CT_OK : status;
 }
 
-/* The group of this store is complete.  When its ranks have ended, a new group may meet at a new
- * store at the same address. */
+/* Fails since the group of this store is complete.  CT_ERR_PEER: its ranks may have ended, and then
+ * a new group may meet at a new store at the same address. */
 static ct_status joined_before(ct_store *store, int lives, const char *who)
 {
     int64_t goodbyes = 0;
@@ -222,11 +223,11 @@ ct_status claim_rank(ct_store *store, const struct mesh *mesh, const struct host
     memcpy(&other, before, sizeof other);
     free(before);
     if (other.number
-        != own->peer.number) /* else this process has set the card, in an earlier try */
+        != own->peer.number) /* equal: this process has set the card in an earlier try */
         status = claims_settle(store, mesh, leader, &own->peer, &other);
     snprintf(key, sizeof key, "card/%d", mesh->rank);
     return status == CT_OK ? ct_store_set(store, key, own, bytes)
-                           : status; /* it is counted already */
+                           : status; /* the card is counted already */
 }
 
 ct_status claim_reason(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_leader.c - who leads a host, and what the leader and its followers send each other.
  *
- * compare_set on the key of the host decides: the first rank sets its own rank and socket there,
- * the others get those as the answer.  Before each message of the leader stands a head, which says
- * whether a message follows, or the sentence of a failure. */
+ * compare_set on the host's key decides who leads: the first rank sets its own rank and socket
+ * there, and the other ranks get these as the answer.  Each message of the leader starts with a
+ * head, which says whether data or the sentence of a failure follows. */
 #include "runtime/bootstrap/host_leader.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 
 struct leader_head {
     int32_t status;
-    uint32_t bytes; /* of the message, or of the sentence */
+    uint32_t bytes; /* of the data or the sentence */
 };
 
 /* ---- Election ------------------------------------------------------------------ */
@@ -49,7 +49,7 @@ static ct_status read_leader(struct host_leader *leader, const char *text, size_
     return CT_OK;
 }
 
-/* An earlier process of this rank led the host and has ended. */
+/* Replaces an earlier process of this rank that led the host and has ended. */
 static ct_status elect_again(ct_store *store, const char *key, const void *before, size_t bytes,
                              const char *own)
 {
@@ -160,7 +160,7 @@ static void say_who_is_missing(const struct host_leader *leader, const struct no
         }
 }
 
-/* The next follower that connects, unless one of the missing ones is dead. */
+/* Accepts the next follower.  CT_ERR_PEER: a missing follower is dead. */
 static ct_status leader_accept_one(struct host_leader *leader, struct node *node, ct_store *store,
                                    int64_t deadline, int *socket)
 {
@@ -188,7 +188,7 @@ static int local_of(const struct mesh *mesh, int rank)
     return rank >= 0 && rank < mesh->size ? mesh->peers[rank].local : -1;
 }
 
-/* A rank may connect, end, be started again and connect once more. */
+/* Says whether the other end has closed: a rank may connect, end, start again and connect again. */
 static int has_hung_up(int socket)
 {
     char byte;
@@ -243,7 +243,7 @@ ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_s
 
 /* ---- Messages ------------------------------------------------------------------- */
 
-/* What a read from that rank's socket gave: it is silent, or gone. */
+/* Words the failure of a read from that rank's socket: the rank is silent, or has ended. */
 static ct_status or_ended(ct_status status, int rank)
 {
     if (status == CT_ERR_TIMEOUT)
@@ -273,7 +273,7 @@ ct_status host_give(struct host_leader *leader, struct mesh *mesh, const void *d
     return status;
 }
 
-/* The leader's own failure. */
+/* Fails as the leader did, with the sentence that it sends. */
 static ct_status leader_read_failure(const struct host_leader *leader,
                                      const struct leader_head *head, int64_t deadline)
 {
@@ -286,7 +286,8 @@ static ct_status leader_read_failure(const struct host_leader *leader,
     return ct_fail((ct_status)head->status, "%s", words);
 }
 
-/* It may wait for other ranks, and then says so itself. */
+/* Waits for the leader and warns only if it is stopped.  A leader that waits for other ranks warns
+ * itself. */
 static ct_status wait_for_leader(const struct host_leader *leader, ct_store *store,
                                  int64_t deadline)
 {
@@ -360,7 +361,7 @@ ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void 
 
 /* ---- Closing -------------------------------------------------------------------- */
 
-/* Those that are connecting, too. */
+/* Also tells followers that are still connecting. */
 static void leader_tell_failure(struct host_leader *leader, ct_status status)
 {
     const int64_t until = clock_ms() + FAREWELL_MS;

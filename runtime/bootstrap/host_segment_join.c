@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_segment_join.c - the ranks of a host share memory, and find out whether the host has a
- * processor for each.
+ * processor for each rank.
  *
  * The leader makes the memory and sends its descriptor to each follower, which maps it.  Then each
- * follower sends the leader whether it could, and which processors it may use.  The leader adds
- * these up and sends the sum to all followers.  If one rank could not map the memory, all ranks of
- * the host use sockets. */
+ * follower tells the leader whether it mapped the memory, and which processors it may use.  The
+ * leader adds up the answers and sends the sum to all followers.  If one rank could not map the
+ * memory, all ranks of the host use sockets. */
 #include "runtime/bootstrap/host_segment_join.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "runtime/shm/processors.h"
 #include "runtime/util/log.h"
 
-/* If descriptors can't be passed, the ranks of this host use sockets. */
+/* Turns CT_ERR_UNSUPPORTED, descriptors can't be passed, into CT_OK and *can_share = 0. */
 static ct_status or_use_sockets(ct_status status, int32_t *can_share)
 {
     if (status != CT_ERR_UNSUPPORTED)
@@ -27,8 +27,9 @@ static ct_status or_use_sockets(ct_status status, int32_t *can_share)
     return CT_OK;
 }
 
-/* A follower has ended.  The others wait for the memory and for nothing else, so they get it, and
- * the answer that this one does not give is told to them as a failure. */
+/* Goes on if a follower has ended.  The other followers can't notice it while they wait for the
+ * memory, so they get it first.  Then the missing answer makes the leader fail, and it tells
+ * them. */
 static ct_status and_go_on(ct_status status)
 {
     return status == CT_ERR_PEER ? CT_OK : status;
@@ -64,7 +65,7 @@ static ct_status receive_memory(struct host_leader *leader, struct mesh *mesh, i
     return CT_OK;
 }
 
-/* The means of one rank, or the sum over all ranks. */
+/* What one rank can do, or the sum over all ranks. */
 struct means {
     int32_t can_share;
     struct processors processors;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_segment_join.h - the ranks of a host share memory, and find out whether the host has a
- * processor for each. */
+ * processor for each rank. */
 #ifndef RUNTIME_BOOTSTRAP_HOST_SEGMENT_JOIN_H
 #define RUNTIME_BOOTSTRAP_HOST_SEGMENT_JOIN_H
 

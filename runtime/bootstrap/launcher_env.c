@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launcher_env.c - rank, size and store address from the environment.
  *
- * Each launcher is a row of variable names.  The first row whose rank variable is set counts.  RANK
- * comes first: ctrun and torchrun set it, and a user may set it to overrule the others. */
+ * Each launcher is a row of variable names.  The first row whose rank variable is set is used.
+ * RANK comes first: ctrun and torchrun set it, and a user may set it to override the others. */
 #include "runtime/bootstrap/launcher_env.h"
 
 #include <ctype.h>
@@ -21,11 +21,11 @@
 struct launcher {
     const char *name;
     const char *rank, *size, *local_rank, *local_size;
-    const char
-        *one_node; /* a variable that is "1" when there is one node; NULL: local_size says it */
-    const char *jobs[3]; /* joined, these name the job on this host */
-    const char
-        *required; /* a variable that is set in a step, not in a mere allocation; NULL: none */
+    /* A variable that is "1" if there is one node.  NULL: local_size shows it. */
+    const char *one_node;
+    const char *jobs[3]; /* variables that together name the job on this host */
+    /* A variable that must be set, too: a Slurm step has it, an allocation does not; or NULL. */
+    const char *required;
 };
 
 static const struct launcher launchers[] = {
@@ -56,7 +56,7 @@ static const struct launcher launchers[] = {
       "SLURM_STEP_ID" },
 };
 
-/* An empty variable counts as unset. */
+/* Gives the value; NULL if it is unset or empty. */
 static const char *launcher_env_variable(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
@@ -79,8 +79,8 @@ static ct_status launcher_env_number(const char *name, int least, int most, int 
     return CT_OK;
 }
 
-/* A worker of ctrun or torchrun started srun, and this is one of its tasks: its RANK, MASTER_ADDR
- * and such are the worker's. */
+/* Says whether this is a task of an srun that a worker of ctrun or torchrun started.  Then RANK,
+ * MASTER_ADDR and the like are the worker's. */
 static int is_step_of_a_worker(void)
 {
     const char *task = launcher_env_variable("SLURM_TASK_PID");
@@ -144,7 +144,7 @@ static ct_status from_environment(struct identity *who)
                        "with ctrun, or set both",
                        launcher_env_variable("WORLD_SIZE"));
     if (launcher_env_variable("PMI_PORT")
-        && launcher_env_variable("PMI_ID")) /* each process would be a separate world */
+        && launcher_env_variable("PMI_ID")) /* without ranks, each process would be its own world */
         return ct_fail(
             CT_ERR_INVALID,
             "PMI_PORT is set but PMI_RANK is not; start the program with mpiexec without "
@@ -182,7 +182,7 @@ static ct_status from_options(const ct_init_options *options, struct identity *w
 
 /* ---- Store address -------------------------------------------------------- */
 
-/* "host:port" or "[v6]:port" */
+/* Reads "tcp://host:port" or "tcp://[v6]:port". */
 static ct_status from_url(const char *url, struct identity *who)
 {
     const char *host = url + strlen("tcp://"), *colon = strrchr(host, ':');
@@ -221,7 +221,8 @@ static int all_on_this_node(const struct launcher *l, const struct identity *who
            && !strcmp(launcher_env_variable(l->one_node), "1");
 }
 
-/* A long value is cut, and its hash tells it from others: the end of Open MPI's is the pid. */
+/* Cuts a long value and adds its hash, since values may differ only at the end: Open MPI's end with
+ * a pid. */
 static void print_short(char *text, size_t size, const char *value)
 {
     unsigned hash = 2166136261u; /* FNV-1a */
@@ -251,7 +252,7 @@ static void name_socket(const struct launcher *l, struct identity *who)
     snprintf(who->socket, sizeof who->socket, "ctrun-%u-%s", (unsigned)geteuid(), job);
 }
 
-/* The host of task 0 where the user's host file says where each task is: its first line. */
+/* If the user's host file places the tasks, gives its first line, which is task 0's host. */
 static int first_of_hostfile(char *address, size_t size)
 {
     const char *how = launcher_env_variable("SLURM_DISTRIBUTION"),
@@ -267,7 +268,7 @@ static int first_of_hostfile(char *address, size_t size)
     return found;
 }
 
-/* Task 0 of a step is on its first node, unless a host file of the user's says otherwise. */
+/* Finds the node of task 0: the step's first node, unless the user's host file says otherwise. */
 static ct_status find_slurm_task_0(struct identity *who)
 {
     const char *nodes = launcher_env_variable("SLURM_STEP_NODELIST"),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mesh.c - how the ranks find each other.
  *
- * Each rank publishes its peer info at the store.  The leader of each host reads those of all, with
- * the names of the hosts, and gives them to the other ranks of the host (host_leader.c).  These
- * then try to share memory (host_segment_join.c).  If some can't, or there are several hosts, every
- * rank listens, and the leaders exchange the addresses and ports of their hosts over the store. */
+ * Each rank publishes its peer info at the store.  The leader of each host reads the infos of all
+ * ranks and the names of all hosts, and gives them to the other ranks of its host (host_leader.c).
+ * Then the ranks of the host try to share memory (host_segment_join.c).  If some ranks can't, or
+ * there are several hosts, every rank listens, and the leaders exchange the addresses and ports of
+ * their hosts over the store. */
 #include "runtime/transport/mesh.h"
 
 #include <errno.h>
@@ -32,7 +33,8 @@
 
 /* ---- Who is there -------------------------------------------------------------- */
 
-/* A leader's value has the host's info behind its own. */
+/* Reads the cards of all ranks and handles notices.  A leader's card has the host's info behind the
+ * leader's own. */
 static ct_status read_roster(struct mesh *mesh, ct_store *store, struct roster *roster,
                              int64_t deadline)
 {
@@ -59,7 +61,7 @@ static ct_status read_roster(struct mesh *mesh, ct_store *store, struct roster *
     return status == CT_OK ? roster_check(mesh, roster) : status;
 }
 
-/* The leader reads the roster, takes up the other ranks of the host, and gives it to them. */
+/* The leader reads the roster, accepts the other ranks of the host, and gives them the roster. */
 static ct_status lead(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                       struct roster *roster, int64_t deadline)
 {
@@ -113,8 +115,9 @@ static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_lea
     return status == CT_OK ? roster_apply(mesh, roster) : status;
 }
 
-/* A follower connects to its leader before it publishes its info, so that a failure of the leader
- * reaches it; if too many ranks are connecting, after that, when the leader accepts them. */
+/* Publishes this rank's info.  A follower first tries to connect to its leader, so that it hears of
+ * the leader's failure.  If too many ranks are connecting, the follower connects later, when the
+ * leader accepts. */
 static ct_status mesh_publish(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                               int64_t deadline)
 {
@@ -158,7 +161,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
 
 #define ADDRESS_TEXT sizeof(((struct peer_host *)0)->address)
 
-/* What a host publishes, and after it the ports of its ranks in their order. */
+/* A host publishes this, followed by the ports of its ranks in their order. */
 struct host_place {
     char address[ADDRESS_TEXT];
     struct network_figures network;
@@ -182,10 +185,10 @@ static ct_status own_ports(struct mesh *mesh, struct host_leader *leader,
     return host_gather(leader, mesh, &port, sizeof port, *value + sizeof *place, deadline);
 }
 
-/* all: of all hosts. */
+/* all: the values of all hosts. */
 static ct_status set_addresses(struct mesh *mesh, const struct gathered *all)
 {
-    size_t *at = calloc((size_t)mesh->nodes, sizeof *at); /* how far each one's ports were read */
+    size_t *at = calloc((size_t)mesh->nodes, sizeof *at); /* by host: offset of its next port */
     ct_status status = CT_OK;
 
     if (!at)
@@ -215,7 +218,7 @@ static ct_status set_addresses(struct mesh *mesh, const struct gathered *all)
     return status;
 }
 
-/* The leaders alone: each publishes its host's, and reads those of all. */
+/* Only on leaders: publishes the host's address and ports, and reads those of all hosts. */
 static ct_status exchange_ports(struct mesh *mesh, ct_store *store, void *value, size_t bytes,
                                 int64_t deadline)
 {
@@ -236,7 +239,7 @@ static ct_status exchange_ports(struct mesh *mesh, ct_store *store, void *value,
     return status;
 }
 
-/* From the leader to the other ranks of the host. */
+/* The leader gives all addresses and ports to the other ranks of its host. */
 static ct_status spread_addresses(struct mesh *mesh, struct host_leader *leader, int64_t deadline)
 {
     const size_t port_bytes = (size_t)mesh->size * sizeof(int32_t);
@@ -259,9 +262,9 @@ static ct_status spread_addresses(struct mesh *mesh, struct host_leader *leader,
     return status;
 }
 
-/* On one host the token is enough, since wireup also gets the uid of the other end from the kernel.
- * Between hosts the token went over the network in clear, so wireup needs the job's secret, if
- * there is one. */
+/* Starts the wireup.  On one host the token is enough, since the kernel also gives the uid of the
+ * other end.  Between hosts the token went over the network in clear, so the wireup also uses the
+ * job's secret, if the job has one. */
 static ct_status wire_up(struct mesh *mesh, ct_store *store, int listener)
 {
     struct wireup_identity identity = { .rank = mesh->rank,
@@ -319,7 +322,7 @@ static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct h
     return status;
 }
 
-/* Shared memory for the ranks of this host, and sockets if any rank needs them. */
+/* Sets up shared memory for the ranks of this host, and sockets if any rank needs them. */
 static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                                int64_t deadline)
 {
@@ -359,7 +362,7 @@ static ct_status link_from_environment(struct mesh *mesh)
     return ct_fail(CT_ERR_INVALID, "CT_LINK=%s is no link; there are \"shm\" and \"tcp\"", name);
 }
 
-/* CT_LINK, CT_ENCRYPT, ctrun's control page, CT_FAULT and the trace. */
+/* Reads CT_LINK, CT_ENCRYPT and CT_FAULT, and opens ctrun's control page and the trace. */
 static ct_status mesh_read_environment(struct mesh *mesh)
 {
     ct_status status = log_check();
@@ -379,8 +382,8 @@ static ct_status mesh_read_environment(struct mesh *mesh)
     return status;
 }
 
-/* A pair of ranks may need two connections, and the leader of a host needs one to each of its
- * ranks.  The soft limit is raised only if it has no room for these and for what the program opens,
+/* A pair of ranks may need two connections, and a host's leader needs one to each of its ranks.
+ * The soft limit is raised only if it is too small for these and the program's own descriptors,
  * since a program that uses select() needs small numbers. */
 static void raise_descriptor_limit(int ranks)
 {
@@ -395,7 +398,7 @@ static void raise_descriptor_limit(int ranks)
         log_line(LOG_WARN, "can't raise the limit of open files (ulimit -n): %s", strerror(errno));
 }
 
-/* The descriptors that the mesh keeps until its end. */
+/* Registers the descriptors that the mesh keeps until its end. */
 static void own_descriptors(const struct mesh *mesh)
 {
     descriptor_own(mesh->control.memory_fd);
@@ -418,7 +421,7 @@ static ct_status setup_waiter(struct mesh *mesh)
     return status;
 }
 
-/* A mesh without peers, which mesh_destroy() can free.  NULL: no memory. */
+/* Makes a mesh without peers, which mesh_destroy() can free.  NULL: no memory. */
 static struct mesh *mesh_alloc(int rank, int size)
 {
     struct mesh *m =

@@ -2,11 +2,11 @@
 /* network_figures.c - the kernel's figures of the network.
  *
  * TCP measures the round trip of each connection, and the driver of a network card knows the speed
- * of its link; NCCL and Open MPI take the latter, too.  A switch or a hypervisor that gives less is
- * not seen: CT_NETWORK tells it. */
+ * of its link; NCCL and Open MPI use the link's speed, too.  We can't see whether a switch or a
+ * hypervisor gives less; the user can set CT_NETWORK. */
 #include "runtime/bootstrap/network_figures.h"
 
-#include <linux/tcp.h> /* netinet/tcp.h does not know tcpi_min_rtt */
+#include <linux/tcp.h> /* netinet/tcp.h lacks tcpi_min_rtt */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,8 +15,8 @@
 #include "runtime/net/socket.h"
 #include "runtime/store/tcp_store.h"
 
-/* The least that was seen: the kernels' answers at the connection's start are not delayed by the
- * store's other clients. */
+/* The least round trip so far.  At the connection's start the kernels answered, which the store's
+ * other clients do not delay. */
 static uint32_t round_trip_us(int fd)
 {
     struct tcp_info info = { 0 };
@@ -37,11 +37,11 @@ struct network_figures network_figures_read(ct_store *store, const char *address
     return figures;
 }
 
-/* Without memory of its own: a rank that had none would know less than the others. */
+/* Allocates no memory: a rank without memory would know less than the others. */
 struct network_figures network_figures_of_hosts(const struct peer_host *hosts, int count)
 {
     struct network_figures all = { 0 };
-    int with[32] = { 0 }; /* of 2^i us or more, below 2^(i+1) */
+    int with[32] = { 0 }; /* hosts with a round trip from 2^i us to below 2^(i+1) us */
     int known = 0, below = 0;
 
     for (int i = 0; i < count; i++) {
@@ -57,7 +57,7 @@ struct network_figures network_figures_of_hosts(const struct peer_host *hosts, i
     for (int i = 0; i < 32 && known > 0; i++) {
         below += with[i];
         if (2 * below >= known) {
-            all.round_trip_us = (uint32_t)((UINT64_C(3) << i) / 2); /* its middle */
+            all.round_trip_us = (uint32_t)((UINT64_C(3) << i) / 2); /* the middle of the step */
             break;
         }
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_address.c - which of this host's addresses a rank publishes.  No host names are looked up. */
+/* own_address.c - chooses which of this host's addresses a rank publishes.  No host names are
+ * looked up. */
 #include "runtime/bootstrap/own_address.h"
 
 #include <stdio.h>

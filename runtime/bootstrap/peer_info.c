@@ -2,8 +2,8 @@
 /* peer_info.c - what the ranks know of each other.
  *
  * Each rank publishes who leads its host, its process, its job, and the settings that must be equal
- * on all ranks.  The leader publishes the host's name.  From those of all, every rank derives the
- * same: the hosts in order of first appearance, and which ranks share memory. */
+ * on all ranks.  The leader publishes the host's name.  From the infos of all ranks, every rank
+ * derives the same: the hosts in order of first appearance, and which ranks share memory. */
 #include "runtime/bootstrap/peer_info.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ static uint64_t name_space(const char *which)
     return stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
-/* Virtual machines that were restored from one snapshot have the same boot id and the same numbers
- * of name spaces, but different network cards. */
+/* Virtual machines that were restored from one snapshot have the same boot id and name space
+ * numbers, but different network cards. */
 void machine_name(char text[MACHINE_TEXT], const struct faults *faults)
 {
     char boot[40] = "unknown", hardware[HARDWARE_TEXT];
@@ -71,7 +71,7 @@ uint64_t peer_info_number(void)
 
     if (atomic_load(&number) == 0 && getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
         atomic_compare_exchange_strong(&number, &none, random | 1);
-    return atomic_load(&number) + (uint64_t)getpid(); /* a child of fork() has another one */
+    return atomic_load(&number) + (uint64_t)getpid(); /* a child of fork() has another number */
 }
 
 uint64_t peer_info_pid_space(void)
@@ -109,7 +109,8 @@ ct_status host_info_fill(struct host_info *info, int leader)
 
 /* ---- Checks ----------------------------------------------------------------- */
 
-/* Other programs may write to the store, too: the texts must end with a 0. */
+/* Checks an info, since other programs may write to the store, too.  The texts must end with a
+ * 0. */
 static int is_peer_info(const struct peer_info *info, int size)
 {
     return info->version == PEER_INFO_VERSION && info->leader >= 0 && info->leader < size
@@ -149,7 +150,7 @@ static int is_host_info(const struct host_info *info, int leader)
            && memchr(info->name, 0, sizeof info->name);
 }
 
-/* The hosts are noted as their leaders come; roster_check() puts them in order. */
+/* Adds the hosts in the order of their leaders; roster_check() puts them in their final order. */
 ct_status roster_add(struct roster *roster, int rank, const void *value, size_t bytes)
 {
     struct peer_info *info = &roster->peers[rank];
@@ -172,11 +173,11 @@ ct_status roster_add(struct roster *roster, int rank, const void *value, size_t 
     return CT_OK;
 }
 
-/* A host's first rank need not be its leader. */
+/* Orders the hosts by their first ranks, which need not be their leaders. */
 static ct_status order_hosts(struct roster *roster)
 {
     struct host_info *ordered = calloc((size_t)roster->hosts + 1, sizeof *ordered);
-    int *place = calloc((size_t)roster->size, sizeof *place); /* 1 + that of a leader's host */
+    int *place = calloc((size_t)roster->size, sizeof *place); /* by leader: 1 + index of its host */
     ct_status status =
         ordered && place ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", roster->size);
 
@@ -189,7 +190,7 @@ static ct_status order_hosts(struct roster *roster)
             status = another_version(i);
         } else if (place[leader] > 0) {
             ordered[hosts++] = roster->host[place[leader] - 1];
-            place[leader] = 0; /* it is taken */
+            place[leader] = 0; /* the host is in its place */
         }
     }
     if (status == CT_OK)
@@ -222,7 +223,7 @@ ct_status roster_check(const struct mesh *mesh, struct roster *roster)
 static ct_status set_peers(struct mesh *mesh, const struct roster *roster)
 {
     const struct peer_info *me = &roster->peers[mesh->rank];
-    int *host_of = calloc((size_t)mesh->size, sizeof *host_of); /* by leader */
+    int *host_of = calloc((size_t)mesh->size, sizeof *host_of); /* the host's number, by leader */
 
     mesh->hosts = calloc((size_t)roster->hosts, sizeof *mesh->hosts);
     if (!host_of || !mesh->hosts) {

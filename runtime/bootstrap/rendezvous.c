@@ -53,7 +53,7 @@ static void rendezvous_sleep_ms(int ms)
 
 /* ---- A generation under torchrun ------------------------------------------ */
 
-/* Answers the tokens in hello/<rank> that were not answered yet. */
+/* Answers the tokens in ct/hello/<rank> that were not answered yet. */
 static ct_status answer_hellos(ct_store *store, int rank, const char *generation, size_t *answered)
 {
     char key[64];
@@ -81,7 +81,7 @@ static ct_status answer_hellos(ct_store *store, int rank, const char *generation
 }
 
 /* Rank 0 serves until all other ranks have joined this generation, or claims conflict.  prefix: of
- * the generation's keys. */
+ * this generation's keys. */
 static ct_status serve_generation(ct_store *store, int size, const char *generation,
                                   const char *prefix, int64_t deadline)
 {
@@ -163,7 +163,8 @@ static void print_prefix(char prefix[PREFIX_CHARS], const char *generation, int 
     snprintf(prefix, PREFIX_CHARS, "ct/%s/%d", generation, number);
 }
 
-/* Rank 0 sets its size before it waits.  If ranks have another size, too few of them may come. */
+/* Makes a generation on rank 0.  Rank 0 sets its size before it waits: if ranks have another size,
+ * too few ranks may come. */
 static ct_status make_generation(ct_store *store, const struct identity *who, char *generation,
                                  int number, int64_t deadline)
 {
@@ -198,7 +199,7 @@ static int is_literal(const char *address)
     return inet_pton(AF_INET, address, binary) == 1 || inet_pton(AF_INET6, address, binary) == 1;
 }
 
-/* An address is bound as it is.  A name may resolve to another address here than on other hosts
+/* Listens at the address as it is.  A name may resolve to another address here than on other hosts
  * (Debian maps a host's own name to 127.0.1.1), so for a name we listen on all addresses. */
 static ct_status host_tcp(struct rendezvous *r, const struct identity *who)
 {
@@ -222,7 +223,7 @@ static ct_status host_unix(struct rendezvous *r, const struct identity *who)
     return status == CT_OK ? store_thread_start(fd, &r->host) : status;
 }
 
-/* Of the first init the port is bound already. */
+/* Serves the store at the meeting's port, which is bound already at the first init. */
 static ct_status host_meeting(struct rendezvous *r, struct launcher_meeting *m)
 {
     int fd = m->listener;
@@ -241,8 +242,8 @@ static ct_status connect_meeting(struct rendezvous *r, const struct identity *wh
     if (status == CT_OK)
         status = store_client_connect_with(m->address, m->port, &m->secret, deadline, timeout_ms,
                                            &r->base);
-    /* All ranks have one secret.  A store that closed the connection before it was proved served
-     * the init before, and has just ended. */
+    /* All ranks have the same secret, so it can't be wrong.  A store that closed the connection
+     * before the proof served the previous init and has just ended. */
     return who->rank > 0 && status == CT_ERR_INVALID ? CT_ERR_PEER : status;
 }
 
@@ -275,7 +276,7 @@ static ct_status connect_base(struct rendezvous *r, const struct identity *who,
                            : status;
 }
 
-/* torchrun's store and a file do: they may have keys of an earlier job. */
+/* torchrun's store and a file outlive the ranks, so they may have keys of an earlier job. */
 static int outlives_the_ranks(const struct identity *who, const ct_init_options *options)
 {
     return who->agent_store
@@ -297,7 +298,7 @@ static ct_status open_once(struct rendezvous *r, const struct identity *who,
     if (status != CT_OK)
         return status;
     snprintf(generation, sizeof generation, "%s", who->generation[0] ? who->generation : "0");
-    if (who->generation[0]) { /* ctrun looks here for ranks that do not arrive */
+    if (who->generation[0]) { /* ctrun finds missing ranks by these keys */
         snprintf(arrived, sizeof arrived, "ct/%s/arrived/%d", generation, who->rank);
         status = ct_store_add(base, arrived, 1, &count);
     } else if (r->base && outlives_the_ranks(who, options)) {
@@ -325,8 +326,8 @@ ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
     return status;
 }
 
-/* Counted by a key and not by connections, since a quick rank may be connected again already, for
- * its next init, and waits for the next server. */
+/* Counts by a key and not by connections: a quick rank may already be connected for its next init,
+ * and wait for the next server. */
 static int all_said_goodbye(struct rendezvous *r)
 {
     int64_t goodbyes = 0;
@@ -336,7 +337,7 @@ static int all_said_goodbye(struct rendezvous *r)
     if (!r->store)
         return 0;
     return ct_store_add(r->store, "goodbye", 0, &goodbyes)
-               != CT_OK /* no rank can reach it any more */
+               != CT_OK /* then other ranks can't reach it, either */
            || goodbyes >= r->size - 1;
 }
 
@@ -354,9 +355,9 @@ void rendezvous_close(struct rendezvous *r, int64_t deadline)
                          LONG_WAIT_MS / 1000, store_thread_clients(r->host) - (r->base != NULL));
             rendezvous_sleep_ms(1);
         }
+    /* Fails if the server is gone, which then needs no goodbye. */
     else if (r->store && r->goodbyes)
-        ct_store_add(r->store, "goodbye", 1,
-                     &goodbyes); /* fails if the server is gone, which needs no goodbye then */
+        ct_store_add(r->store, "goodbye", 1, &goodbyes);
     ct_store_close(r->store);
     ct_store_close(r->base);
     store_thread_stop(r->host);

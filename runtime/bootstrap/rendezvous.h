@@ -7,22 +7,22 @@
 #include "runtime/store/store.h"
 
 struct rendezvous {
-    ct_store *base;            /* as connected; NULL: the caller gave its own */
+    ct_store *base;            /* the connected store; NULL: the caller gave a store */
     ct_store *store;           /* base under the prefix of this round and init */
-    struct store_thread *host; /* if this rank serves it */
+    struct store_thread *host; /* the server, if this rank serves the store */
     int size;
-    int goodbyes; /* rank 0 serves it, and waits until each other rank has added to "goodbye" */
+    int goodbyes; /* rank 0 serves the store until each other rank has added to "goodbye" */
 };
 
-/* The key under which a rank of another host leaves the address at which it reached rank 0's host,
- * where rank 0 published several.  It is there when all ranks have come to the store. */
+/* If rank 0 published several addresses, a rank of another host sets under this key the address at
+ * which it reached rank 0's host.  The key is set when all ranks have come to the store. */
 #define REACHED_KEY "reached"
 
-/* number: of the init in this process, equal on all ranks. */
+/* number: of this init in the process, equal on all ranks. */
 ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
                           const ct_init_options *options, int number, int64_t deadline);
-/* A rank that serves the store waits until all others have said goodbye or are disconnected, or for
- * the deadline. */
+/* Closes the store.  A rank that serves it waits until all other ranks have said goodbye or are
+ * disconnected, at most until the deadline. */
 void rendezvous_close(struct rendezvous *r, int64_t deadline);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_all_gather.c - an all-gather over the store: a key for each rank, a count of those that
- * were set, and a key with the values of all.  The rank that counts to the last one reads the keys
- * of all and sets that one: the sizes of the values, 32 bits each, and the values.  The other ranks
- * wait for that key alone.  If each of them waited for and read the keys of all ranks, the store
- * would look up and note each pair of ranks.
+/* store_all_gather.c - an all-gather over the store: a key for each rank, a count of the keys that
+ * were set, and a key of all with the values of all ranks.  The rank that raises the count to the
+ * number of ranks reads their keys and sets the key of all: the sizes of the values, 32 bits each,
+ * then the values.  The other ranks wait only for the key of all.  If each rank waited for the keys
+ * of all ranks, the store's work would grow with the number of pairs.
  *
- * A notice is set under that key instead of the values, and ends the waits for it.  The values then
- * get the next key: "<what>/all", "<what>/all/1", "<what>/all/2". */
+ * A notice is set under the key of all instead of the values, and ends the waits for that key.  The
+ * values then get the next key: "<what>/all", "<what>/all/1", "<what>/all/2". */
 #include "runtime/bootstrap/store_all_gather.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define KEY_BYTES 32
 #define LEAST_TIME_MS 1000
 
-/* The start of a notice.  No value is as large as the first four bytes would say. */
+/* The start of a notice.  Its first four bytes would be a size that no value has. */
 static const unsigned char notice_start[8] = { 0xff, 0xff, 0xff, 0xff, 's', 'a', 'y', 's' };
 
 /* ---- The keys of all ranks ---------------------------------------------------- */
@@ -36,7 +36,7 @@ static void keys_free(struct keys *keys)
     free(keys->names);
 }
 
-/* keys_free() is owed even if it fails. */
+/* Makes the names of all ranks' keys.  Call keys_free() even if it fails. */
 static ct_status keys_make(struct keys *keys, const char *what, int size)
 {
     keys->text = calloc((size_t)size, sizeof *keys->text);
@@ -52,7 +52,7 @@ static ct_status keys_make(struct keys *keys, const char *what, int size)
 
 /* ---- Giving ----------------------------------------------------------------- */
 
-/* *joined, malloc'ed: what the key of all has. */
+/* Makes the value for the key of all.  *joined is malloc'ed. */
 static ct_status join_values(void *const *values, const size_t *sizes, int size,
                              unsigned char **joined, size_t *bytes)
 {
@@ -74,8 +74,8 @@ static ct_status join_values(void *const *values, const size_t *sizes, int size,
     return CT_OK;
 }
 
-/* Of keys that are there.  A store of the caller's may give up at once with 0, and at the deadline
- * the keys can still be read. */
+/* The timeout for keys that are set.  At the deadline the keys can still be read, but a caller's
+ * store may give up at once with timeout 0. */
 static int time_for_get(int64_t deadline)
 {
     const int left = time_left_ms(deadline, INT32_MAX);
@@ -83,7 +83,7 @@ static int time_for_get(int64_t deadline)
     return left > LEAST_TIME_MS ? left : LEAST_TIME_MS;
 }
 
-/* Of all ranks, which have set theirs. */
+/* Reads and joins the values of all ranks, which have set their keys. */
 static ct_status read_and_join(ct_store *store, const char *what, int size, int64_t deadline,
                                unsigned char **joined, size_t *bytes)
 {
@@ -107,7 +107,7 @@ static ct_status read_and_join(ct_store *store, const char *what, int size, int6
     return status;
 }
 
-/* The name of the key of all after so many notices. */
+/* Names the key of all after `notices` notices. */
 static void name_of_all(char key[KEY_BYTES], const char *what, int notices)
 {
     if (notices == 0)
@@ -121,8 +121,9 @@ static int is_notice(const void *value, size_t bytes)
     return bytes > sizeof notice_start && !memcmp(value, notice_start, sizeof notice_start);
 }
 
-/* *there: 1, the values of all were set before.  When compare_set sets a key, PyTorch's store
- * without libuv does not wake the clients that wait for it, so the key is set once more. */
+/* Sets the key of all, or the first such key without a notice.  *there 1: the values of all ranks
+ * were set before.  When compare_set sets a key, PyTorch's store without libuv does not wake the
+ * clients that wait for it, so the key is set once more. */
 static ct_status put_behind_notices(ct_store *store, const char *what, const void *own,
                                     size_t bytes, int *there)
 {
@@ -234,7 +235,7 @@ static void store_gather_list_missing(const char *present, int count, char *text
     }
 }
 
-/* One question for all ranks.  missing: "" when none is. */
+/* Lists the missing ranks, with one request.  missing "": all have come. */
 static ct_status find_missing(ct_store *store, const char *what, int size, char *missing,
                               size_t room)
 {
@@ -266,7 +267,7 @@ ct_status store_all_gather_late(ct_store *store, const char *what, int size, int
                            (long long)(clock_ms() - start), size, missing);
 }
 
-/* Of those that wait, the first one that says so warns. */
+/* Logs the missing ranks, unless another waiting rank has set the key "<what>/warns" before. */
 static ct_status warn_of_missing(ct_store *store, const char *what, int rank, int size,
                                  int64_t start)
 {
@@ -291,8 +292,8 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
 
 /* ---- Taking ------------------------------------------------------------------- */
 
-/* The rank that counted to the last one may have died before it set the key of all: so at the
- * deadline the keys of the ranks decide, and *is_joined is 0 if that key is not there. */
+/* Waits for the key of all.  The rank that should set it may have died.  So at the deadline the
+ * keys of the ranks decide; *is_joined is 0 if the key of all is not set. */
 static ct_status store_gather_wait_for_all(ct_store *store, const char *what, const char *all,
                                            int rank, int size, int64_t deadline, int *is_joined)
 {
@@ -312,7 +313,7 @@ static ct_status store_gather_wait_for_all(ct_store *store, const char *what, co
     return status == CT_ERR_TIMEOUT ? store_all_gather_late(store, what, size, start) : status;
 }
 
-/* Other programs may write to the store, too: the sizes must be those of what follows. */
+/* Finds the values.  Checks their sizes, since other programs may write to the store, too. */
 static ct_status split(struct gathered *all, const char *what, int size, size_t bytes)
 {
     const size_t head = (size_t)size * sizeof(uint32_t);
@@ -334,7 +335,7 @@ static ct_status split(struct gathered *all, const char *what, int size, size_t 
     return CT_OK;
 }
 
-/* As a text that ends with a 0. */
+/* Turns the value into a notice, a text that ends with a 0. */
 static ct_status take_notice(struct gathered *all, size_t bytes)
 {
     const size_t length = bytes - sizeof notice_start;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* variables.c - a warning for a misspelt CT_ variable, which has no effect.
+/* variables.c - warns of a misspelt CT_ variable, which has no effect.
  *
- * This is the list of all variables that libct and ctrun read: a new getenv() or option adds its
- * row here, and the manual, ctrun-environment(7), has it.  A program may have its own variables
+ * The table has all variables that libct and ctrun read.  A new getenv() or option adds its row
+ * here and is described in the manual, ctrun-environment(7).  A program may have its own variables
  * that begin with CT_, so only a name that is almost a known one gets a warning. */
 #include "runtime/bootstrap/variables.h"
 
@@ -78,7 +78,7 @@ static const struct variable_row rows[] = {
     { "CT_HOSTS", NULL },
     { "CT_HOSTFILE", NULL },
     { "CT_SSH", NULL },
-    /* between ctruns, and from ctrun to its workers */
+    /* between ctruns, or from ctrun to its workers */
     { "CT_HOSTS_NODE", NULL },
     { "CT_HOSTS_NAMES", NULL },
     { "CT_SLOTS", NULL },
@@ -98,7 +98,7 @@ const struct variable_row *variable_row(int i)
     return i < ROWS ? &rows[i] : NULL;
 }
 
-/* CT_ALL_REDUCE and the like, which collectives/core/choose_algorithm.c reads. */
+/* Gives CT_ALL_REDUCE and the like, which collectives/core/choose_algorithm.c reads. */
 static void name_of_operation(int operation, char name[MOST_LETTERS])
 {
     const char *text = operation_name(operation);
@@ -143,7 +143,7 @@ const char *variable_meant(const char *name)
         name_of_operation(i, operations[i]);
         variables_compare(&best, name, operations[i]);
     }
-    /* A short name that differs in two letters is another name. */
+    /* A short name that differs in two letters is a different name, not a misspelt one. */
     return best.word && (best.distance < 2 || strlen(name) >= 12) ? best.word - 3 : NULL;
 }
 

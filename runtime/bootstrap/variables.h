@@ -5,19 +5,19 @@
 
 struct variable_row {
     const char *name;
-    const char *help; /* NULL: an option of ctrun, or between programs of ours */
+    const char *help; /* NULL: for an option of ctrun, or between our programs */
 };
 
-/* NULL behind the last. */
+/* Gives row i.  NULL: i is behind the last row. */
 const struct variable_row *variable_row(int i);
 
-/* libct, ctrun or one of their tests reads it. */
+/* Says whether libct, ctrun or one of their tests reads the variable. */
 int variable_is_known(const char *name);
-/* The known name that is one or two letters away from `name`; NULL: `name` is known itself, or is
- * not near to a known one, as a program's own variables that begin with CT_. */
+/* Gives the known name that is one or two letters away from `name`.  NULL: `name` is known itself,
+ * or differs more, as a program's own CT_ variables do. */
 const char *variable_meant(const char *name);
 
-/* A line of LOG_WARN for each variable of the environment that is almost a known one. */
+/* Logs a warning for each environment variable whose name is almost a known one. */
 void environment_warn(void);
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launcher_exchange.c - rank 0 serves the store at a port that the kernel chose, and the launcher's
- * own exchange brings port, secret and addresses to all ranks.
+ * exchange brings port, secret and addresses to all ranks.
  *
  *   MPI is linked, not initialised    refused
  *   PMIx is offered                   over PMIx
- *   PMI-1, and MPI lives              refused: MPI has the one connection to the launcher
+ *   PMI-1, and MPI lives              refused: MPI has the only connection to the launcher
  *   PMI-1, and there is no MPI        over PMI-1
  *
- * An MPI_Init() after us would find PMI's connection closed.  After PMIx_Init() and PMIx_Finalize()
- * that of Open MPI 4.1 fails, and after PMIx_Init() alone that of Open MPI 5.
+ * An MPI_Init() after us would find PMI's connection closed.  Open MPI 4.1's MPI_Init() fails after
+ * PMIx_Init() and PMIx_Finalize(), Open MPI 5's after PMIx_Init() alone.
  *
- * Rank 0 knows its interfaces, but not which of them the others reach, and the launcher does not
- * know either: its daemons may use a network of their own, or stand on another host.  So rank 0
- * publishes the address of each interface that leads out of its host (with CT_INTERFACE, of that
- * one), and each rank tries all at once and takes the first that answers.  A foreign
- * program at such an address of another network has not got the secret.
+ * Rank 0 knows its interfaces, but not which of them the other ranks reach.  The launcher does not
+ * know it either: its daemons may use their own network, or run on another host.  So rank 0
+ * publishes the address of each interface that leads out of its host, or only that of CT_INTERFACE.
+ * Each rank tries all addresses at once and takes the first that answers.  On another network, a
+ * foreign program may answer at such an address, but it does not know the secret.
  *
  * The secret is random and new in each job, so the store is closed to others without any
- * configuration.  It is as private as the launcher's connections, over which it goes.  A secret of
- * the user's (CT_STORE_SECRET) is used instead, if there is one.
+ * configuration.  It is as private as the launcher's connections, which carry it.  If the user sets
+ * a secret (CT_STORE_SECRET), that is used instead.
  *
  * The exchange can be made once in a process (PMI-1), so a later init meets at the same port. */
 #include "runtime/exchange/launcher_exchange.h"
@@ -47,7 +47,7 @@ int launcher_exchange_is_offered(void)
     return pmix_is_offered() || pmi_is_offered();
 }
 
-/* From rank 0 to all. */
+/* Carries a text from rank 0 to all ranks. */
 static ct_status carry(int rank, char text[TEXT], int64_t deadline)
 {
     const enum mpi_state mpi = mpi_state();
@@ -70,7 +70,8 @@ static ct_status carry(int rank, char text[TEXT], int64_t deadline)
 
 /* ---- Rank 0 ------------------------------------------------------------------ */
 
-/* "port,secret,address,address"; secret "-": that of the user, which all ranks have. */
+/* Opens the port and makes the text: "port,secret,address,address".  secret "-": the user's, which
+ * all ranks have. */
 static ct_status launcher_exchange_offer(struct launcher_meeting *m, char text[TEXT])
 {
     char addresses[TEXT / 2];
@@ -92,7 +93,7 @@ static ct_status launcher_exchange_offer(struct launcher_meeting *m, char text[T
     return CT_OK;
 }
 
-/* PMI-1 takes no spaces, and no "=" in a value. */
+/* Replaces characters, since a value of PMI-1 can't have spaces or "=". */
 static void exchange_characters(char *text, const char *of, const char *by)
 {
     for (; *text; text++)
@@ -103,8 +104,8 @@ static void exchange_characters(char *text, const char *of, const char *by)
 #define SPECIAL " ="
 #define INSTEAD "\1\2"
 
-/* The others wait for what rank 0 publishes, so it does that also when it can't serve: "0," and
- * why. */
+/* The other ranks wait for rank 0's text, so rank 0 publishes one even if it can't serve: "0," and
+ * the reason. */
 static ct_status meet_as_rank_0(struct launcher_meeting *m, int64_t deadline)
 {
     char text[TEXT], sentence[512] = "";
@@ -126,7 +127,7 @@ static ct_status meet_as_rank_0(struct launcher_meeting *m, int64_t deadline)
 
 /* ---- The other ranks ----------------------------------------------------------- */
 
-/* 1: connected, 0: not yet, -1: never, and errno says why */
+/* 1: connected; 0: not yet; -1: failed, with errno. */
 static int is_connected(int fd, short events)
 {
     int error = 0;
@@ -142,7 +143,7 @@ static int is_connected(int fd, short events)
     return error ? -1 : 1;
 }
 
-/* Which of the sockets is connected first; -1: none, and errno says why. */
+/* The number of the socket that is connected first.  -1: all failed, with errno. */
 static int first_connected(struct pollfd *sockets, int count, const char *addresses,
                            int64_t deadline)
 {
@@ -169,7 +170,7 @@ static int first_connected(struct pollfd *sockets, int count, const char *addres
             if (connected < 0) {
                 error = errno;
                 close(sockets[i].fd);
-                sockets[i].fd = -1; /* which poll() passes over */
+                sockets[i].fd = -1; /* poll() skips it */
                 pending--;
             }
         }
@@ -178,7 +179,7 @@ static int first_connected(struct pollfd *sockets, int count, const char *addres
     return -1;
 }
 
-/* The first of the addresses at which the port answers. */
+/* Chooses the first address at which the port answers. */
 static ct_status choose_address(struct launcher_meeting *m, const char *addresses, int64_t deadline)
 {
     struct pollfd sockets[MOST_ADDRESSES];

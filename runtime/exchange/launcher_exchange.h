@@ -6,17 +6,17 @@
 
 #include "runtime/net/shared_secret.h"
 
-/* Where rank 0 serves the store of each init of this process.  Zeroed: it is not known yet. */
+/* Where rank 0 serves the store of each init of this process.  Zeroed: not known yet. */
 struct launcher_meeting {
-    char address[64]; /* rank 0's, as this rank reaches it */
+    char address[64]; /* the address at which this rank reaches rank 0 */
     int port;         /* 0: not known yet */
-    int listener;     /* on rank 0: bound to the port, for the first init; -1: taken */
+    int listener;     /* on rank 0, for the first init: a socket bound to the port; -1: in use */
     struct secret secret;
 };
 
-/* Does what starts us carry a text from rank 0 to all ranks?  By the environment. */
+/* Says, by the environment, whether the launcher can carry a text from rank 0 to all ranks. */
 int launcher_exchange_is_offered(void);
-/* All ranks call it at their first init; later ones find the meeting as it is. */
+/* Finds the meeting.  All ranks call it at each init; only the first call needs the launcher. */
 ct_status launcher_meet(struct launcher_meeting *meeting, int rank, int64_t deadline);
 
 #endif

@@ -8,7 +8,7 @@
 
 typedef int flag_function(int *flag);
 
-/* A library that Python loaded for one module is not among the symbols of all. */
+/* Finds an MPI library that Python loaded for one module, whose symbols are not global. */
 static int mpi_find_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const char *name = strrchr(info->dlpi_name, '/');
@@ -32,7 +32,7 @@ static void *mpi_find_function(const char *name)
 
     if (!function && dl_iterate_phdr(mpi_find_library, &library)) {
         function = dlsym(library, name);
-        dlclose(library); /* its own user keeps it loaded */
+        dlclose(library); /* the module that uses it keeps it loaded */
     }
     return function;
 }

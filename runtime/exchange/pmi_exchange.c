@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pmi_exchange.c - rank 0 puts the text, a barrier brings it to all, each rank gets it.
  *
- * PMI-1 is lines of "cmd=word key=value ..." on a socket (PMI_FD), each answered by one line.  The
- * launcher takes a process that has said "init" and ends without "finalize" for one that failed,
- * and closes the connection after "finalize".  We say both at once: afterwards deaths are libct's
- * matter, and the survivors may go on.  So an MPI in this process, which needs the connection for
- * itself, must not be there (launcher_exchange.c).  The descriptor stays open, so that an
- * MPI_Init() that comes too late does not write to what else would get its number. */
+ * PMI-1 is lines of "cmd=word key=value ..." on a socket (PMI_FD), each answered by one line.  If a
+ * process sends "init" and ends without "finalize", the launcher thinks that it failed.  The
+ * launcher closes the connection after "finalize".  We send both within one exchange: afterwards
+ * libct handles deaths, and the survivors may go on.  So this process must not use MPI, which needs
+ * the connection for itself (launcher_exchange.c).  The descriptor stays open.  Otherwise an
+ * MPI_Init() that comes too late would write to whatever gets its number. */
 #include "runtime/exchange/pmi_exchange.h"
 
 #include <stdio.h>
@@ -38,7 +38,8 @@ static ct_status write_line(int fd, const char *line, int64_t deadline)
                             "it before; set MASTER_ADDR and MASTER_PORT instead)");
 }
 
-/* PMI answers a barrier when all ranks are in it. */
+/* Reads a byte and warns after a long wait, since PMI answers a barrier only when all ranks are in
+ * it. */
 static ct_status read_byte(int fd, char *byte, struct long_wait *wait, int64_t deadline)
 {
     const int64_t word = wait->since + LONG_WAIT_MS;
@@ -51,8 +52,8 @@ static ct_status read_byte(int fd, char *byte, struct long_wait *wait, int64_t d
     return socket_read_all(fd, byte, 1, deadline);
 }
 
-/* What came after the newline of an answer would be the next one's, and there is none: so it is
- * read byte by byte, a few hundred in all. */
+/* Reads an answer byte by byte, so that no byte after its newline is taken.  There are a few
+ * hundred bytes in all. */
 static ct_status pmi_read_line(int fd, char line[LINE], int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
@@ -77,7 +78,7 @@ static ct_status pmi_read_line(int fd, char line[LINE], int64_t deadline)
     return pmi_failed(CT_ERR_SYSTEM, "an answer is too long");
 }
 
-/* The value of " key=value" in a line; "": there is none. */
+/* Gives the value of " key=value" in a line; "": the key is missing. */
 static void pmi_value_of(const char *line, const char *key, char *value, size_t size)
 {
     char pattern[32];
@@ -90,7 +91,7 @@ static void pmi_value_of(const char *line, const char *key, char *value, size_t 
     snprintf(value, size, "%.*s", at ? (int)strcspn(at, " ") : 0, at ? at : "");
 }
 
-/* Sends a request; the answer must be cmd=<expected>, without an rc that is not 0. */
+/* Sends a request.  The answer must be cmd=<expected>, with rc=0 or without rc. */
 static ct_status pmi_ask(int fd, const char *request, const char *expected, char answer[LINE],
                          int64_t deadline)
 {

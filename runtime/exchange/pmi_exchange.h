@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_exchange.h - a text from rank 0 to all ranks of a launcher that speaks PMI-1 (hydra: MPICH,
- * Intel MPI, MVAPICH). */
+/* pmi_exchange.h - carries a text from rank 0 to all ranks of a launcher that speaks PMI-1 (hydra:
+ * MPICH, Intel MPI, MVAPICH). */
 #ifndef RUNTIME_EXCHANGE_PMI_EXCHANGE_H
 #define RUNTIME_EXCHANGE_PMI_EXCHANGE_H
 
@@ -10,8 +10,8 @@
 #include "runtime/util/error.h"
 
 int pmi_is_offered(void); /* by the environment */
-/* All ranks of the job call it, once in a process: the launcher closes the connection at the end.
- * text, without spaces: on rank 0 what all get, on the others the place for it. */
+/* Carries rank 0's text, which has no spaces, to `text` on the other ranks.  All ranks call it,
+ * once in a process, since the launcher closes the connection at the end. */
 ct_status pmi_broadcast(int rank, char *text, size_t size, int64_t deadline);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pmix_exchange.c - rank 0 puts the text, a fence brings it to all, each rank gets it.
  *
- * libpmix is loaded when it is needed, and its few functions and structs stand here, so that libct
- * builds without it; their layout has not changed since PMIx 2.  PMIx_Init() and PMIx_Finalize()
- * count, so it does not matter to an MPI that lives.
+ * libpmix is loaded when it is needed.  Its few functions and structs are declared here, so that
+ * libct builds without it; their layout has not changed since PMIx 2.  PMIx_Init() and
+ * PMIx_Finalize() count their calls, so an MPI that is initialised does not notice ours.
  *
- * The library must be the one that an MPI of this process has or will load under the same name, and
- * it should be the launcher's: it is looked up among what this process has loaded, then in what its
- * ancestors have, then by the loader's rules. */
+ * The library must be the same that an MPI of this process has loaded or will load, and it should
+ * be the launcher's.  So we look first for a library that this process has loaded, then for one
+ * that its ancestors have loaded, then by the loader's rules. */
 #include "runtime/exchange/pmix_exchange.h"
 
 #include <dlfcn.h>
@@ -80,7 +80,7 @@ static pid_t parent_of(pid_t pid)
     return atoi(process_stat(pid, 4, parent));
 }
 
-/* The file that a process has mapped; another user's process can't be read. */
+/* Gives the library's file that a process has mapped.  0: none, or another user's process. */
 static int mapped_by(pid_t pid, char *library, size_t size)
 {
     char path[64], line[4200], *file = NULL;
@@ -97,7 +97,7 @@ static int mapped_by(pid_t pid, char *library, size_t size)
     return file != NULL;
 }
 
-/* Its plug-ins look for its symbols among those of all. */
+/* Opens the library with global symbols, where its plug-ins look for them. */
 static void *pmix_open_library(void)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
@@ -109,7 +109,7 @@ static void *pmix_open_library(void)
     return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* It stays loaded: its threads and plug-ins may outlive PMIx_Finalize(). */
+/* Loads the library for good, since its threads and plug-ins may outlive PMIx_Finalize(). */
 static ct_status pmix_load(struct libpmix *pmix)
 {
     void *library = pmix_open_library();
@@ -140,7 +140,7 @@ static ct_status pmix_check(const struct libpmix *pmix, const char *what, int re
 
 /* ---- The exchange -------------------------------------------------------------- */
 
-/* Of a fence.  After a timeout it belongs to the callback that may still come. */
+/* State of a fence.  After a timeout it is leaked, since the callback may still come. */
 struct fence {
     struct pmix_info collect;
     _Atomic int done;
@@ -230,7 +230,7 @@ ct_status pmix_broadcast(int rank, char *text, size_t size, int64_t deadline)
         status = fence(&pmix, deadline);
     if (status == CT_OK && rank != 0)
         status = pmix_get(&pmix, self, text, size);
-    if (status != CT_ERR_TIMEOUT) /* then a fence is under way */
+    if (status != CT_ERR_TIMEOUT) /* after a timeout, a fence is under way */
         pmix.PMIx_Finalize(NULL, 0);
     return status;
 }

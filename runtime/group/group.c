@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c - groups: what they are asked for, how they are made and destroyed.
+/* group.c - groups: rank, size and timeout, how groups are made and destroyed.
  *
- * The ranks of a group do not agree on its id by messages.  It is a hash of the parent's id, of
- * how many groups the parent made before, and of the members.  So all members have the same id,
- * and messages of one group can't be taken for those of another.  group_new.c determines the
- * members; group_create() makes the handle. */
+ * The ranks of a group do not agree on its id by messages.  It is a hash of the parent's id, of how
+ * many groups the parent made before, and of the members.  So all members have the same id, and
+ * messages of one group can't be taken for those of another.  group_new.c determines the members;
+ * group_create() makes the handle. */
 #include "runtime/group/group.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/task_queue.h"
 
-#define ENDED 0 /* instead of the process that made it */
+#define ENDED 0 /* `maker` of a group that has ended */
 #define ENDED_HANDLES 64
 
 /* ---- Rank, size, timeout ---------------------------------------------------- */
@@ -54,8 +54,8 @@ ct_status group_refuse_child(const ct_group *group)
     return forks_refuse(what, group->maker);
 }
 
-/* The group that CT_WORLD means: with what init_process_group.c keeps of it, the only global state.
- */
+/* The group that CT_WORLD means.  It and init_process_group.c's `world` are the only global
+ * state. */
 static ct_group *_Atomic the_default;
 
 ct_group *default_group(void)
@@ -74,7 +74,7 @@ ct_status group_resolve(ct_group *group, ct_group **resolved)
     if (*resolved && (*resolved)->maker != this_process) {
         const ct_status status = group_refuse_child(*resolved);
 
-        *resolved = NULL; /* the handle is of no use here, not even to record a failure */
+        *resolved = NULL; /* the handle can't be used here, not even to record a failure */
         return status;
     }
     return *resolved ? CT_OK
@@ -184,16 +184,16 @@ ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
 /* CT_ORDER, equal on all ranks:
  *
  *   nodes   each host's ranks in rank order, then the hosts, in the order in which they first
- *           appear, as a balanced tree (combine.h); the default.  What a host has folded can travel
+ *           appear, as a balanced tree (combine.h); the default.  A host's folded part can travel
  *           as one.
  *
  *   rank    all ranks in rank order, whatever the layout: the same bits on one host and on four.
  *
- *   fast    whatever an algorithm finds fastest; floats may differ from run to run of another size
- *           or layout, but never from rank to rank.
+ *   fast    the order that is fastest for an algorithm; floats may differ between runs of another
+ *           size or layout, but never between ranks.
  *
- * It is part of the peer info that ranks exchange at init, so that ranks with different orders
- * find out then. */
+ * The order is part of the peer info that ranks exchange at init, so ranks with different orders
+ * fail then. */
 static const char *const order_names[] = {
     [ORDER_NODES] = "nodes", [ORDER_RANK] = "rank", [ORDER_FAST] = "fast"
 };
@@ -216,7 +216,7 @@ static ct_status order_read(struct group_order *o)
 }
 
 /* Fills in all but the rule and the fold, in time linear in the ranks.  number[node]: 1 + the
- * number of that host in the group; 0: none of its ranks was seen yet. */
+ * number of that host in the group; 0: the host is not counted yet. */
 static void order_by_node(struct group_order *o, const ct_group *g, int *number)
 {
     const struct peer *peers = g->mesh->peers;
@@ -226,14 +226,15 @@ static void order_by_node(struct group_order *o, const ct_group *g, int *number)
 
         if (*host == 0)
             *host = ++o->hosts;
-        o->node_end[*host - 1]++; /* at first its number of ranks, */
+        o->node_end[*host - 1]++; /* first, node_end is the number of ranks */
     }
     for (int h = 0, begin = 0; h < o->hosts; h++) {
         const int count = o->node_end[h];
 
         o->host_least = h == 0 || count < o->host_least ? count : o->host_least;
         o->host_most = count > o->host_most ? count : o->host_most;
-        o->node_end[h] = begin; /* then where the next of them goes, which ends at its end */
+        o->node_end[h] =
+            begin; /* then, the place of the host's next rank; it ends as the host's end */
         begin += count;
     }
     for (int i = 0; i < g->size; i++)
@@ -260,7 +261,7 @@ static ct_status order_open(struct group_order *o, const ct_group *g)
         status = order_read(o);
     order_by_node(o, g, number);
     free(number);
-    o->fold = o->rule == ORDER_RANK /* one node: call_fold_to() then folds in rank order */
+    o->fold = o->rule == ORDER_RANK /* with one node, call_fold_to() folds in rank order */
                   ? (struct fold){ .sources = g->size, .nodes = 1, .node_end = &g->size }
                   : (struct fold){ .sources = g->size, .nodes = o->hosts, .node_end = o->node_end };
     return status;
@@ -268,8 +269,8 @@ static ct_status order_open(struct group_order *o, const ct_group *g)
 
 /* ---- Making -------------------------------------------------------------- */
 
-/* A program that uses the handle of a group that has ended shall get a sentence.  So the memory of
- * the last ones is kept for a while, without what they had. */
+/* Keeps the memory of the last handles for a while, without their contents.  So a program that uses
+ * the handle of an ended group gets a sentence. */
 static void end_handle(ct_group *group)
 {
     static ct_group *_Atomic ended[ENDED_HANDLES];
@@ -334,7 +335,7 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
     return g;
 }
 
-/* The exchange in shared memory of its ranks on this host. */
+/* Makes the shared memory of the group's ranks on this host. */
 static ct_status join_host(ct_group *g, const _Atomic int *given_up)
 {
     const ct_status status =
@@ -345,7 +346,8 @@ static ct_status join_host(ct_group *g, const _Atomic int *given_up)
     return status;
 }
 
-/* An id for the control page: the same on all members, and different from those of other meshes. */
+/* Gives an id for the control page: the same on all members, and different from ids of other
+ * meshes. */
 static uint64_t id_in_page(const ct_group *g)
 {
     uint64_t token;
@@ -354,7 +356,7 @@ static uint64_t id_in_page(const ct_group *g)
     return (token ^ g->identity.id * 0x9e3779b97f4a7c15u) | 1;
 }
 
-/* given_up (may be NULL): set when the group that this one is made from has failed. */
+/* given_up (may be NULL): set when the parent has failed. */
 static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic int *given_up)
 {
     ct_status status = order_open(&g->order, g);
@@ -362,7 +364,7 @@ static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)
         status = g->extension->open(g, overrides);
-    if (status == CT_OK && !g->carrier) /* with one, no algorithm uses that memory */
+    if (status == CT_OK && !g->carrier) /* with a carrier, no algorithm uses that memory */
         status = join_host(g, given_up);
     if (status != CT_OK)
         return status;
@@ -515,10 +517,11 @@ void group_destroy(ct_group *group)
     if (group->member) {
         channel_give_up(mesh, &group->channel);
         channel_goodbye(mesh, &group->channel);
-        channel_close(mesh, &group->channel); /* from here on no frame reports a failure of it */
+        channel_close(mesh,
+                      &group->channel); /* from here on, frames no longer report its failures */
     }
     shm_group_destroy(group->host_shm);
-    group->host_shm = group->shm = NULL; /* the mesh may still wait, and look at its groups */
+    group->host_shm = group->shm = NULL; /* the mesh may still wait and look at this group */
     if (group->root == group) {
         mesh_destroy(mesh);
         ct_store_close(group->store);

@@ -11,8 +11,8 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-/* how often a wait looks at the group: the rank is in a call meanwhile, and must notice its
- * failure */
+/* How often a wait looks at the group.  The rank is in a call, and must notice if the group
+ * fails. */
 #define SLICE_MS 5
 
 ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t deadline,
@@ -37,7 +37,7 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
 struct access_set {
     struct access_set *next;
     int count;
-    int one_reads; /* the first reads the second, and nothing else is known of the two */
+    int one_reads; /* only known: the first device may read the second's memory */
     unsigned char ids[][16];
 };
 
@@ -81,7 +81,7 @@ void peer_access_add(ct_group *group, const unsigned char reader[16], const unsi
     struct access_set *r = access_set_make(2);
 
     if (!r)
-        return; /* the check is made again */
+        return; /* the check will run again */
     r->count = 2;
     r->one_reads = 1;
     memcpy(r->ids[0], reader, sizeof r->ids[0]);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_failure.c - a group fails once, for one cause, which each of its ranks reports.
  *
- * A failure has the number of the call from which on the group can't go on.  What learns of one
- * records it here:
+ * A failure has the number of the first call that the group can't finish.  Failures are recorded
+ * here by:
  *
  *   a call of this rank that failed, ct_abort()       group_fail(), group_abort()
  *   a frame of another member                         group_fail_told()
  *   memory that the ranks of one host share           group_look_for_failure()
  *   a death notice (ctrun's control page)             group_member_died()
  *
- * A rank that has not begun the call of a failure keeps it pending, and finishes its earlier calls:
- * they need nothing more of the rank that failed.  So does a survivor that is late in a call which
- * a dead member had finished.  How far the dead member had come stands in its line of the control
- * page if it was on this host, else in the death notice.  Of several failures the one of the
- * earliest call counts.  A message is in no call: it fails of what another rank reported, even of a
- * later call; of a pending death only if it has to wait.
+ * A rank that has not begun the failure's call keeps the failure pending and finishes its earlier
+ * calls, which need nothing more from the rank that failed.  A survivor that is late in a call
+ * which a dead member had finished does the same.  The dead member's last finished call is in its
+ * line of the control page if it was on this host, otherwise in the death notice.  Of several
+ * failures, the one with the earliest call is taken.  A message belongs to no call.  It fails
+ * because of a failure that another rank reported, even of a later call.  Because of a pending
+ * death it fails only if it has to wait.
  *
- * What failed first on this rank goes to the other members twice: into the shared memory of a group
- * on one host, and as frames (group_channel.h).  A pending death is not sent: each rank has a
- * notice of its own.  It is sent when a call fails because of it.
+ * The first failure on this rank goes to the other members in two ways: into the shared memory of
+ * the group's ranks on this host, and as frames (group_channel.h).  A pending death is not sent,
+ * since each rank gets its own notice.  It is sent when a call fails because of it.
  *
  * A failure may come while a call starts.  The call notes its number, then reads `pending`; the
  * recorder stores `pending`, then reads the number.  At least one of them sees the other. */
@@ -32,8 +33,9 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-/* How long a failed call sleeps between two looks for a death notice.  The sleep doubles each time:
- * on a busy host the waiting ranks would take the processor on which ctrun writes the notice. */
+/* How long a failed call sleeps between two looks for a death notice.  The sleep doubles each time.
+ * Otherwise, on a busy host, the waiting ranks would take the processor that ctrun needs to write
+ * the notice. */
 #define FIRST_GLANCE_MS 2
 #define LAST_GLANCE_MS 50
 
@@ -41,7 +43,7 @@
 
 /* ---- Because of which rank ------------------------------------------------------ */
 
-/* Notes it for ctrun, before the sentence of the call is returned. */
+/* Notes the blame for ctrun, before the call's sentence is returned. */
 static void failure_note_blame(ct_group *g, struct blame on, int is_broken)
 {
     struct control_group *line = g->record.line;
@@ -51,7 +53,7 @@ static void failure_note_blame(ct_group *g, struct blame on, int is_broken)
         || g->mesh->peers[on.rank].worker < 0)
         return;
     blame.on.rank = g->mesh->peers[on.rank].worker;
-    if (line) { /* another thread may write it: the one that runs the group's calls */
+    if (line) { /* the thread that runs the group's calls may write it, too */
         const uint32_t version = control_write(&line->version);
 
         blame.call = line->now;
@@ -62,10 +64,10 @@ static void failure_note_blame(ct_group *g, struct blame on, int is_broken)
     control_blame(&g->mesh->control, &blame);
 }
 
-/* awaited: another rank reported a failure and so ended a wait of this rank; this rank had waited
- * for the awaited one, or had just seen it end.  The reporter may have waited for this rank, or for
- * a third rank that waits as well.  A rank that this host knows to be late or stopped is nearer to
- * the cause. */
+/* Gives the rank to blame for a reported failure that ended a wait of this rank.  awaited: the rank
+ * for which this rank waited, or whose end it had just seen.  The reporter may have waited for this
+ * rank, or for a third rank that waits as well.  A rank that this host knows to be late or stopped
+ * is nearer to the cause. */
 static struct blame blame_of(const ct_group *g, const struct group_failure *failure,
                              struct blame awaited)
 {
@@ -91,8 +93,9 @@ void group_note_blame(ct_group *g)
 
 /* ---- Recording -------------------------------------------------------------- */
 
-/* A death fails the call that runs now, if the dead member had not finished it.  What another rank
- * reports also fails a call of that number that this rank has finished. */
+/* The last call that a failure can still make fail.  A death fails only a call that runs now and
+ * that the dead member had not finished.  A failure that another rank reports also fails a call
+ * that this rank has finished. */
 static uint64_t failure_last_call(const ct_group *group, int is_death)
 {
     return atomic_load(is_death ? &group->running : &group->begun);
@@ -110,7 +113,7 @@ static void failure_set_failed(ct_group *group, const struct group_failure *fail
     atomic_store(&state->interrupted, 1);
 }
 
-/* Under the lock.  Of failures of one kind that of the earliest call is kept. */
+/* Keeps, under the lock, the failure of this kind with the earliest call. */
 static void keep_pending(struct failure_state *state, struct group_failure *kept,
                          const struct group_failure *failure)
 {
@@ -125,9 +128,9 @@ static void keep_pending(struct failure_state *state, struct group_failure *kept
     atomic_store(&state->interrupted, 1);
 }
 
-/* Under the lock.  Returns what the other members are to be told; NULL: nothing.  A mismatch that
- * this rank found in a call is what that call and all later ones return, even if the rank that
- * found it first has ended and its death was recorded before. */
+/* Records a failure under the lock.  Returns the failure to send to the other members, or NULL.  If
+ * this rank found a mismatch in a call, that call and all later calls return it, even if the rank
+ * that found it first has ended and its death was recorded before. */
 static const struct group_failure *record_locked(ct_group *group,
                                                  const struct group_failure *failure, int is_death)
 {
@@ -142,14 +145,14 @@ static const struct group_failure *record_locked(ct_group *group,
         keep_pending(state, kept, failure);
         if (kept->from_call > failure_last_call(group, is_death))
             return is_news ? kept : NULL;
-        failure = kept; /* its call began meanwhile */
+        failure = kept; /* its call has begun by now */
     }
     failure_set_failed(group, failure);
     return &state->what;
 }
 
-/* The shared memory is written under the lock, since it has one sentence of this rank, which the
- * others read without a lock.  1: frames are to be sent. */
+/* Records a failure.  1: the caller must send frames.  Writes the shared memory under the lock,
+ * since that has only one sentence of this rank, which other ranks read without a lock. */
 static int record(ct_group *group, const struct group_failure *failure, int is_death)
 {
     const struct group_failure *tell;
@@ -164,9 +167,9 @@ static int record(ct_group *group, const struct group_failure *failure, int is_d
     return tell != NULL;
 }
 
-/* Under the lock.  The pending failure of a call up to `told`, if another rank reported it, or up
- * to `death`, if it is a death; NULL: there is none.  What a rank reported of a call is its cause,
- * not the death that followed. */
+/* Finds, under the lock, a pending failure: one that another rank reported for a call up to `told`,
+ * or a death for a call up to `death`.  NULL: none.  If both are for the same call, the report is
+ * the cause, not the death that followed. */
 static const struct group_failure *pending_until(const struct failure_state *state, uint64_t told,
                                                  uint64_t death)
 {
@@ -177,9 +180,9 @@ static const struct group_failure *pending_until(const struct failure_state *sta
     return t && d ? (d->from_call < t->from_call ? d : t) : t ? t : d;
 }
 
-/* A pending failure becomes the group's, and its status and sentence are given back; CT_OK: none is
- * due.  seq: of the call that fails of it; 0: a message, which fails alone while a call runs that
- * can still be finished. */
+/* Makes a pending failure the group's and returns its status and sentence.  CT_OK: none is due.
+ * seq: the call that fails because of it; 0: a message, which fails without the group while a call
+ * runs that can still be finished. */
 static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, uint64_t death,
                                  struct blame awaited)
 {
@@ -200,7 +203,8 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
         is_death = due == &state->death;
         alone = !seq && running && running < failure.from_call;
         if (is_death && seq && seq < failure.from_call)
-            failure.from_call = seq; /* it failed too, so the others can't finish it either */
+            failure.from_call =
+                seq; /* call seq failed here, so the other ranks can't finish it either */
         if (!alone)
             failure_set_failed(group, &failure);
         if (!alone && is_death && group->host_shm)
@@ -215,7 +219,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
     blame = blame_of(group, &failure, awaited);
     if (is_begin && seq <= failure.from_call
         && (blame.reason == BLAME_LATE || blame.reason == BLAME_STOPPED))
-        blame.reason = BLAME_FAILED; /* this rank comes late itself, and has waited for none */
+        blame.reason = BLAME_FAILED; /* this rank itself is late, and has not waited for a rank */
     failure_note_blame(group, blame, !alone);
     return failure_quote(group->mesh, &failure);
 }
@@ -240,7 +244,8 @@ ct_status group_fail(ct_group *group, ct_status status)
     return fail_from(group, status, running ? running : group->seq);
 }
 
-/* What this rank has finished the others can finish too. */
+/* Fails the running or the next call: the other ranks can finish the calls that this rank has
+ * finished. */
 void group_abort(ct_group *group)
 {
     const uint64_t running = atomic_load(&group->running);
@@ -264,7 +269,8 @@ void group_look_for_failure(ct_group *group)
         channel_fail(group->mesh, &group->channel, &failure);
 }
 
-/* A rank that waits for another host's message sees no slot of its own host. */
+/* Looks at all groups, since a rank that waits for another host's message does not look at the
+ * slots of its own host. */
 void group_look_at_all(void *arg)
 {
     ct_group *root = arg;
@@ -295,7 +301,7 @@ static int progress_of(const ct_group *g, const struct control_death *death, uin
 
     *done = 0;
     if (!g->record.line)
-        return 1; /* not recorded: nothing is known to be finished */
+        return 1; /* not recorded, so we know of no finished call */
     if (local >= 0 && local < control->local) {
         line = line_of(control_rank_at(control->head, local), atomic_load(&g->record.line->id));
         *done = line ? atomic_load_explicit(&line->done, memory_order_acquire) : 0;
@@ -309,8 +315,8 @@ static int progress_of(const ct_group *g, const struct control_death *death, uin
     return death->how == CONTROL_HOST_LOST || death->tombs == CONTROL_TOMBS;
 }
 
-/* A rank that ends because a call failed is not the cause: it reported that before it ended, so
- * what was reported is recorded first. */
+/* Records a member's death.  A rank that ends because a call failed is not the cause, and it
+ * reported the failure before it ended.  So reported failures are recorded first. */
 static void member_died(ct_group *g, int member)
 {
     const struct control_death *death = mesh_death(g->mesh, g->ranks[member]);
@@ -377,7 +383,7 @@ ct_status group_check(ct_group *group)
     group_look_for_failure(group);
     if (atomic_load(&group->failure.status) == CT_OK)
         return CT_OK;
-    messages_look(group->mesh); /* other ranks may probe this one's call */
+    messages_look(group->mesh); /* other ranks may probe this rank's call */
     return broken_since(group, quote(group, (struct blame){ 0 }));
 }
 
@@ -424,8 +430,8 @@ int group_fails_next_call(ct_group *g)
            || (pending && pending <= g->seq + 1);
 }
 
-/* ctrun may still tell of members whose connection or process has ended.  A member that destroyed
- * the group lives, and is not waited for. */
+/* Waits a while for ctrun's notice of members whose connection or process has ended.  Does not wait
+ * for a member that destroyed the group, since it lives. */
 static void wait_for_death_notice(ct_group *g)
 {
     const int64_t deadline = death_notice_due(g->mesh, g->ranks, g->size);
@@ -443,8 +449,8 @@ static void wait_for_death_notice(ct_group *g)
 }
 
 /* A rank that destroys its group in the middle of a call mostly does so because another rank died.
- * Without ctrun this rank is not told which one.  So it adds to the current sentence each member on
- * its own host whose process has ended and that sent no goodbye. */
+ * Without ctrun, this rank gets no notice of that death.  So it adds to the current sentence each
+ * member on its host whose process has ended without a goodbye. */
 static void name_the_ended(ct_group *g, ct_status status)
 {
     struct mesh *mesh = g->mesh;
@@ -464,7 +470,8 @@ static void name_the_ended(ct_group *g, ct_status status)
     }
 }
 
-/* This rank explains best a mismatch that it found itself, and its own timeout. */
+/* Keeps a mismatch that this rank found and its own timeout, since its own sentence explains them
+ * best. */
 ct_status group_cause(ct_group *g, ct_status status, uint64_t seq)
 {
     const struct blame awaited = ct_last_blame();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_new.c - ct_new_group and the like: which ranks are in a group.
+/* group_new.c - ct_new_group and the like: decides which ranks are in a group.
  *
- * If all ranks of the parent call (ct_new_group, ct_split_group), they first gather what each
- * asked for, over the parent.  So different lists on different ranks are found before anything
- * is made.  With local_sync only the members call, and the other ranks do not learn of it. */
+ * If all ranks of the parent make the call (ct_new_group, ct_split_group), they first gather each
+ * rank's request over the parent.  So different lists are found before a group is made. With
+ * local_sync only the members call, and the other ranks do not learn of it. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +90,9 @@ static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
     return status;
 }
 
-/* With local_sync, other ranks may have made more groups of the parent than this one has.  But
- * the members of a list have all made the same number of groups of that list. */
+/* Gives the id of the next group of a list.  With local_sync, other ranks may have made more groups
+ * of the parent than this rank has.  But all members of a list have made the same number of groups
+ * of that list. */
 static ct_status next_of_list(ct_group *parent, uint64_t list, uint64_t *id)
 {
     struct list_births *births = parent->identity.births;
@@ -196,7 +197,7 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* The parent's ranks of this color, ordered by key. */
+/* Lists the parent's ranks of this color, ordered by key. */
 static int of_color(struct choice *all, int size, int color, int *list)
 {
     int count = 0;

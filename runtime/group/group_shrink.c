@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_shrink.c - the survivors of a group make a new one without the dead.
+/* group_shrink.c - the survivors of a group make a new group without the dead.
  *
- * Agreement needs something that outlives any rank: that is the store of the rendezvous.  Its
- * compare_set decides once for all ranks.  A try has two decisions, under these keys:
+ * Agreement needs something that outlives any rank: the store of the rendezvous.  Its compare_set
+ * decides once for all ranks.  A try has two decisions, under these keys:
  *
  *   here/<rank>    each survivor sets its own; the other ranks are dead, or come too late
  *   who            the first rank that has seen all survivors writes the list; that one counts
@@ -10,15 +10,15 @@
  *   made/<rank>    each rank that succeeded
  *   verdict        "made" by a rank that saw all of them, "again" by one that saw a failure
  *
- * One rank looks for the others on behalf of all: the first one alive, without which the others
- * can't go on anyway.  The others wait for its decision, or for its death.  If that takes long,
- * each looks itself, so that a rank that does not notice a death delays no other.  All together,
- * the ranks send no more requests to the store the more they are.
+ * Only the first rank that is alive looks for the others, which can't go on without it anyway.  The
+ * other ranks wait for its decision or its death.  If that takes long, each rank looks itself, so
+ * that a rank that does not notice a death does not delay the others.  The more ranks there are,
+ * the longer each waits before it looks, so that the store does not get more looks.
  *
- * After "again" the next try begins, under other keys, among the ranks of the last decision; a rank
- * that died meanwhile is not in it.  So either all get the same group or none does, whenever a
- * death happens.  The new mesh shares nothing with the old one: its token, memory and sockets are
- * new, and no late message can reach it.
+ * After "again" the next try begins, under other keys, among the ranks of the last decision.  A
+ * rank that has died since then is left out.  So, whenever a death happens, either all ranks get
+ * the same group or no rank gets one.  The new mesh shares nothing with the old one: its token,
+ * memory and sockets are new, and no late message can reach it.
  *
  * [ULFM's revoke, agree, shrink: Bland and others, 2013; here the store makes the agreement] */
 #include <stdio.h>
@@ -32,12 +32,12 @@
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
-#define GLANCE_MS 20 /* how often the first one alive checks for deaths without a notice */
-#define SLICE_MS 100 /* how often the others check whether it is dead */
-/* Time limits after all survivors have come.  MAKING_MS: the least for the new group and all
- * tries to make it.  ATTEMPT_MS, and ATTEMPT_EACH_MS more for each rank: for one try, but no
- * more than half of the caller's time.  AGAIN_MS: how much later ranks may come to the next try
- * that were elsewhere in the one that failed. */
+#define GLANCE_MS 20 /* how often the first rank alive checks for deaths without a notice */
+#define SLICE_MS 100 /* how often the others check whether that rank is dead */
+/* Time limits after all survivors have come.  MAKING_MS: at least for all tries to make the new
+ * group.  ATTEMPT_MS, and ATTEMPT_EACH_MS more for each rank: for one try, but at most half of the
+ * caller's time if that is longer than ATTEMPT_MS.  AGAIN_MS: how much later a rank may come to the
+ * next try, since ranks leave a failed try at different moments. */
 #define MAKING_MS 10000
 #define ATTEMPT_MS 5000
 #define ATTEMPT_EACH_MS 100
@@ -45,17 +45,17 @@
 
 struct shrink {
     ct_group *old;
-    ct_store *store; /* with the prefix of the keys of this try */
+    ct_store *store; /* with this try's prefix */
     int64_t arrive_by, deadline;
     int attempt_ms; /* for one try to make the group */
-    /* group ranks of those that may be in the new group: at first all, then the decided ones */
+    /* group ranks that may be in the new group: first all, then the decided ones */
     int *left;
-    int count, mine; /* how many they are, and the position of this rank among them */
+    int count, mine; /* number of ranks in left; position of this rank there */
 };
 
 /* ---- Looking for the others -------------------------------------------------- */
 
-/* By the last group_poll(). */
+/* Says whether a member is dead, as of the last group_poll(). */
 static int is_dead(ct_group *g, int member)
 {
     struct mesh *mesh = g->mesh;
@@ -82,8 +82,8 @@ static int has(ct_store *store, const char *key)
     return ct_store_check(store, keys, 1, &present) == CT_OK && present;
 }
 
-/* 1: the decision is in the store.  0: this rank has to look for the others itself: it is the
- * first one alive, or it has waited so long that it is its turn, or the store is gone. */
+/* 1: the decision is in the store.  0: this rank has to look for the others itself.  It is the
+ * first rank alive, or it has waited long enough, or the store is gone. */
 static int is_decided(struct shrink *s, const char *decision, int64_t until)
 {
     const char *keys[1] = { decision };
@@ -102,9 +102,9 @@ static int is_decided(struct shrink *s, const char *decision, int64_t until)
     return status == CT_OK || has(s->store, decision);
 }
 
-/* Waits a moment for "what/<rank>" of all ranks that are not marked in `arrived`, and marks
- * those whose key is set.  Returns how many are missing that are not known to be dead; -1: the
- * store is gone. */
+/* Waits a moment for "what/<rank>" of all ranks that are not marked in `arrived`, and marks those
+ * whose key is set.  Returns how many ranks are missing and not known to be dead.  -1: the store is
+ * gone, or no memory. */
 static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
 {
     char(*text)[32] = calloc((size_t)s->count, sizeof *text), *there = calloc((size_t)s->count, 1);
@@ -120,7 +120,7 @@ static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
         keys[asked] = text[asked];
         of[asked++] = i;
     }
-    if (asked > 0) /* whatever this returns, the keys that are set count */
+    if (asked > 0) /* the result does not matter: the keys are checked below */
         ct_store_wait(s->store, keys, asked, time_left_ms(s->deadline, GLANCE_MS));
     if (status == CT_OK)
         status = store_check_each(s->store, keys, asked, there);
@@ -136,7 +136,7 @@ static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
     return status == CT_OK ? missing : -1;
 }
 
-/* The first value that any rank sets counts. */
+/* Gives the value that the first rank has set under the key. */
 static ct_status decide(ct_store *store, const char *key, const char *mine, char **decided)
 {
     void *value;
@@ -222,8 +222,8 @@ static ct_status shrink_make_group(struct shrink *s, ct_group **group)
     struct mesh *mesh;
     ct_status status;
 
-    store_skip_deaths(s->store,
-                      control_deaths(&s->old->mesh->control)); /* before they are looked at */
+    /* The loop below looks at these deaths. */
+    store_skip_deaths(s->store, control_deaths(&s->old->mesh->control));
     group_poll(s->old);
     for (int i = 0; i < s->count; i++)
         if (is_dead(s->old, s->left[i]))
@@ -309,7 +309,7 @@ static ct_status shrink_group(struct shrink *s, ct_group **group)
             return status;
         status = try_once(s, group, &again);
         ct_store_close(s->store);
-        /* Ranks that are still in the try that failed learn of it when their try ends. */
+        /* Ranks that are still in the failed try notice the failure when their try ends. */
         s->arrive_by = deadline_after(time_left_ms(s->deadline, s->attempt_ms + AGAIN_MS));
     } while (again && clock_ms() < s->deadline);
     if (!again)

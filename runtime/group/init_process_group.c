@@ -22,7 +22,7 @@
 #define LATE_NOTICE_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
 
-/* What belongs to the default group (group.c). */
+/* State of the default group (group.c). */
 static struct {
     pthread_mutex_t lock; /* over init and destroy */
     struct rendezvous rendezvous;
@@ -30,7 +30,7 @@ static struct {
     int local_rank;
     struct launcher_meeting meeting; /* where the ranks of mpirun on several hosts meet */
     int number;                      /* how many inits there were */
-    _Atomic pid_t process;           /* of the last init */
+    _Atomic pid_t process;           /* that made the last init */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void default_group_forget(void)
@@ -104,8 +104,8 @@ static ct_status init_timeout_of(const ct_init_options *options, struct limit *l
     return CT_OK;
 }
 
-/* How many of the death notices do not concern this init: all that came before, unless it is of
- * all ranks of ctrun's job. */
+/* Gives the number of death notices that do not concern this init: all earlier ones, unless all
+ * ranks of ctrun's job are in this init. */
 static uint32_t deaths_before(const struct identity *who)
 {
     const struct control *control = &world.control;
@@ -118,8 +118,8 @@ static int has_new_death(const struct identity *who)
     return world.control.head && control_deaths(&world.control) > deaths_before(who);
 }
 
-/* The failure may be the consequence of a death on another host.  The notice of that comes a
- * moment later than the failure of a rank here that gave up because of it. */
+/* Replaces the failure by a death that caused it.  The death may be on another host, and its notice
+ * may come a moment after a rank here has failed because of it. */
 static ct_status cause_of_failure(const struct identity *who, ct_status status)
 {
     const uint32_t before = deaths_before(who);
@@ -137,8 +137,8 @@ static ct_status cause_of_failure(const struct identity *who, ct_status status)
         "%s", sentence);
 }
 
-/* One try.  If the store goes away meanwhile (its rank 0 is just leaving an earlier group), that
- * is CT_ERR_PEER, and the next try finds the new one. */
+/* Makes one try.  CT_ERR_PEER: the store went away, because its rank 0 is just leaving an earlier
+ * group; the next try finds the new store. */
 static ct_status init_once(const struct identity *who, const ct_init_options *options,
                            const struct group_extension *extension, struct limit limit,
                            int64_t deadline, ct_group **group)
@@ -167,13 +167,14 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
         mesh_destroy(mesh);
         status = cause_of_failure(who, status);
         store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
-        /* The other ranks are about to fail too, and should still find the store then. */
+        /* The other ranks will fail soon, too, and should find the store until then. */
         rendezvous_close(&world.rendezvous, clock_ms() + LATE_NOTICE_MS);
     }
     return status;
 }
 
-/* Slurm named rank 0's host.  If its name does not resolve now, it may resolve later. */
+/* Finds an address for Slurm's name of rank 0's host.  A name that does not resolve now may resolve
+ * later. */
 static void init_find_slurm_node(struct identity *who)
 {
     if (slurm_node_address(who->address, sizeof who->address) < 0)
@@ -184,7 +185,7 @@ static void init_find_slurm_node(struct identity *who)
                  who->address);
 }
 
-/* Tries until the result is another than a store that went away. */
+/* Tries again as long as the store goes away. */
 static ct_status init_with_retries(struct identity *who, const ct_init_options *options,
                                    const struct group_extension *extension, struct limit limit,
                                    ct_group **group)
@@ -214,7 +215,7 @@ static ct_status init_with_retries(struct identity *who, const ct_init_options *
     return status;
 }
 
-/* A backend with a launcher of its own must see what we see. */
+/* Starts the backend.  A backend with its own launcher must have the same rank and size. */
 static ct_status start_backend(const struct group_extension *extension,
                                const ct_init_options *options, struct identity *who)
 {
@@ -233,7 +234,7 @@ static ct_status start_backend(const struct group_extension *extension,
                    !strcmp(who->launcher, "env") ? "RANK, WORLD_SIZE" : who->launcher);
 }
 
-/* Writes for ctrun because of which rank init failed.  All ranks of the job are in this init. */
+/* Tells ctrun which rank made init fail, if all ranks of the job are in this init. */
 static void init_note_blame(const struct identity *who)
 {
     const struct control_blame blame = { .on = ct_last_blame() };
@@ -263,10 +264,10 @@ static ct_status init_locked(const ct_init_options *options,
     if (status != CT_OK)
         return status;
     snprintf(log_name, sizeof log_name, "rank %d", who.rank);
-    /* ctrun prints the waits of its ranks */
+    /* ctrun itself prints what its ranks wait for. */
     log_setup(log_name, who.generation[0] ? LOG_NONE : LOG_WAITS);
     control_take(&world.control);
-    if (who.rank == 0 && !world.control.head) /* ctrun has warned already otherwise */
+    if (who.rank == 0 && !world.control.head) /* under ctrun, ctrun has warned already */
         environment_warn();
     if (world.control.own) /* an earlier program of this worker may have used the store */
         world.number = (int)atomic_load(&world.control.own->inits);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leftovers.c - one line on stderr when the program calls exit(0), or returns 0 from main().
+/* leftovers.c - prints one line on stderr when the program calls exit(0) or returns 0 from main().
  *
- * A program that ends by a signal or with another code has reported something else, and so has one
- * whose default group failed: there is no line then.  CT_LOG=none or error: no line either. */
+ * If the program ends by a signal or with another code, or its default group failed, it has
+ * reported something else.  Then, and with CT_LOG=none or error, no line is printed. */
 #include "runtime/group/leftovers.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static struct {
     pid_t process;    /* 0: there was no default group */
     int is_destroyed; /* the default group */
     int has_failed;   /* likewise */
-    /* Of the works that ended with their groups: how many, and the last of them. */
+    /* Works that ended with their groups: how many, and the last one's verb and number. */
     _Atomic int works;
     const char *_Atomic verb;
     _Atomic uint64_t seq;
@@ -50,8 +50,8 @@ void leftovers_add(const struct group_work *work)
     atomic_fetch_add(&left.works, 1);
 }
 
-/* Of the default group and those made from it.  Another thread may hold a lock when the program
- * ends: what it guards is left out. */
+/* Adds the works of the default group and of the groups made from it.  Skips works whose lock
+ * another thread holds when the program ends. */
 static void add_works_of_world(void)
 {
     ct_group *world = default_group();
@@ -68,7 +68,7 @@ static void add_works_of_world(void)
     pthread_mutex_unlock(&world->children);
 }
 
-/* "with 1 asynchronous call (all_reduce #4) that was never waited for"; "": there is none. */
+/* Writes "with 1 asynchronous call (all_reduce #4) that was never waited for"; "": no such call. */
 static void describe_works(char *text, size_t size)
 {
     const int works = atomic_load(&left.works);
@@ -84,8 +84,8 @@ static void describe_works(char *text, size_t size)
         snprintf(text, size, "with %d asynchronous calls that were never waited for", works);
 }
 
-/* That the group was not destroyed is said by one rank of each host, as it holds for all of them in
- * most programs. */
+/* Prints the line.  Only one rank of each host says that the group was not destroyed, since in most
+ * programs that is so on all ranks. */
 static void leftovers_say(int code, void *arg)
 {
     const char *chosen = getenv("CT_LOG");
@@ -107,8 +107,8 @@ static void leftovers_say(int code, void *arg)
                                         undestroyed ? "without ct_destroy_process_group()" : ""));
 }
 
-/* The first handler to be registered runs last, behind those of the program that may still wait and
- * destroy. */
+/* Registers the handler first, so that it runs last: the program's own handlers may still wait for
+ * works and destroy groups. */
 __attribute__((constructor)) static void register_at_exit(void)
 {
     on_exit(leftovers_say, NULL);

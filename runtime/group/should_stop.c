@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* should_stop.c - ct_should_stop(): all ranks stop after the same call.
  *
- * A rank wants to stop when it got SIGTERM, when ctrun asks for it in the control page, or without
- * ctrun at a deadline.  Some calls vote (stop_schedule.h): an all-reduce of one number determines
+ * A rank wants to stop when it got SIGTERM, when ctrun asks for it in the control page, or, without
+ * ctrun, at a deadline.  Some calls vote (stop_schedule.h): an all-reduce of one number determines
  * whether any rank wants to stop, and if not, which call votes next.
  *
- * The interval between votes at most doubles from vote to vote, since the first steps of a
- * program may be short and its later ones long.  For the same reason it has a fixed bound.
- * Without it, a program whose steps grow a thousandfold right after a vote would not stop for
- * hours. */
+ * The interval between votes at most doubles from vote to vote, since the first steps of a program
+ * may be short and its later ones long.  For the same reason it has a fixed bound. Without it, a
+ * program whose steps grow a thousandfold right after a vote would not stop for hours. */
 #include "runtime/group/stop_schedule.h"
 
 #include <errno.h>
@@ -24,14 +23,14 @@
 
 /* ---- The signal ------------------------------------------------------------ */
 
-/* Of the whole process, like signal handlers. */
+/* One for the whole process, as for signal handlers. */
 static struct {
     _Atomic pid_t listener;
     _Atomic int came;
 } sigterm;
 
-/* A forked child inherits the handler, but never reads its flag.  So the child dies of the
- * signal as without the handler. */
+/* Notes the signal.  A forked child inherits the handler but never reads the flag, so the child
+ * dies of the signal as it would without the handler. */
 static void note_signal(int number)
 {
     const struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -46,7 +45,8 @@ static void note_signal(int number)
     errno = cause;
 }
 
-/* A handler of the program stays: then a SIGTERM to this rank alone stops nothing. */
+/* Installs the handler, unless the program has its own.  In that case, a SIGTERM to this rank alone
+ * stops nothing. */
 static void listen_for_signal(void)
 {
     const struct sigaction note = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
@@ -61,9 +61,9 @@ static void listen_for_signal(void)
 
 /* ---- Does this rank want to stop? ------------------------------------------ */
 
-/* Called before the vote, so that ctrun knows of the signal before a rank ends because of it.
- * ctrun names the rank in its report, and stops the other ranks of the job, which may be in
- * other groups. */
+/* Tells ctrun of the signal before the vote, so that ctrun knows it before a rank ends because of
+ * it.  ctrun names this rank in its report and stops the job's other ranks, which may be in other
+ * groups. */
 static void report_signal(const struct control *control)
 {
     const uint64_t one = 1;
@@ -74,8 +74,8 @@ static void report_signal(const struct control *control)
         atomic_store(&control->own->stop_wanted, 0); /* the next vote tries again */
 }
 
-/* The time of this process's first vote, in seconds since the epoch.  Half of the time counts from
- * there. */
+/* The time of this process's first vote, in seconds since the epoch.  The margin before Slurm's end
+ * is at most half of the time from then. */
 static int64_t first_vote(void)
 {
     static _Atomic int64_t moment;
@@ -85,8 +85,8 @@ static int64_t first_vote(void)
     return atomic_load(&moment);
 }
 
-/* *at: seconds since the epoch; 0: there is no deadline.  Under ctrun its own timer counts,
- * which asks for the stop in the control page. */
+/* *at: seconds since the epoch; 0: this rank has no deadline.  Under ctrun, ctrun's timer asks for
+ * the stop in the control page. */
 static ct_status own_deadline(const struct control *control, int64_t *at)
 {
     const char *text = getenv("CT_DEADLINE"), *slurm = getenv("SLURM_JOB_END_TIME");
@@ -142,10 +142,10 @@ int stop_schedule_begin(struct stop_schedule *schedule, int64_t now_ns)
     return stop_interval(schedule->vote_ns, since / schedule->interval, schedule->interval);
 }
 
-/* The average includes the wait for later ranks, which is most of a vote where ranks share
- * processors.  A rank that always waits for a slower one would propose too long an interval; but
- * the slower rank does not wait, and the smallest proposal counts.  The first vote is left out,
- * since it makes connections. */
+/* Averages the time of votes.  The average includes the wait for later ranks, which is most of a
+ * vote where ranks share processors.  A rank that always waits for a slower rank proposes too long
+ * an interval.  But the slower rank does not wait, and the smallest proposal is taken.  The first
+ * vote is left out, since it makes connections. */
 void stop_schedule_end(struct stop_schedule *schedule, int64_t now_ns, int interval)
 {
     const int64_t taken = now_ns - schedule->begun_ns;
@@ -162,8 +162,8 @@ void stop_schedule_end(struct stop_schedule *schedule, int64_t now_ns, int inter
 
 /* ---- The vote -------------------------------------------------------------- */
 
-/* A rank that wants to stop passes STOP, the others their interval times -1.  The largest of all
- * is STOP if any rank passed that, else minus the smallest interval. */
+/* A rank that wants to stop passes STOP, the others their interval times -1.  The largest value is
+ * STOP if any rank passed STOP; otherwise it is minus the smallest interval. */
 enum { STOP = 1 };
 
 static ct_status vote(ct_group *g, const void *caller)
@@ -174,7 +174,7 @@ static ct_status vote(ct_group *g, const void *caller)
     int32_t mine, largest = 0;
     int64_t deadline;
     ct_status status = own_deadline(control, &deadline);
-    const int bad = status != CT_OK; /* it votes all the same, since the others wait for it */
+    const int bad = status != CT_OK; /* it still votes, since the other ranks wait for it */
 
     listen_for_signal();
     atomic_store(&control->own->stop_checked, 1);
@@ -191,9 +191,9 @@ static ct_status vote(ct_group *g, const void *caller)
                                   : CT_OK;
 }
 
-/* 1: the last vote holds for this call too.  Where the next call of the group would fail (it has
- * failed or lost a member, or collects calls since ct_coalesce_begin()), the call votes, and the
- * vote reports that. */
+/* 1: the last vote also answers this call.  If the group's next call would fail (the group has
+ * failed, lost a member, or collects calls since ct_coalesce_begin()), the call votes, and the vote
+ * reports the reason. */
 static int is_answered(ct_group *g)
 {
     if (g->async.coalesced || group_fails_next_call(g) || !stop_schedule_skip(&g->stop))

@@ -2,12 +2,12 @@
 /* spawn.c - ct_spawn: n forked processes that run one function as ranks.
  *
  * The parent opens the store's listening socket before the first fork, forks all children, and only
- * then starts the thread that serves the store: so a child never inherits a lock that another
- * thread holds.  A child gets the environment variables of a launcher, runs fn and ends with
- * _exit(), so exit handlers of the parent do not run twice.
+ * then starts the thread that serves the store.  So a child never inherits a lock that this thread
+ * holds.  A child gets the environment variables of a launcher, runs fn and ends with _exit(), so
+ * exit handlers of the parent do not run twice.
  *
- * The parent waits on a pidfd of each child.  The first one that fails stops the others:
- * SIGTERM, then SIGKILL after GRACE_MS.  If the parent dies, they die. */
+ * The parent waits on a pidfd of each child.  When the first child fails, the parent stops the
+ * others: SIGTERM, then SIGKILL after GRACE_MS.  If the parent dies, the children die. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ struct spawned {
     int size, running;
     struct child *children;
     struct pollfd *polls;
-    int first_code; /* exit code of the first failure; 0: none */
+    int first_code; /* exit code of the first failure; 0: no failure */
     int first_rank;
     char how[96];
     int64_t kill_at; /* NO_DEADLINE: no child is being stopped */
@@ -61,7 +61,7 @@ static _Noreturn void run_child(int rank, int size, int port, uint64_t generatio
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
         _exit(1);
-    default_group_forget(); /* if the parent is a rank itself */
+    default_group_forget(); /* in case the parent is a rank itself */
     snprintf(text, sizeof text, "%016" PRIx64, generation);
     set_number("RANK", rank);
     set_number("LOCAL_RANK", rank);
@@ -70,7 +70,7 @@ static _Noreturn void run_child(int rank, int size, int port, uint64_t generatio
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     set_number("MASTER_PORT", port);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-    unsetenv("CT_CONTROL"); /* it is the page of one worker, not of its children */
+    unsetenv("CT_CONTROL"); /* the page belongs to the parent, which is one worker */
     setenv("CT_GENERATION", text, 1);
     code = fn(rank, size, arg);
     fflush(NULL);
@@ -100,7 +100,7 @@ static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, v
 
     if (getrandom(&generation, sizeof generation, 0) != (ssize_t)sizeof generation)
         return ct_fail(CT_ERR_SYSTEM, "ct_spawn: getrandom: %s", strerror(errno));
-    fflush(NULL); /* else the children would write the buffered output of the parent again */
+    fflush(NULL); /* otherwise the children would write the parent's buffered output again */
     for (int i = 0; i < s->size; i++) {
         const pid_t pid = fork();
 
@@ -132,7 +132,7 @@ static void reap_child(struct spawned *s, int rank)
     int status = 0, code;
 
     if (waitpid(c->pid, &status, 0) < 0)
-        /* another waitpid() reaped it: its code is lost, and does not count as a failure */
+        /* another waitpid() reaped it, so its code is lost and does not count as a failure */
         status = 0;
     descriptor_close(c->pidfd);
     c->pidfd = -1;

@@ -4,7 +4,7 @@
  * The ranks of a group agree by a small all-reduce, which can take longer than a short step.  So
  * only each k-th call votes; the calls between only count.  Votes should take less than 1 % of the
  * time.  In each vote a rank proposes the k with which votes take 0.5 % of its own time.  The
- * smallest proposal counts, so the other ranks spend somewhat more.  The vote itself carries the
+ * smallest proposal is taken, so the other ranks spend somewhat more.  The vote itself carries the
  * proposals, so all ranks know which call votes next.
  *
  * Nothing here waits or reads a clock: should_stop.c passes the times. */
@@ -14,11 +14,11 @@
 #include <stdint.h>
 
 enum {
-    /* the longest interval: calls without a vote, and the vote behind them */
+    /* the longest interval: calls without a vote, and the vote after them */
     STOP_INTERVAL_MOST = 100,
-    STOP_VOTES_SHARE = 200 /* a rank proposes that votes take one part in so many of its time */
+    STOP_VOTES_SHARE = 200 /* a rank proposes that votes take 1 / 200 of its time */
 };
-/* the calls without a vote should not take longer */
+/* the calls between two votes should not take longer */
 #define STOP_SILENCE_MOST_NS INT64_C(1000000000)
 
 struct stop_schedule {
@@ -26,12 +26,12 @@ struct stop_schedule {
     /* number of the next call that votes; 0: there was no vote, so the first call does */
     uint64_t next;
     int interval;               /* calls from the last vote to the next; 0: there was no vote */
-    int64_t vote_ns;            /* what the last votes took on average; 0: not known yet */
+    int64_t vote_ns;            /* average time of the last votes; 0: not known yet */
     int64_t begun_ns, ended_ns; /* of the last vote, by a monotonic clock */
     int stopped;                /* a vote has decided to stop: the result stays 1 */
 };
 
-/* 1: the next call does not vote, and is counted now. */
+/* Counts the next call if it does not vote.  1: it does not. */
 static inline int stop_schedule_skip(struct stop_schedule *schedule)
 {
     if (schedule->calls + 1 >= schedule->next)
@@ -40,13 +40,14 @@ static inline int stop_schedule_skip(struct stop_schedule *schedule)
     return 1;
 }
 
-/* A vote begins: returns the interval that this rank proposes.  If the vote fails, the next call
+/* Begins a vote and returns the interval that this rank proposes.  If the vote fails, the next call
  * votes again. */
 int stop_schedule_begin(struct stop_schedule *schedule, int64_t now_ns);
-/* The vote is over and counts as a call.  interval: the one that the ranks agreed on. */
+/* Ends the vote and counts it as a call.  interval: what the ranks agreed on. */
 void stop_schedule_end(struct stop_schedule *schedule, int64_t now_ns, int interval);
 
-/* The rule: votes take vote_ns and steps step_ns, and the last interval was `last`. */
+/* Gives the proposed interval if votes take vote_ns, steps take step_ns, and the last interval was
+ * `last`. */
 int stop_interval(int64_t vote_ns, int64_t step_ns, int last);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeout_words.c - the words of a timeout: how long, which rank is late, and what it does instead.
  *
- * What a rank does is known only of ranks under the same ctrun on this host, whose control pages
- * this rank can read. */
+ * A rank can read only the control pages of ranks under the same ctrun on this host.  Of other
+ * ranks it does not know what they do. */
 
 #include "runtime/group/group.h"
 
@@ -40,7 +40,8 @@ static void timeout_describe(const struct control_call *call, char *text, size_t
                  name, tenths / 10, tenths % 10);
 }
 
-/* 0: it has begun the call, even if it has failed or left since. */
+/* 1: the rank has not begun the call; text says what it does.  0: it has begun the call, even if it
+ * has failed or left since. */
 static int timeout_is_missing(const struct control_rank *page, uint64_t id, uint64_t seq,
                               char *text, size_t size)
 {
@@ -64,7 +65,7 @@ static int timeout_is_missing(const struct control_rank *page, uint64_t id, uint
     return 1;
 }
 
-/* NULL: its page can't be read from here. */
+/* Gives a member's control page.  NULL: it can't be read from here. */
 static const struct control_rank *page_of(const ct_group *group, int member)
 {
     const struct control *control = &group->mesh->control;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_staging.c - the two ways of a message from or to device memory.
  *
- * Through the host: the sender's device copies to pinned memory, which travels, and the receiver's
- * device copies from its own.  By a device rendezvous: the receiver's device copies out of the
- * sender's memory, once the peer-access check has passed.  That copy is pending for a while;
- * device_rendezvous.c calls the ops here until it is done, without waiting for the device. */
+ * Through the host: the sender's device copies to pinned memory, the bytes travel, and the
+ * receiver's device copies from the receiver's pinned memory.  By a device rendezvous: the
+ * receiver's device copies out of the sender's memory, once the peer-access check has passed.  That
+ * copy is pending for a while.  device_rendezvous.c calls the ops here until the copy is done,
+ * without waiting for the device. */
 #include "runtime/p2p/device_staging.h"
 
 #include <stdlib.h>
@@ -14,18 +15,18 @@
 #include "runtime/util/error.h"
 
 struct device_staging {
-    struct device_copy copy; /* first: what messaging knows of it */
+    struct device_copy copy; /* first: the part that messaging knows */
     ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
     void *mark;   /* the buffer may be used when the device has passed it; NULL: at once */
     size_t bytes;
-    void *host;   /* NULL: none yet, the message stays in device memory */
-    void *copied; /* the mark after the pending copy; NULL: none was begun */
+    void *host;   /* NULL: none yet, the bytes are in device memory */
+    void *copied; /* the mark after the pending copy; NULL: no copy was begun */
     int has_device_rts, has_arrived;
     struct device_rts rts;
-    struct access_check *trial;  /* the peer-access check that runs; NULL: none does */
-    struct pinned_block *pinned; /* the block of `host`; NULL: host is of malloc() */
+    struct access_check *trial;  /* the running peer-access check, or NULL */
+    struct pinned_block *pinned; /* the block of `host`; NULL: malloc() gave `host` */
 };
 
 static inline struct device_staging *device_staging_of(struct device_copy *copy)
@@ -101,7 +102,7 @@ static enum device_copy_step step_to(const struct device_staging *s, void *mark,
                                        : DEVICE_COPY_FAILED;
 }
 
-/* If the device reports an error instead, wait for all its copies. */
+/* Checks the copy once.  If the device reports an error, waits for all its copies. */
 static enum device_copy_step step_of_copy(const struct device_staging *s, ct_status *status)
 {
     const enum device_copy_step step = step_to(s, s->copied, status);
@@ -118,15 +119,16 @@ static ct_status map_peer_memory(struct device_staging *s, const struct device_h
     return s->place.space->take(s->place.device, handle, &s->group->on_device.pinned, from);
 }
 
-/* DEVICE_COPY_DONE: this rank's device can read the sender's memory.  The check copies the
- * sender's test pattern into the buffer of the receive, which the message overwrites. */
+/* Runs a step of the check.  DEVICE_COPY_DONE: this rank's device can read the sender's memory.
+ * The check copies the sender's test pattern into the buffer of the receive, where the message then
+ * overwrites it. */
 static enum device_copy_step check_peer_access(struct device_staging *s, ct_status *status)
 {
     unsigned char own[sizeof s->rts.device];
     void *from;
 
     s->place.space->id(s->place.device, own);
-    /* A check that runs writes to the buffer, so it must end first, even if another one has
+    /* A running check writes to the buffer, so it must end first, even if another check has
      * passed. */
     if (!s->trial && peer_access_checked(s->group, own, s->rts.device))
         return DEVICE_COPY_DONE;
@@ -152,7 +154,8 @@ static enum device_copy_step check_peer_access(struct device_staging *s, ct_stat
                                            : DEVICE_COPY_CANT;
 }
 
-/* If a step fails before the copy, the bytes can still come through the host. */
+/* Runs the steps up to the start of the copy.  If one fails, the bytes can still come through the
+ * host. */
 static enum device_copy_step begin_get(struct device_staging *s, ct_status *status)
 {
     enum device_copy_step step = s->mark ? step_to(s, s->mark, status) : DEVICE_COPY_DONE;
@@ -220,7 +223,7 @@ static enum device_copy_step staging_get(struct device_copy *copy, int given_up,
     enum device_copy_step step = DEVICE_COPY_DONE;
 
     *status = CT_OK;
-    if (!s->has_arrived) /* has_arrived: only the answer to a cancel is missing */
+    if (!s->has_arrived) /* otherwise only the answer to a cancel is missing */
         step = run_copy(s, begin_get, given_up, status);
     s->has_arrived = step == DEVICE_COPY_DONE;
     return step;
@@ -281,7 +284,8 @@ static int offer_device_memory(struct device_staging *s, int to)
     return space->give(s->place.device, s->device, s->bytes, &s->rts.handle) == CT_OK;
 }
 
-/* When this returns, the bytes to be sent lie in host memory, or s->rts describes them. */
+/* Puts the bytes to send into host memory, or describes them in s->rts.  Only finds host memory for
+ * a receive. */
 static ct_status stage_buffer(struct device_staging *s, int to, int64_t deadline)
 {
     const struct space *space = s->place.space;
@@ -342,7 +346,7 @@ int device_staging_is_clear(struct request *receive, int64_t deadline)
     void *before;
 
     if (!s->mark || s->place.space->enter(&before) != CT_OK)
-        return 1; /* device_staging_land() reports why it can't */
+        return 1; /* device_staging_land() reports the failure */
     status = staging_wait_for_mark(s, deadline);
     s->place.space->leave(before);
     return status != CT_ERR_TIMEOUT;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* send_recv.c - ct_send, ct_recv, their asynchronous forms, and batches of them.
  *
- * The arguments are checked, then request.c starts the message, and message_finish_by() ends it.
- * A batch (ct_batch_isend_irecv) starts many together: all are checked, each becomes a request,
- * receives are posted and sends queued, and what goes to one peer leaves in one write.  Then the
- * call waits for all of them, or each has a work of its own. */
+ * The arguments are checked, then request.c starts the message, and message_finish_by() ends it. A
+ * batch (ct_batch_isend_irecv) starts many messages together.  All are checked and become requests.
+ * Then receives are posted and sends are queued, and sends to the same peer leave in one write.
+ * The call waits for all messages, or gives a work for each. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,8 +26,8 @@ struct transfer {
     struct place place; /* where the buffer is */
 };
 
-/* Checks the arguments, before anything happens, and fills all of *t but group and verb, which are
- * there. */
+/* Checks the arguments, before anything happens.  Fills *t but for group and verb, which the caller
+ * has set. */
 static ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
                                 int peer, int tag, int is_send)
 {
@@ -71,12 +71,12 @@ static ct_status begin_transfer(struct transfer *t, ct_group *group, const void 
         return status;
     fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : OPERATION_RECV, 0);
     if (is_send)
-        messages_glance(t->group->mesh); /* a rank that only sends receives nothing meanwhile */
+        messages_glance(t->group->mesh); /* else a rank that only sends would not receive */
     return group_begin(t->group, 0);
 }
 
-/* If the buffer is on a device, *buf becomes host memory that travels instead, and belongs to
- * *staging.  Else *staging is NULL. */
+/* If the buffer is on a device, *buf becomes host memory that is sent or filled instead and belongs
+ * to *staging.  *staging NULL: the buffer is in host memory. */
 static ct_status transfer_stage(const struct transfer *t, void **buf, int is_send, int64_t deadline,
                                 struct device_staging **staging)
 {
@@ -94,7 +94,7 @@ static ct_status transfer_stage(const struct transfer *t, void **buf, int is_sen
 
 /* ---- One message ---------------------------------------------------------------- */
 
-/* message_finish_by() ends the staging. */
+/* Starts the message.  message_finish_by() ends the staging. */
 static void start_message(const struct transfer *t, struct request *request,
                           struct device_staging *staging, void *buf, int is_send)
 {
@@ -311,8 +311,8 @@ static int p2p_is_own(const struct transfer *t, const ct_p2p *op, enum ct_p2p_ki
            && (op->peer == t->group->rank || (kind == CT_P2P_RECV && op->peer == CT_ANY_SOURCE));
 }
 
-/* A call that waits for all of the batch can't post a receive later, so each send to this rank
- * needs one in the batch or before. */
+/* Checks that each send to this rank has a receive in the batch or a posted one.  A call that waits
+ * for the whole batch can't post a receive later. */
 static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int count, int at)
 {
     const int tag = ops[at].tag;
@@ -338,7 +338,7 @@ static void end_stagings(struct request *requests, int count)
         device_staging_end(&requests[i]);
 }
 
-/* Checks all, before any is started, and makes requests of them. */
+/* Checks all messages and makes requests of them, before any is started. */
 static ct_status prepare_batch(ct_group *group, const ct_p2p *ops, int count, int blocks,
                                struct request *requests)
 {
@@ -376,14 +376,14 @@ static ct_status start_batch(ct_group *group, struct request *requests, int coun
 
     for (int i = 0; i < count; i++)
         fault_begin(mesh->faults, group, requests[i].is_send ? OPERATION_SEND : OPERATION_RECV, 0);
-    messages_glance(mesh); /* a rank that only sends receives nothing meanwhile */
+    messages_glance(mesh); /* else a rank that only sends would not receive */
     status = group_begin(group, 0);
     if (status == CT_OK)
         requests_start(mesh, requests, count);
     return status;
 }
 
-/* Waits for each, even after a failure: their peers count on them. */
+/* Waits for each message, even after a failure, since the peers need the other messages. */
 static ct_status finish_batch(ct_group *group, struct request *requests, int count,
                               const void *caller)
 {

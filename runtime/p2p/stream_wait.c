@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_wait.c - ct_wait_on_stream(): later work in a stream waits for a ct_work, and the host
- * does not.
+/* stream_wait.c - ct_wait_on_stream(): later work in a stream waits for a ct_work; the host does
+ * not wait.
  *
  *   the stream is held (space->close_gate())
  *   -> a collective ends on its group's thread, which releases the stream
@@ -24,7 +24,7 @@
 
 static void held_stream_release(struct sequel *sequel)
 {
-    struct held_stream *held = (struct held_stream *)sequel; /* its first */
+    struct held_stream *held = (struct held_stream *)sequel; /* first field */
 
     held->space->open_gate(held->hold);
     free(held);
@@ -44,7 +44,7 @@ ct_status stream_hold(struct place place, void *stream, struct queue *const *own
     if (!h)
         return ct_fail(CT_ERR_NOMEM, "no memory to let a stream wait");
     *h = (struct held_stream){ .sequel = { .run = held_stream_release }, .space = place.space };
-    /* The gate's task has not begun, so it has no limit yet. */
+    /* This limit is for the driver calls: the gate's task has not begun, so it has no limit yet. */
     place.space->begin_limit(&limit, owner, deadline_after(HOLDS_MS));
     status = place.space->enter(&before);
     if (status == CT_OK) {
@@ -79,7 +79,7 @@ void stream_log_host_waits(const char *call)
 
 /* ---- Messages that end on a thread of the group ----------------------------------- */
 
-/* Streams went on without this message, and without the messages behind it. */
+/* Fails the group, since streams went on without this message and the messages behind it. */
 static ct_status fail_late(const struct landing *landing, ct_status status)
 {
     const ct_work *work = landing->work;
@@ -96,7 +96,7 @@ static ct_status fail_late(const struct landing *landing, ct_status status)
 
 static ct_status landing_run(struct task *task)
 {
-    struct landing *landing = (struct landing *)task; /* its first */
+    struct landing *landing = (struct landing *)task; /* first field */
     const ct_work *work = landing->work;
     const struct limit *limit = &landing->limit;
     const int64_t started = clock_of_start(limit->ms, clock_coarse_ns());
@@ -152,8 +152,8 @@ static ct_status host_waits(ct_work *work, const struct space *space, const void
     return status;
 }
 
-/* For a work that holds no stream: the host will wait.  CT_ERR_INVALID: the stream is captured,
- * and nothing waits. */
+/* Checks the stream for a work for which the host will wait.  CT_ERR_INVALID: the stream is
+ * captured, so nothing waits. */
 static ct_status check_stream(struct place place, void *stream)
 {
     void *before, *mark = NULL;
@@ -168,15 +168,15 @@ static ct_status check_stream(struct place place, void *stream)
     return status;
 }
 
-/* The queue that ends the work. */
+/* Gives the queue that ends the work. */
 static struct queue *const *queue_of(const ct_work *work)
 {
     return work->task && work->queue == work->group->async.queue ? &work->group->async.queue
                                                                  : &work->group->async.landings;
 }
 
-/* The stream is held first: if that fails, the time of a message does not run yet.  Where the
- * driver can't hold a stream, or must not, the host waits, and the work stays owed. */
+/* Holds the stream first: if that fails, a message's time does not run yet.  If the driver can't or
+ * must not hold the stream, the host waits, and the program still has to call ct_wait(). */
 static ct_status stream_wait_for(ct_work *work, struct place place, void *stream,
                                  const void *caller)
 {
@@ -188,7 +188,7 @@ static ct_status stream_wait_for(ct_work *work, struct place place, void *stream
         stream_log_host_waits("ct_wait_on_stream");
         status = CT_OK;
     }
-    if (status == CT_ERR_TIMEOUT) /* streams went on that waited for other works */
+    if (status == CT_ERR_TIMEOUT) /* streams that waited for other works went on */
         return group_fail(work->group, status);
     if (status != CT_OK)
         return status;

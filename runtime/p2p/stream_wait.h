@@ -6,21 +6,21 @@
 #include "runtime/device/memory_kind.h"
 #include "runtime/util/task_queue.h"
 
-/* A stream that is held until a task has ended: passed to queue_when_done(), or set in a task
- * that is not pushed yet.  It frees itself then. */
+/* A stream that is held until a task has ended.  It is passed to queue_when_done() or set in a task
+ * that is not pushed yet, and frees itself when the task has ended. */
 struct held_stream {
     struct sequel sequel;
     const struct space *space;
     void *hold;
 };
 
-/* Later work in the stream waits; see space->close_gate().  owner: &group->queue or
- * &group->landings, whichever has the thread that will end the task. */
+/* Makes later work in the stream wait; see space->close_gate().  owner: &group->async.queue or
+ * &group->async.landings, whichever has the thread that will end the task. */
 ct_status stream_hold(struct place place, void *stream, struct queue *const *owner,
                       struct held_stream **held);
 /* Releases the stream at once. */
 void stream_let_go(struct held_stream *held);
-/* The stream could not be held, so the host waits in `call`; logged once, with the reason
+/* Logs once that the stream could not be held, so that the host waits in `call`, and why
  * (ct_last_error()). */
 void stream_log_host_waits(const char *call);
 

@@ -32,7 +32,7 @@ static void work_free(ct_work *work)
     free_kept(&work->kept);
 }
 
-/* A message that was received for device memory is done when it can also be copied there. */
+/* Says whether a message to device memory can be copied there; only then it is done. */
 static int is_clear(const ct_work *work, int64_t deadline)
 {
     struct request *const request = work->request;
@@ -107,7 +107,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
     return status;
 }
 
-/* A message's time runs while a thread waits for it: it may have lain for hours before. */
+/* Starts the limit now: a message may have been ready for hours before a thread waits for it. */
 static ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
                                 const void *caller)
 {
@@ -117,7 +117,7 @@ static ct_status message_finish(ct_group *g, struct request *request, const char
                              clock_of_start(limit.ms, clock_coarse_ns()));
 }
 
-/* In a child of fork() the work belongs to the parent, and stays owed there. */
+/* Fails in a child of fork().  The work belongs to the parent, which still has to wait for it. */
 static ct_status work_check_process(const ct_work *work, const char *call)
 {
     return work->group->maker == this_process

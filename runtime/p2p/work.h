@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.h - what ct_wait() waits for: a queued collective, or a message. */
+/* work.h - a queued collective or a message for which ct_wait() waits. */
 #ifndef RUNTIME_P2P_WORK_H
 #define RUNTIME_P2P_WORK_H
 
@@ -11,9 +11,9 @@
 struct landing {
     struct task task; /* first: the task that ends the message */
     const struct ct_work *work;
-    const struct space *space; /* of the stream */
+    const struct space *space; /* the stream's */
     const void *caller;
-    struct limit limit; /* as it was at ct_wait_on_stream(); it runs from when the task starts */
+    struct limit limit; /* as set at ct_wait_on_stream(); runs from the start of the task */
     int from;           /* rank in the group */
 };
 
@@ -21,23 +21,24 @@ struct ct_work {
     struct group_work kept; /* first: work_keep() */
     ct_group *group;
     struct queue *queue;     /* the queue of `task` */
-    struct task *task;       /* of a collective, in `owner`, or in `landing`; NULL: none */
-    struct request *request; /* of point-to-point, in `owner` */
-    struct landing *landing; /* for that request, owned by the work; NULL: ct_wait() ends it */
-    int holds_none;          /* no stream may be held for it: the host waits */
-    void *owner;             /* freed with the work by */
+    struct task *task;       /* a collective's in `owner`, or in `landing`; NULL: none */
+    struct request *request; /* a message's, in `owner` */
+    struct landing *landing; /* ends `request`; owned by the work; NULL: ct_wait() ends it */
+    int holds_none;          /* no stream may wait for the work, so the host waits */
+    void *owner;             /* release() frees it with the work */
     void (*release)(void *owner);
 };
 
-/* The program gets the work, and has to wait for it.  Else it ends with its group. */
+/* Keeps a work that the program gets and must wait for.  If the program does not, the work ends
+ * with its group. */
 void work_keep(ct_work *work);
 
 /* "irecv of 1000 f32 from rank 1 (tag 0) on group world, rank 0" */
 void message_describe(const ct_group *group, const struct request *request, const char *verb,
                       char *text, size_t size);
-/* Waits for a message of the group that was started, within a limit that runs since `started`
- * (clock_ms()).  It records the call, and sets the error sentence.  *from (may be NULL): its
- * sender, rank in the group. */
+/* Waits for a started message of the group, within a limit that runs since `started` (clock_ms()).
+ * Records the call and sets the error sentence.  *from (may be NULL): the sender, rank in the
+ * group. */
 ct_status message_finish_by(ct_group *group, struct request *request, const char *verb, int *from,
                             const void *caller, const struct limit *limit, int64_t started);
 

@@ -4,15 +4,15 @@
  *
  *   u32 key length, key, u32 value length, value      little-endian
  *   "/key" value       a key of the API               "-/key" ""   its deletion
- *   "refcount/", "cleanup/"   how many have it open, and how many ever closed it
+ *   "refcount/", "cleanup/"   how many have the file open, how many ever closed it
  *
- * Writers hold an exclusive flock, readers a shared one; a process that waits for it tries again
- * every 10 ms.  file_replay() reads what other processes wrote since the last time into the map,
- * file_write() appends one record.  A lock is held for one operation only, but its holder may be
- * stopped, so a process that waits for it gives up at the store's timeout.
+ * Writers hold an exclusive flock, readers a shared one; a process that waits for the lock tries
+ * again every 10 ms.  file_replay() reads what other processes wrote since the last time into the
+ * map, file_write() appends one record.  A lock is held for one operation only, but its holder may
+ * be stopped, so a process that waits for it gives up at the store's timeout.
  *
- * The last of num_workers that closes the file removes it.  A process that had opened it by then,
- * and gets its lock after that, opens the path again. */
+ * The last of num_workers that closes the file removes it.  A process that had opened the file
+ * before, but gets the lock only afterwards, opens the path again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,18 +31,18 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-#define MOST_BYTES (1u << 30) /* of a key or a value: a longer one is not a record of ours */
-#define POLL_MS 10            /* between two tries for a key or, at the most, for the lock */
-#define FIRST_NAP_US 100      /* before the second try for the lock: it is mostly free by then */
-#define LEAST_LOCK_MS 1000    /* for the lock where the store's timeout is shorter */
-#define CLOSE_LOCK_MS 1000    /* for the lock in ct_store_close() */
-#define MOST_OPENED 100       /* tries to open it while other processes remove it */
+#define MOST_BYTES (1u << 30) /* of a key or a value; a longer one is not ours */
+#define POLL_MS 10            /* between two tries for a key; the most between two for the lock */
+#define FIRST_NAP_US 100      /* before the second try for the lock, which is mostly free by then */
+#define LEAST_LOCK_MS 1000    /* limit for the lock if the store's timeout is shorter */
+#define CLOSE_LOCK_MS 1000    /* limit for the lock in ct_store_close() */
+#define MOST_OPENED 100       /* tries to open the file while other processes remove it */
 
 struct file_store {
     struct local_store local;
     char *path;
     int fd;
-    off_t at; /* replayed up to here */
+    off_t at; /* the log is replayed up to here */
     int num_workers;
     int counted; /* this store is counted in refcount */
     int64_t refcount, cleanup;
@@ -55,7 +55,7 @@ static ct_status file_failed(const struct file_store *f, const char *what)
 
 /* ---- Reading the log -------------------------------------------------------- */
 
-/* Bounded, so that no sum with what other processes wrote overflows. */
+/* Limits a count, since other processes may have written one with which a sum overflows. */
 static int64_t file_store_count_of(const char *text)
 {
     const long long count = strtoll(text, NULL, 10);
@@ -100,7 +100,7 @@ static ct_status replay_record(struct file_store *f, struct bytes key, struct by
     return CT_OK;
 }
 
-/* A length and as many bytes.  NULL: the end, or a record whose writer died half way. */
+/* Takes a length and as many bytes.  NULL: the end, or a record whose writer died half way. */
 static const char *file_store_take(const char **at, const char *end, uint32_t *size)
 {
     const char *data;
@@ -135,9 +135,9 @@ static ct_status replay_all(struct file_store *f, const char *data, size_t bytes
     return status;
 }
 
-/* Under the lock, an exclusive one where to_write is set.  A writer that died half way leaves part
- * of a record at the end.  If we wrote a shorter record over it, its rest would be read as more
- * records, so it is cut off before we write. */
+/* Called under the lock, which is exclusive if to_write is set.  A writer that died half way leaves
+ * part of a record at the end.  If we wrote a shorter record over that part, the rest would be read
+ * as more records, so it is cut off before we write. */
 static ct_status file_replay(struct file_store *f, int to_write)
 {
     struct stat info;
@@ -165,8 +165,8 @@ static ct_status file_replay(struct file_store *f, int to_write)
 
 /* ---- Writing the log -------------------------------------------------------- */
 
-/* Under the exclusive lock, after a replay: the file ends at f->at.  head: "/", "-/" or a key of
- * the book-keeping. */
+/* Appends a record.  Called under the exclusive lock after a replay, so the file ends at f->at.
+ * head: "/", "-/" or a key of the book-keeping. */
 static ct_status file_write(struct file_store *f, const char *head, struct bytes key,
                             struct bytes value)
 {
@@ -213,9 +213,9 @@ static ct_status file_count(struct file_store *f, const char *key, int64_t *valu
 
 /* ---- The lock --------------------------------------------------------------- */
 
-/* The process that holds the lock.  0: /proc/locks has none, because the process is in another
- * container, or because the file's device is not that of its file system (btrfs, overlayfs on
- * several disks); inode numbers alone are not unique. */
+/* The process that holds the lock.  0: /proc/locks does not show it.  Either the process is in
+ * another container, or the file's device differs from its file system's (btrfs, overlayfs on
+ * several disks).  Inode numbers alone are not unique. */
 static int holder(const struct file_store *f)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -248,7 +248,7 @@ static ct_status not_locked(const struct file_store *f, int64_t waited_ms, int l
                    f->path, who, (long long)waited_ms, limit_ms);
 }
 
-/* flock() without LOCK_NB would wait for ever. */
+/* Tries again and naps in between, since flock() without LOCK_NB could wait for ever. */
 static ct_status file_store_take_lock(const struct file_store *f, int kind, int limit_ms)
 {
     const int64_t start = clock_ms(), deadline = deadline_after(limit_ms);
@@ -351,15 +351,15 @@ static int is_removed(const struct file_store *f)
     return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
-/* Between our open() and our lock another process may have closed the file as the last one and
- * removed it.  Later processes would not see what we write into the removed file. */
+/* Opens and locks the file, again if it was removed in between.  The last process that closes a
+ * file removes it, and later processes would not see what we write into the removed file. */
 static ct_status open_locked(struct file_store *f)
 {
     for (int tries = 0; tries < MOST_OPENED; tries++) {
         ct_status status;
 
         if (f->fd >= 0)
-            close(f->fd); /* and its lock is gone */
+            close(f->fd); /* also frees its lock */
         f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
         if (f->fd < 0)
             return file_failed(f, "open");
@@ -378,7 +378,7 @@ static ct_status open_and_count(struct file_store *f)
     ct_status status = open_locked(f);
 
     if (status == CT_OK)
-        status = lock(&f->local, 1); /* the same lock once more, and a replay */
+        status = lock(&f->local, 1); /* takes the same lock again, and replays */
     if (status != CT_OK)
         return status;
     status = file_count(f, "refcount/", &f->refcount, 1);

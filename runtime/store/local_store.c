@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local_store.c - the operations on a map in this process, under a mutex; and the hash store, which
- * is no more than that.
+ * needs no more than these operations.
  *
  * enter() takes the mutex and calls the kind's lock(): the file store then reads what other
- * processes wrote.  After a change the kind's local_store_changed() is called, which may write it
- * to the file, and waiting threads are woken.  A store with other processes polls while it waits.
- */
+ * processes wrote.  After a change, local_store_changed() wakes waiting threads and calls the
+ * kind's changed(), which may write the change to the file.  A store with other processes polls
+ * while it waits. */
 #include "runtime/store/local_store.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static ct_status set_locked(struct local_store *s, struct bytes key, struct byte
 
 /* ---- Waiting ------------------------------------------------------------- */
 
-/* Until this process stores something, or for poll_ms. */
+/* Sleeps until this process stores something, at most poll_ms. */
 static void sleep_until_stored(struct local_store *s, int64_t deadline)
 {
     const int most = s->hooks->poll_ms ? s->hooks->poll_ms : 60000;
@@ -75,7 +75,8 @@ static void sleep_until_stored(struct local_store *s, int64_t deadline)
     pthread_cond_timedwait(&s->stored, &s->mutex, &time);
 }
 
-/* Between enter() and local_store_leave().  On a failure local_store_leave() has been called. */
+/* Waits between enter() and local_store_leave().  On a failure, the store is unlocked as by
+ * local_store_leave(). */
 static ct_status wait_inside(struct local_store *s, const struct bytes *keys, int count,
                              int64_t deadline)
 {
@@ -309,7 +310,7 @@ static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
 
 /* ---- Queues ---------------------------------------------------------------- */
 
-/* Queues are in this process only, so a store with other processes has none. */
+/* Queues exist in this process only, so a store with other processes refuses them. */
 static ct_status check_queues(const struct local_store *s)
 {
     return s->hooks->poll_ms
@@ -345,8 +346,8 @@ static ct_status local_queue_pop(ct_store *store, struct bytes key, int64_t dead
 
     if (status == CT_OK)
         status = enter(s, 1);
-    while (status == CT_OK
-           && !popped) { /* a key of that name ends the wait, too, but is no queue */
+    /* A key of that name ends wait_inside(), too, but has no queue. */
+    while (status == CT_OK && !popped) {
         entry = map_find(&s->map, key);
         popped = entry ? entry_pop(&s->map, entry) : NULL;
         if (!popped && entry && entry->value && clock_ms() >= deadline) {

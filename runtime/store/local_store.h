@@ -14,12 +14,12 @@
 struct local_store;
 
 struct local_hooks {
-    ct_status (*lock)(struct local_store *store, int to_write); /* after the mutex */
+    ct_status (*lock)(struct local_store *store, int to_write); /* called with the mutex locked */
     ct_status (*changed)(struct local_store *store, struct bytes key, const struct bytes *value);
     void (*unlock)(struct local_store *store);
     void (*close)(struct local_store *store);
-    int poll_ms; /* the store is shared with other processes: how often a wait looks; 0: it is not
-                  */
+    /* How often a wait checks a store that other processes share; 0: no other process shares it. */
+    int poll_ms;
 };
 
 struct local_store {
@@ -27,7 +27,7 @@ struct local_store {
     const struct local_hooks *hooks;
     pthread_mutex_t mutex;
     pthread_cond_t stored;
-    struct budget budget; /* no limit: it is the caller's own memory */
+    struct budget budget; /* no limit, since the memory is the caller's own */
     struct map map;
 };
 

@@ -2,9 +2,9 @@
 /* store.c - the public calls of all kinds of stores.
  *
  * A call checks its arguments, puts in defaults and the prefixes of its keys, then calls the
- * operation of the kind.  ct_store_prefix() makes no kind of its own: it adds a name in front of
- * every key, and the store at the bottom does the work.  It holds the store below it; the last
- * holder that closes a store ends it.
+ * operation of the kind.  A store that ct_store_prefix() made is not a kind: it adds a name in
+ * front of every key, and the store at the bottom does the work.  It holds the store below it.  The
+ * last holder that closes a store ends it.
  *
  * Every call with keys passes key_begin() or keys_begin(), so this is also where CT_FAULT strikes.
  */
@@ -85,7 +85,7 @@ ct_store *store_bottom(ct_store *store)
     return store;
 }
 
-/* CT_ERR_INVALID in a child of the process that made it.  call: "set". */
+/* CT_ERR_INVALID: this is a child of the process that made the store.  call: "set". */
 static ct_status store_check_process(const ct_store *store, const char *call)
 {
     if (store->maker == this_process)
@@ -163,7 +163,7 @@ static size_t full_size(const ct_store *store, const char *key)
     return size;
 }
 
-/* From the end to the front: the prefix nearest the bottom comes first. */
+/* Fills from the end to the front, since the prefix nearest the bottom comes first. */
 static void fill_key(char *to, size_t size, const ct_store *store, const char *key)
 {
     char *at = to + size - strlen(key);
@@ -206,8 +206,8 @@ static ct_status key_end(struct full_key *full, ct_status status)
     return status;
 }
 
-/* Many keys in one block that the caller frees: the array, then their text.  NULL: it failed, and
- * the error is set. */
+/* Gives many keys in one block, which the caller frees: the array, then the text.  NULL: it failed
+ * and the error is set. */
 static struct bytes *keys_begin(const ct_store *store, const char *const *keys, int count,
                                 const char *call)
 {
@@ -520,7 +520,7 @@ ct_status ct_store_num_keys(ct_store *store, int64_t *count)
                            : status;
 }
 
-/* Only the keys under the prefix, without it. */
+/* Keeps the keys under the prefix, and takes the prefix off. */
 static ct_status own_keys(const struct full_key *prefix, char **all, int n, char ***keys,
                           int *count)
 {

@@ -24,7 +24,7 @@ struct store_ops {
     ct_status (*add)(ct_store *store, struct bytes key, int64_t delta, int64_t *result);
     ct_status (*wait)(ct_store *store, const struct bytes *keys, int count, int64_t deadline);
     ct_status (*check)(ct_store *store, const struct bytes *keys, int count, int *present);
-    /* present[i]: keys[i] is there.  One round trip. */
+    /* Sets present[i] to 1 if keys[i] exists, in one round trip. */
     ct_status (*check_each)(ct_store *store, const struct bytes *keys, int count, char *present);
     ct_status (*compare_set)(ct_store *store, struct bytes key, struct bytes expected,
                              struct bytes desired, void **value, size_t *bytes);
@@ -44,31 +44,33 @@ struct store_ops {
     void (*close)(ct_store *store);
 };
 
-/* Each kind starts with this.  One that ct_store_prefix() made is only this. */
+/* Each kind of store starts with this struct.  A store that ct_store_prefix() made has nothing
+ * more. */
 struct ct_store {
     const struct store_ops *ops; /* NULL in a prefix */
     int timeout_ms;              /* the default of the waiting calls; -1: for ever */
-    _Atomic int others;    /* holders beside its owner; the last one that closes it frees it */
-    struct faults *faults; /* of the default group, in its store; NULL: none */
-    ct_store *base;        /* of a prefix; NULL: the store itself */
-    pid_t maker;           /* the process that made it, forks.h */
-    char *prefix;          /* with its "/", no 0 behind */
+    _Atomic int others;          /* holders besides the owner; the last holder frees the store */
+    struct faults *faults;       /* injected into calls of the default group's store; NULL: none */
+    ct_store *base;              /* the store below a prefix; NULL: this is not a prefix */
+    pid_t maker;                 /* the process that made the store, see forks.h */
+    char *prefix;                /* ends with "/", without a 0 byte */
     size_t prefix_size;
 };
 
-/* One more holder, which has to call ct_store_close(). */
+/* Adds a holder, who must call ct_store_close(). */
 ct_store *store_hold(ct_store *store);
-/* present[i]: keys[i] is there.  One round trip for all. */
+/* Sets present[i] to 1 if keys[i] exists, in one round trip for all. */
 ct_status store_check_each(ct_store *store, const char *const *keys, int count, char *present);
-/* The store below all prefixes, which does the work. */
+/* Gives the store below all prefixes, which does the work. */
 ct_store *store_bottom(ct_store *store);
 
-/* num_workers > 0: the file is removed when so many have closed it and no process has it open. */
+/* Opens a file store.  num_workers > 0: the file is removed when it was closed that many times and
+ * no process has it open. */
 ct_status store_file_open(const char *path, int num_workers, int timeout_ms, ct_store **store);
 
 /* The result of ct_store_list_keys(): pointers and strings in one block.  Zeroed: empty. */
 struct key_list {
-    char *text; /* keys, each with a 0 behind */
+    char *text; /* the keys, each with a 0 byte at its end */
     size_t size, room;
     int count;
     int failed;
@@ -78,7 +80,7 @@ void key_list_add(struct key_list *list, struct bytes key);
 /* Frees the list.  Returns status, or CT_ERR_NOMEM. */
 ct_status key_list_finish(struct key_list *list, ct_status status, char ***keys, int *count);
 
-/* A malloc'ed copy with a 0 behind it. */
+/* Makes a malloc'ed copy, followed by a 0 byte. */
 ct_status value_copy(struct bytes from, void **value, size_t *bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_store.c - a client of a store's server, over PyTorch's protocol.
  *
- * One connection, one operation at a time: tcp_store_begin() locks the mutex, tcp_store_end()
- * unlocks it.  A key is sent as "/" + key; get is WAIT, then GET.  ct_store_tcp() with is_master
- * starts the server first.
+ * One connection carries one operation at a time: tcp_store_begin() locks the mutex,
+ * tcp_store_end() unlocks it.  A key is sent as "/" + key; get is WAIT, then GET.  ct_store_tcp()
+ * with is_master starts the server first.
  */
 #include <errno.h>
 #include <limits.h>
@@ -33,7 +33,7 @@ struct client_store {
     pthread_mutex_t lock;
     struct store_connection connection;
     struct store_thread *host; /* ct_store_tcp with is_master */
-    struct secret secret;      /* with which it was connected */
+    struct secret secret;      /* with which the client connected */
 };
 
 static struct store_connection *tcp_store_begin(ct_store *store, const char *call,
@@ -182,7 +182,7 @@ static ct_status client_check_each(ct_store *store, const struct bytes *keys, in
     return tcp_store_end(store, status);
 }
 
-/* PyTorch's workers are counted under a key without a "/" in front. */
+/* PyTorch counts workers under a key without a "/" in front. */
 static ct_status tcp_store_add_worker(ct_store *store, int64_t delta, int64_t *workers)
 {
     struct store_connection *connection = tcp_store_begin(store, "wait_workers", NULL, 0);
@@ -389,7 +389,7 @@ ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store 
 
 /* ---- Deaths ------------------------------------------------------------------ */
 
-/* The client at the bottom, locked; NULL: another kind of store. */
+/* Locks the client at the bottom.  NULL: another kind of store. */
 static struct client_store *lock_client(ct_store *store)
 {
     struct client_store *c;
@@ -466,7 +466,7 @@ static int answers(const struct store_connection *connection, int64_t deadline)
     return store_connection_ready(connection, deadline);
 }
 
-/* The magic goes in one send, as PyTorch's server needs it; then a PING, whose echo proves that the
+/* Sends the magic in one send, as PyTorch's server needs it, then a PING.  The echo proves that the
  * other end is a store. */
 static ct_status handshake(struct store_connection *connection, int64_t deadline)
 {
@@ -506,10 +506,10 @@ static void pause_for(int64_t ns)
     nanosleep(&pause, NULL);
 }
 
-/* *ours: the server's end belongs to our user.  The kernel knows it once the server has accepted.
+/* *ours: the server's end belongs to our user.  The kernel knows that once the server has accepted.
  * The uid of the listener says nothing, since another process may listen there by now.  A ctrun
- * that is starting hundreds of workers accepts late, so the pauses grow with the time that has
- * passed: workers that ask again and again would keep it from the processors. */
+ * that starts hundreds of workers accepts late, so the pauses grow with the time that has passed.
+ * Workers that asked more often would take processor time from it. */
 static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *ours)
 {
     const int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
@@ -537,8 +537,8 @@ static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *
                    (long long)(clock_ms() - wait.since));
 }
 
-/* If there is a secret, the server must prove that it knows it, unless it runs on this host as our
- * user.  A port of the loopback may belong to any user of the host. */
+/* If we have a secret, the server must prove that it knows the secret, unless it runs on this host
+ * as our user.  A port of the loopback may belong to any user of the host. */
 static ct_status prove_server(const struct secret *secret, struct secure_channel *channel, int fd,
                               const char *where, int64_t deadline)
 {
@@ -554,7 +554,7 @@ static ct_status prove_server(const struct secret *secret, struct secure_channel
                : secret_prove(secret, channel, fd, HELLO_CLIENT, where, deadline);
 }
 
-/* *fd is closed, if it fails. */
+/* Closes *fd if it fails. */
 static ct_status connect_tcp(const char *host, int port, const char *where,
                              const struct secret *secret, int64_t deadline, int *fd,
                              struct secure_channel **channel)
@@ -654,7 +654,7 @@ ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms
                        host ? host : "NULL", port);
     if (is_master) {
         status = socket_listen(host, port, &fd);
-        if (status != CT_OK && errno == ENOENT) /* our own name, which has no address yet */
+        if (status != CT_OK && errno == ENOENT) /* this host's name has no address yet */
             status = socket_listen(NULL, port, &fd);
         if (status == CT_OK) {
             port = socket_port(fd);

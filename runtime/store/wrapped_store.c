@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wrapped_store.c - a store whose operations are the caller's: ct_store_wrap().
  *
- * Python's torch.distributed has stores of its own, and a program may have a key-value server
- * already.  What the caller's operations can't do is built from those that it has to give: several
- * keys are taken one by one. */
+ * Python's torch.distributed has its own stores, and a program may have a key-value server already.
+ * Operations that ct_store_ops lacks are built from the required ones; several keys are taken one
+ * by one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static int wrapped_timeout_of(int64_t deadline)
     return deadline == NO_DEADLINE ? -1 : time_left_ms(deadline, INT32_MAX);
 }
 
-/* Its operation has no way to give us a sentence.  Frees the key. */
+/* Makes the error's sentence, since the caller's operation can't give one.  Frees the key. */
 static ct_status wrapped_say(ct_status status, const char *operation, char *key)
 {
     if (status != CT_OK)
@@ -149,7 +149,8 @@ static ct_status wrapped_append(ct_store *store, struct bytes key, struct bytes 
 
 /* ---- Several keys ----------------------------------------------------------- */
 
-/* Takes texts over.  The sentence names the first key: which one is missing the caller knows. */
+/* Takes texts over.  The sentence names only the first key, since we don't know which key is
+ * missing. */
 static ct_status say_of_all(ct_status status, const char *operation, char **texts, int count)
 {
     char *first = count > 0 ? texts[0] : NULL;

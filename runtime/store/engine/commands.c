@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* commands.c - what each command of PyTorch's store does.
  *
- * A command with many keys looks at TURN of them at a time (take_turn()); other clients'
- * requests run between two turns.  Where PyTorch's two servers differ, docs/protocol.md says
- * which of them this one follows. */
+ * A command with many keys looks at TURN of them at a time (take_turn()); other clients' requests
+ * run between two turns.  docs/protocol.md says which of PyTorch's two servers this one follows
+ * where they differ. */
 #include <string.h>
 
 #include "runtime/store/engine/engine_internal.h"
@@ -61,7 +61,7 @@ static void reply_value(struct session *session, struct value *value)
 
 /* ---- Failures --------------------------------------------------------------- */
 
-/* entry may be NULL: there was no memory for it. */
+/* entry NULL: no memory for it, either. */
 static enum progress command_no_memory(struct session *session, struct entry *entry)
 {
     if (entry)
@@ -83,7 +83,7 @@ static struct value *command_value_of(struct session *session, const struct requ
                  : value_create(&session->engine->budget, bytes.data, bytes.size);
 }
 
-/* SET, and MULTI_SET with its many pairs. */
+/* Runs SET, and MULTI_SET with its many pairs. */
 static enum progress do_set(struct session *session, const struct request_args *args)
 {
     struct engine *engine = session->engine;
@@ -112,7 +112,7 @@ static enum progress do_append(struct session *session, const struct request_arg
     return DONE;
 }
 
-/* As PyTorch: where the key is missing and a value is expected, the reply is the expected value. */
+/* As in PyTorch, the reply is the expected value if one is expected and the key is missing. */
 static enum progress do_compare_set(struct session *session, const struct request_args *args)
 {
     struct map *map = &session->engine->map;
@@ -138,7 +138,7 @@ static enum progress do_compare_set(struct session *session, const struct reques
     return DONE;
 }
 
-/* GET, and MULTI_GET with its many keys. */
+/* Runs GET, and MULTI_GET with its many keys. */
 static enum progress do_get(struct session *session, const struct request_args *args)
 {
     for (; session->at < args->count; session->at++) {
@@ -316,8 +316,9 @@ static enum progress do_queue_len(struct session *session, const struct request_
 
 /* ---- LIST_KEYS -------------------------------------------------------------- */
 
-/* It reports the keys that are there when it begins, each once, in the order in which they got
- * their values.  A key that is deleted before its turn is reported then; a newer one is not. */
+/* LIST_KEYS reports the keys that exist when it begins, once each, in the order in which they got
+ * their values.  A key that is deleted before its turn is reported when it is deleted.  A newer key
+ * is not reported. */
 
 static void listing_begin(struct session *session)
 {

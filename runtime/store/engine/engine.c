@@ -43,7 +43,7 @@ static enum progress continue_request(struct session *session)
     return take_turn(session) ? DONE : MORE;
 }
 
-/* Bytes until the next request is whole. */
+/* Takes bytes until the next request is whole, then runs it. */
 static enum progress engine_gather(struct session *session, const unsigned char *data, size_t bytes,
                                    size_t *used)
 {
@@ -110,8 +110,8 @@ struct session *session_create(struct engine *engine, void *owner)
     return session;
 }
 
-/* The client has left.  A MULTI_SET that it sent whole is run to its end; no other request has an
- * effect that remains. */
+/* Ends the request of a client that has left.  A whole MULTI_SET is run to its end.  No other
+ * unfinished request has an effect that remains. */
 static void finish_request(struct session *session)
 {
     if (request_command(&session->reader) != STORE_MULTI_SET)
@@ -210,7 +210,7 @@ struct budget *engine_budget(struct engine *engine)
     return &engine->budget;
 }
 
-/* Entries with waiters stay, without values. */
+/* Entries with waiters lose their values but stay. */
 void engine_clear(struct engine *engine)
 {
     for (size_t i = 0; i < engine->map.bucket_count; i++)

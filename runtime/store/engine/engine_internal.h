@@ -8,8 +8,8 @@
 #include "runtime/store/engine/request_parser.h"
 #include "runtime/store/engine/engine.h"
 
-/* Keys and requests of one turn; then other clients get theirs.  Some 100 us, or 400 where each
- * key is new. */
+/* Keys and requests of one turn; then other clients get their turn.  A turn takes about 100 us, or
+ * 400 us where each key is new. */
 #define TURN 512
 
 struct engine {
@@ -30,13 +30,13 @@ struct session {
     struct request_reader reader;
     int valid;        /* the client has sent the magic */
     int in_request;   /* in the middle of running a request */
-    int output_full;  /* a reply hook said: no more replies now */
+    int output_full;  /* a reply hook wants no more replies now */
     size_t turn;      /* keys and requests left of this turn */
     size_t at;        /* in a request with many keys: the next key */
-    int reading_wait; /* in the middle of a WAIT: its waiters may be released, but no reply yet */
+    int reading_wait; /* a WAIT is half read: no reply yet, even if its waiters are released */
     struct list_node waits;        /* its waiters */
     struct list_node closing_node; /* in engine->closing, when the client has left */
-    struct entry *list_at;         /* LIST_KEYS: the next key, of those up to list_until */
+    struct entry *list_at;         /* LIST_KEYS: the next key; lists keys up to list_until */
     uint64_t list_until;
     struct session *next_listing;
     const char *why;
@@ -69,9 +69,9 @@ int waiter_add(struct session *session, struct entry *entry); /* -1: no memory *
 /* Removes up to `most` of the session's waiters; 1: there are more. */
 int waiters_remove(struct session *session, size_t most);
 
-/* The key was stored: all its waiters are released.  waiters_answer() replies to their sessions. */
+/* Releases all waiters of a key that was stored.  waiters_answer() replies to their sessions. */
 void waiters_release(struct engine *engine, struct entry *entry);
-/* A value was pushed: the first waiter is released, since only one client can pop it. */
+/* Releases the first waiter of a queue that got a value, since only one client can pop it. */
 void waiters_release_one(struct engine *engine, struct entry *entry);
 
 /* Takes up to *turn released waiters and replies to sessions that wait for no other key; 1: there

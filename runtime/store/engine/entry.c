@@ -46,8 +46,8 @@ void entry_delete(struct map *map, struct entry *entry)
     entry->value = NULL;
 }
 
-/* In place, unless a send queue still holds the old value.  Room is doubled, or each of many small
- * appends would copy the value. */
+/* Appends in place, unless a send queue still holds the old value.  Doubles the room, or each of
+ * many small appends would copy the value. */
 int entry_append(struct map *map, struct entry *entry, struct bytes more)
 {
     struct value *value = entry->value;
@@ -72,7 +72,7 @@ int entry_append(struct map *map, struct entry *entry, struct bytes more)
     return 0;
 }
 
-/* "-12" and the like, as ADD itself stores them, without the cost of strtoll().  -1: the text is
+/* Reads "-12" and the like, as ADD itself stores numbers, faster than strtoll().  -1: the text is
  * something else. */
 static int plain_number(struct bytes text, int64_t *number)
 {
@@ -92,7 +92,7 @@ static int plain_number(struct bytes text, int64_t *number)
     return 0;
 }
 
-/* As C's strtoll: blanks, a sign, digits, and whatever follows. */
+/* Reads a number as C's strtoll() does: blanks, a sign, digits; ignores the rest. */
 static int entry_read_number(struct bytes text, int64_t *number)
 {
     char copy[32], *end;
@@ -107,7 +107,7 @@ static int entry_read_number(struct bytes text, int64_t *number)
     return end == copy || errno == ERANGE ? -1 : 0;
 }
 
-/* The digits end at text + 32.  Returns where they begin. */
+/* Writes digits that end at text + 32.  Returns where they begin. */
 static char *print_number(int64_t number, char text[32])
 {
     uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;

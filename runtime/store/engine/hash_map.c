@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hash_map.c - a hash table that grows one bucket at a time.
  *
- * Linear hashing (Litwin, "Linear hashing: a new tool for file and table
- * addressing", VLDB 1980): each new entry adds one bucket and splits one, so no
- * insertion moves all the other entries while clients wait.  The seed is random,
- * so that no client can choose keys that collide. */
+ * Linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB 1980):
+ * each new entry adds one bucket and splits one, so an insertion never moves all other entries
+ * while clients wait.  The seed is random, so that no client can choose keys that collide. */
 #include "runtime/store/engine/hash_map.h"
 
 #include <stdlib.h>
@@ -51,7 +50,7 @@ int map_init(struct map *map, struct budget *budget)
 
 /* ---- Buckets ---------------------------------------------------------------- */
 
-/* The largest power of two that is not above the number of buckets. */
+/* The largest power of two up to the number of buckets. */
 static size_t level(const struct map *map)
 {
     return (size_t)1 << (63 - __builtin_clzll(map->bucket_count));
@@ -64,7 +63,7 @@ static struct entry **map_place(const struct map *map, uint64_t hash)
     return &map->buckets[wide < map->bucket_count ? wide : hash & (base - 1)];
 }
 
-/* One bucket more: the entries that belong there leave the one they shared. */
+/* Adds a bucket and moves the entries there that belong to it. */
 static void split_one(struct map *map)
 {
     const size_t added = map->bucket_count;

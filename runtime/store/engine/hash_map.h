@@ -18,7 +18,7 @@ static inline void list_init(struct list_node *node)
     *node = (struct list_node){ node, node };
 }
 
-/* Also: the node is in no list. */
+/* Also says whether a node is in no list. */
 static inline int list_is_empty(const struct list_node *list)
 {
     return list->next == list;
@@ -66,9 +66,9 @@ struct entry {
     struct value *value;         /* NULL: the key has none */
     struct store_queue *queue;   /* NULL: none */
     struct list_node waiters;    /* the sessions that wait for the key: engine/waiters.c */
-    size_t waiting;              /* waiters, those released and not yet answered included */
+    size_t waiting;              /* number of waiters, including released ones without an answer */
     struct entry *older, *newer; /* entries with a value, in the order in which they got it */
-    uint64_t since;              /* map->now at that moment */
+    uint64_t since;              /* map->now when it got its value */
     size_t key_size;
     unsigned char key[];
 };
@@ -89,26 +89,27 @@ void map_done(struct map *map);
 
 struct entry *map_find(const struct map *map, struct bytes key); /* NULL: none */
 struct entry *map_get(struct map *map, struct bytes key); /* made if missing; NULL: no memory */
-void map_drop_if_idle(struct map *map,
-                      struct entry *entry); /* if it has no value, queue or waiter */
+/* Drops the entry if it has no value, queue or waiter. */
+void map_drop_if_idle(struct map *map, struct entry *entry);
 
-/* Takes the value over, also when it fails; NULL fails: -1, no memory. */
+/* Takes over the value, even on a failure.  -1: no memory, or the value is NULL. */
 int entry_set(struct map *map, struct entry *entry, struct value *value);
 int entry_append(struct map *map, struct entry *entry, struct bytes more); /* -1: no memory */
-void entry_delete(struct map *map, struct entry *entry); /* the value; the entry stays */
-/* Adds delta to a decimal number and stores the sum as text; -1: the value is no number (as
- * strtoll reads it), -2: no memory. */
+/* Deletes only the value. */
+void entry_delete(struct map *map, struct entry *entry);
+/* Adds delta to a decimal number and stores the sum as text; -1: strtoll() finds no number in the
+ * value; -2: no memory. */
 int entry_add(struct map *map, struct entry *entry, int64_t delta, int64_t *sum);
 int entry_push(struct map *map, struct entry *entry, struct value *value); /* as entry_set() */
-struct value *entry_pop(struct map *map,
-                        struct entry *entry); /* NULL: empty; the caller releases it */
+/* Takes the first value, which the caller releases.  NULL: the queue is empty. */
+struct value *entry_pop(struct map *map, struct entry *entry);
 
 static inline struct bytes entry_key(const struct entry *entry)
 {
     return (struct bytes){ entry->key, entry->key_size };
 }
 
-/* Its value, empty if it has none. */
+/* The entry's value; empty if the entry or its value is missing. */
 static inline struct bytes entry_value(const struct entry *entry)
 {
     return entry && entry->value ? (struct bytes){ entry->value->data, entry->value->size }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request_parser.c - gathering one request.
  *
- * Every command is a row: how many blobs, whether they are a counted list, and how wide the number
- * behind them is.  The reader knows how many bytes the next step needs, and keeps what it parsed,
- * so a request that comes in a thousand pieces is parsed once.  Memory grows with the bytes that
- * came, never with what a length claims.  A large blob is read into a value of its own, so that SET
- * can keep it without a copy. */
+ * shapes[] has a row for each command: how many blobs it has, whether they are a counted list, and
+ * how wide the number behind them is.  The reader knows how many bytes the next step needs, and
+ * keeps what it parsed, so a request that comes in a thousand pieces is parsed once.  Memory grows
+ * with the bytes that came, never with what a length claims.  A large blob is read into a separate
+ * value, so that SET can keep it without a copy. */
 #include "runtime/store/engine/request_parser.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_BLOBS ((uint64_t)1 << 22)
-#define LARGE ((size_t)64 << 10)     /* a blob of this size or more gets a value of its own */
-#define KEEP_ROOM ((size_t)64 << 10) /* of a finished request's memory, for the next */
+#define LARGE ((size_t)64 << 10)     /* a blob of this size or more gets a separate value */
+#define KEEP_ROOM ((size_t)64 << 10) /* memory of a request that is kept for the next */
 
 struct shape {
     signed char blobs;  /* LIST, PAIRS: a u64 says how many */
@@ -53,7 +53,7 @@ static uint64_t u64_at(const struct request_reader *r, size_t at)
     return value;
 }
 
-/* The step after the last blob, or the next blob's length. */
+/* Goes on to the next blob's length or, after the last blob, to the next step. */
 static void parser_next_step(struct request_reader *r)
 {
     const struct shape *shape = &shapes[r->data[0]];
@@ -141,7 +141,7 @@ static void read_blob(struct request_reader *r)
     parser_add_blob(r, (struct blob){ start, r->need - start, NULL });
 }
 
-/* Takes bytes of the large blob.  Returns how many. */
+/* Takes bytes of the large blob.  Returns how many it took. */
 static size_t read_large(struct request_reader *r, const unsigned char *data, size_t bytes)
 {
     struct value *value = r->large;
@@ -180,7 +180,7 @@ static void parser_read_number(struct request_reader *r)
     r->step = WHOLE;
 }
 
-/* All steps for which the bytes are there. */
+/* Takes all steps whose bytes have come. */
 static void parser_parse(struct request_reader *r)
 {
     while (!r->bad && r->step != WHOLE && r->step != LARGE_BLOB && r->size >= r->need) {

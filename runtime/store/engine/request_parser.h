@@ -33,8 +33,8 @@ enum store_command {
     STORE_COMMANDS
 };
 
-/* One key or value of a request: a part of the reader's buffer or, if it is large, a value of its
- * own, which the command may hold. */
+/* One key or value of a request: a part of the reader's buffer or, if it is large, a separate value
+ * that the command may hold. */
 struct blob {
     size_t start, size;
     struct value *value; /* NULL: in the buffer */
@@ -57,7 +57,7 @@ static inline struct bytes request_blob(const struct request_args *args, size_t 
 
 enum request_state { REQUEST_PARTIAL, REQUEST_WHOLE, REQUEST_BAD };
 
-/* Empty: zeroed, except for the first two. */
+/* An empty reader is zeroed, except for its first two fields. */
 struct request_reader {
     struct budget *budget;
     size_t most;         /* bytes of one request */
@@ -67,7 +67,7 @@ struct request_reader {
     size_t need;   /* bytes that must be there for the next step */
     struct blob *blobs;
     size_t count, blob_room;
-    uint64_t blobs_left; /* of a counted list */
+    uint64_t blobs_left; /* blobs that are not parsed yet */
     struct value *large; /* the large blob that is being read */
     size_t large_size, large_total;
     int step;
@@ -76,12 +76,12 @@ struct request_reader {
     const char *why;
 };
 
-/* Takes bytes up to the end of the request.  Returns how many. */
+/* Takes bytes up to the end of the request.  Returns how many it took. */
 size_t request_read(struct request_reader *reader, const unsigned char *data, size_t bytes);
 enum request_state request_state(struct request_reader *reader, struct request_args *args);
 int request_command(const struct request_reader *reader); /* -1: no byte came yet */
-void request_next(struct request_reader *reader); /* the request was run: begins the next one */
-void request_trim(struct request_reader *reader); /* between two requests: keeps no memory */
+void request_next(struct request_reader *reader); /* begins the next request after one was run */
+void request_trim(struct request_reader *reader); /* frees memory between two requests */
 void request_free(struct request_reader *reader);
 
 #endif

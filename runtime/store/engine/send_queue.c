@@ -10,7 +10,7 @@
 
 #define CHUNK_BYTES 4000
 #define SEND_PARTS 16
-#define SEND_BYTES ((size_t)128 << 10) /* of one call: other connections wait for it */
+#define SEND_BYTES ((size_t)128 << 10) /* of one call, since other connections wait for it */
 
 struct chunk {
     struct chunk *next;
@@ -30,7 +30,7 @@ int send_queue_add(struct send_queue *queue, const void *data, size_t bytes)
     struct chunk *chunk = queue->last;
 
     if (!chunk || chunk->value || chunk->room - chunk->to < bytes) {
-        /* The first reply gets a small chunk; one that follows an unsent reply gets a whole one. */
+        /* The first reply gets a small chunk; a reply behind an unsent one gets a whole chunk. */
         const size_t usual = queue->first ? CHUNK_BYTES : 64, room = bytes > usual ? bytes : usual;
 
         chunk = budget_alloc(queue->budget, sizeof *chunk + room);

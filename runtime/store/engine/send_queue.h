@@ -9,7 +9,7 @@
 struct chunk;
 struct secure_channel; /* runtime/net/secure_channel.h */
 
-/* Zeroed, but for the budget, is empty. */
+/* An empty queue is zeroed, but for its budget. */
 struct send_queue {
     struct budget *budget;
     struct chunk *first, *last;
@@ -19,8 +19,8 @@ struct send_queue {
 int send_queue_add(struct send_queue *queue, const void *data, size_t bytes); /* -1: no memory */
 int send_queue_add_value(struct send_queue *queue, struct value *value);
 
-/* One send, on the channel if it is not NULL, of at most some 100 KiB.  -1 with errno: the
- * connection is broken (EAGAIN: the socket takes no more now). */
+/* Sends once, at most 128 KiB, on the channel if it is not NULL.  -1 with errno: the connection is
+ * broken (EAGAIN: the socket takes no more now). */
 int send_queue_send(struct send_queue *queue, struct secure_channel *channel, int fd);
 void send_queue_clear(struct send_queue *queue);
 

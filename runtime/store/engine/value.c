@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value.c - counted memory and shared values.
  *
- * malloc would copy a request of some megabytes each time it grows, and return a value of 64 MiB
- * to the kernel at once.  Either would stall all clients for milliseconds, so each large block is
- * a mapping of its own. */
+ * malloc would copy a request of some megabytes each time it grows, and return a value of 64 MiB to
+ * the kernel at once.  Either would stall all clients for milliseconds, so each large block has its
+ * own mapping. */
 #include "runtime/store/engine/value.h"
 
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #define LARGE ((size_t)256 << 10) /* a block of this size or more has its own mapping */
 #define PIECE ((size_t)512 << 10)
 
-/* At the start of a block that was freed. */
+/* Lies at the start of a freed block. */
 struct garbage {
     struct garbage *next;
     size_t bytes;
@@ -33,7 +33,7 @@ static void defer_unmap(struct budget *budget, void *memory, size_t bytes)
     budget->garbage = garbage;
 }
 
-/* From the end to the front, which has the list. */
+/* Unmaps from the end to the front, since the front has the list. */
 int budget_sweep(struct budget *budget)
 {
     struct garbage *garbage = budget->garbage;
@@ -65,7 +65,7 @@ static void *remap(void *memory, size_t from, size_t to)
     return moved == MAP_FAILED ? NULL : moved;
 }
 
-/* A small block becomes a large one: its bytes are copied for the last time. */
+/* Turns a small block into a large one, which copies its bytes for the last time. */
 static void *outgrow(void *memory, size_t from, size_t to)
 {
     void *moved = map(to);

@@ -18,9 +18,9 @@ struct budget {
     struct garbage *garbage; /* large blocks that were freed, on their way back to the kernel */
 };
 
-/* NULL: no memory, or more than the limit.  The caller keeps the size of the block.  No call takes
- * long: a large block grows by moving its pages, not its bytes, and goes back to the kernel a piece
- * at a time, by budget_sweep(). */
+/* NULL: no memory, or the limit is reached.  The caller remembers the size of the block.  No call
+ * takes long: a large block grows by moving its pages, not its bytes, and goes back to the kernel a
+ * piece at a time, by budget_sweep(). */
 void *budget_alloc(struct budget *budget, size_t bytes);
 void *budget_resize(struct budget *budget, void *memory, size_t from, size_t to);
 void budget_free(struct budget *budget, void *memory, size_t bytes);
@@ -35,7 +35,7 @@ struct value {
 };
 
 struct value *value_create(struct budget *budget, const void *data, size_t bytes); /* one holder */
-/* For the only holder.  NULL: no memory, and the value stays as it was. */
+/* Makes room for a value's only holder.  NULL: no memory; the value is unchanged. */
 struct value *value_reserve(struct value *value, size_t room);
 struct value *value_hold(struct value *value);
 void value_release(struct value *value); /* NULL is fine */

@@ -2,10 +2,9 @@
 /* waiters.c - which session waits for which key.
  *
  * A WAIT adds a waiter to each missing key.  Storing a key moves all its waiters to
- * engine->released, in one step however many they are.  Each turn takes some from there, so that
- * a key for which ten thousand clients wait delays no other client.  A session gets its reply when
- * its last waiter is gone: each key was stored once since, but need not be there any more, as in
- * PyTorch. */
+ * engine->released in one step.  Each turn takes some from there, so that a key for which ten
+ * thousand clients wait delays no other client.  A session gets its reply when its last waiter is
+ * gone.  By then each key was stored, but it may be deleted again, as in PyTorch. */
 #include <stddef.h>
 
 #include "runtime/store/engine/engine_internal.h"
@@ -28,9 +27,9 @@ static struct store_waiter *waiter_of_session(struct list_node *node)
     return (struct store_waiter *)((char *)node - offsetof(struct store_waiter, own));
 }
 
-/* A key that a request names twice gets one waiter: if the last waiter of the key is this
- * session's, that is enough.  Where the request took several turns and another session waited for
- * the key in between, it gets two: then two pushes to a queue release it. */
+/* A key that a request names twice gets one waiter, if the key's last waiter is this session's.  It
+ * gets two if the request took several turns and another session waited for the key in between.
+ * Then two pushes to a queue release the session. */
 int waiter_add(struct session *session, struct entry *entry)
 {
     struct store_waiter *waiter;
@@ -59,7 +58,7 @@ static void waiter_remove(struct store_waiter *waiter)
     map_drop_if_idle(&engine->map, entry);
 }
 
-/* This session will not pop the value that was pushed, so the next waiter is released. */
+/* Removes a waiter whose session will not pop; releases the next waiter if a value was pushed. */
 static void waiter_abandon(struct store_waiter *waiter)
 {
     if (waiter->pushed && waiter->entry->queue)

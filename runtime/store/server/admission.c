@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* admission.c - which connections become clients.
  *
- * The first byte says whether it is a client of libct or of PyTorch.  A libct client or a launcher
- * proves that it knows the job's secret.  PyTorch's protocol has no proof, so its clients are
- * admitted by where they are.  On this host the kernel gives their uid.  On another host, the
- * launcher there, which has proved that it knows the secret, is queried.  Or the user has allowed
- * their network.  Until then no request of theirs is parsed.  A connection of another uid of this
- * host is closed at once.
+ * A connection's first byte says whether its client is libct's or PyTorch's.  A libct client or a
+ * launcher proves that it knows the job's secret.  PyTorch's protocol has no proof, so its clients
+ * are admitted by where they are.  For a client on this host, the kernel gives the uid.  For a
+ * client on another host, the server queries the launcher there, which has proved that it knows the
+ * secret.  Or the user has allowed the client's network.  No request is parsed before its client is
+ * admitted.  A connection of another uid of this host is closed at once.
  *
- * A server that encrypts serves a client that does not on this host only. */
+ * A server that encrypts serves unencrypted clients on this host only. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct admission {
         OTHER_HOST,
         GONE,
         UNKNOWN
-    } place; /* where it comes from */
+    } place; /* where the connection comes from */
     enum { FIRST_BYTE, HELLO, PROOF, QUERIED, CONFIRMED, DENIED } step;
     size_t have;
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
@@ -47,7 +47,7 @@ void admission_destroy(struct admission *admission)
 
 /* ---- PyTorch's clients ------------------------------------------------------ */
 
-/* An IPv4 address as the IPv6 one that maps it. */
+/* Gives the IPv6 address; an IPv4 address is mapped. */
 static void address_of(const struct sockaddr_storage *end, unsigned char address[16])
 {
     const struct sockaddr_in *v4 = (const void *)end;
@@ -99,7 +99,7 @@ static int locate(struct store_server *s, int fd)
     case PEER_HERE:
         return uid == geteuid() ? SAME_UID : OTHER_UID;
     case PEER_ELSEWHERE:
-    case PEER_PENDING: /* a client that connects has a process */
+    case PEER_PENDING: /* a client on this host would have a process */
         return same_address(&peer, &self) ? GONE : OTHER_HOST;
     case PEER_UNKNOWN:
         break;
@@ -173,7 +173,7 @@ int admission_answer(struct conn *conn, int ours)
 
 /* ---- Clients with the secret ------------------------------------------------ */
 
-/* 1 when `to` is full. */
+/* Adds bytes to `to`.  1: it is full. */
 static int admit_fill(struct admission *admission, unsigned char *to, size_t size,
                       const unsigned char *data, size_t bytes, size_t *used)
 {
@@ -234,8 +234,8 @@ static enum admission_state take_proof(struct conn *conn, struct admission_reply
     return hello_role(admission->hello) == HELLO_AGENT ? ADMISSION_AGENT : ADMISSION_CLIENT;
 }
 
-/* A client and a server of which one encrypts and the other does not: each is told.  0: both or
- * none do, or the connection does not leave this host. */
+/* Says whether only one of client and server encrypts, and tells both.  0: they agree, or the
+ * connection does not leave this host. */
 static int admit_differs(struct conn *conn, unsigned char first, struct admission_reply *reply,
                          const char **why)
 {

@@ -6,9 +6,9 @@
  * turn (a request with many keys, a reply of many megabytes) waits in server->running until the
  * others had their turn.  A client that does not read its replies is not read any further.
  *
- * Where the server encrypts, the first byte of a connection tells whether its client does, too;
- * which others may be served, admission.c decides.  A channel reads ahead, so a connection with
- * more to read than the socket shows is given a turn for that. */
+ * Where the server encrypts, the first byte of a connection tells whether its client does, too.
+ * admission.c decides which unencrypted clients may be served.  A channel reads ahead, so it may
+ * have bytes when its socket shows none; the connection gets a turn for them. */
 #include "runtime/store/server/connection.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static size_t waiting(const struct conn *conn)
     return conn->out.bytes + (s->current == conn ? s->answers_size : 0);
 }
 
-/* The gathered replies go behind those that wait already. */
+/* Puts the gathered replies behind those that wait already. */
 static void answers_to_queue(struct conn *conn)
 {
     struct store_server *s = conn->server;
@@ -241,7 +241,7 @@ static int connection_feed(struct conn *conn, const unsigned char *data, size_t 
     return feed_session(conn, data, bytes, why);
 }
 
-/* The replies to the requests before the mistake are still sent; then the connection ends. */
+/* Sends the replies to the requests before the mistake, then ends the connection. */
 static void close_after_answers(struct conn *conn, const char *why)
 {
     if (why)
@@ -268,7 +268,8 @@ static void take_bytes(struct conn *conn, const unsigned char *data, size_t byte
         close_after_answers(conn, why);
 }
 
-/* By its first byte.  -1 with errno: it can't be read yet, or is gone. */
+/* Looks at the connection's first byte.  -1 with errno: the byte can't be read yet, or the
+ * connection is gone. */
 static int choose_channel(struct conn *conn)
 {
     unsigned char first;
@@ -374,7 +375,7 @@ static int may_resume(const struct conn *conn)
            && (conn->session ? conn->out.bytes <= OUT_LOW : !admission_query(conn));
 }
 
-/* Feeds what was read and not used, which may be nothing. */
+/* Feeds bytes that were read and not used, possibly none. */
 static void feed_backlog(struct conn *conn)
 {
     static const unsigned char nothing[1];
@@ -467,7 +468,7 @@ void conn_free(struct conn *conn)
     drop_backlog(conn);
     send_queue_clear(&conn->out);
     secure_channel_destroy(conn->channel);
-    shutdown(conn->fd, SHUT_RDWR); /* as the listener, in listener_close() */
+    shutdown(conn->fd, SHUT_RDWR); /* for the same reason as in store_server_accept_no_more() */
     descriptor_close(conn->fd);
     free(conn);
 }

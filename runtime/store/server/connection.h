@@ -18,22 +18,23 @@
 #define REFUSED_HOST 64
 
 struct conn {
-    struct list_node
-        all; /* in server->pending or ->unverified until it is admitted, then in ->conns */
+    /* A node of server->pending or ->unverified until the connection is admitted, then of
+     * ->conns. */
+    struct list_node all;
     struct list_node run; /* in server->running, when it has work for its turn */
     struct store_server *server;
     struct event readable, writable;
     struct send_queue out;
     int fd;
-    struct secure_channel *channel; /* NULL: it does not encrypt, or has said nothing yet */
+    struct secure_channel *channel; /* NULL: the client does not encrypt, or has sent nothing yet */
     int is_silent;  /* the server encrypts, and this connection's first byte has not come */
-    int handshakes; /* its channel does */
-    int unverified; /* in server->unverified */
+    int handshakes; /* the channel's handshake is not finished */
+    int unverified; /* the connection is in server->unverified */
     int admitted;   /* a client that has sent the magic, or an agent */
     int blocked;    /* the socket takes no more */
     int paused;     /* not read: its request needs more turns, or an agent is queried about it */
     int broken;     /* closed at its next turn */
-    int error;      /* errno of its socket's end; 0: it was closed here, or there */
+    int error;      /* errno that ended the socket; 0: one side closed it */
     int closing;    /* closed when its replies are sent */
     unsigned char *backlog; /* bytes that were read but not fed yet */
     size_t backlog_at, backlog_size;
@@ -61,11 +62,11 @@ struct store_server {
     void *hooks_arg;
     void (*on_accept)(void *arg); /* or NULL */
     void *on_accept_arg;
-    struct conn *current; /* the one that is fed: its replies gather in `answers` */
+    struct conn *current; /* the connection that is fed; its replies gather in `answers` */
     size_t answers_size;
     struct {
         const char *why;
-        char host[REFUSED_HOST]; /* its address; "" of a unix socket */
+        char host[REFUSED_HOST]; /* the client's address; "" for a unix socket */
         unsigned long count;
     } refusals[32]; /* each is logged once */
     unsigned char in[IN_BYTES], answers[IN_BYTES];
@@ -80,17 +81,18 @@ void conn_free(struct conn *conn);
 /* why: NULL, or a constant that says what the client did wrong. */
 void conn_close(struct conn *conn, const char *why);
 void conn_send(struct conn *conn, const void *data, size_t bytes);
-void conn_send_value(struct conn *conn, struct value *value); /* NULL: there was no memory for it */
+void conn_send_value(struct conn *conn, struct value *value); /* NULL: no memory, closes it */
 void conn_run_later(struct conn *conn);
-/* Turns of the connections and the engine that have work, for WORK_US. */
+/* Gives turns to the engine and to connections that have work, for WORK_US. */
 void server_work(struct store_server *server);
 
 /* ---- server.c --------------------------------------------------------------- */
 
-/* Logs one line for each `why`, which names the first connection. */
+/* Logs the first connection that was closed for this reason; only counts the later ones from the
+ * same host. */
 void server_log_refusal(struct store_server *server, const struct conn *conn, const char *why);
 void server_admit(struct conn *conn);
-/* Makes it pending again, so that it is closed after some seconds at the latest. */
+/* Makes the connection pending again, so that the server closes it some seconds later. */
 void server_unadmit(struct conn *conn);
 void server_remove(struct conn *conn); /* takes it off the server's lists */
 
@@ -104,7 +106,7 @@ enum admission_state {
     ADMISSION_REFUSED
 };
 
-/* Bytes for the other end: the nonce, the proof. */
+/* Bytes for the client, such as the nonce and the proof. */
 struct admission_reply {
     unsigned char bytes[NONCE_BYTES + PROOF_BYTES];
     size_t size;
@@ -114,16 +116,19 @@ struct admission *admission_create(void);
 void admission_destroy(struct admission *admission); /* NULL is fine */
 /* Finds out where a new connection comes from.  PENDING, or REFUSED. */
 enum admission_state admission_locate(struct conn *conn, const char **why);
-int admission_is_remote(const struct conn *conn);   /* neither our uid nor an allowed network */
-int admission_is_launcher(const struct conn *conn); /* its hello says so; the proof is missing */
-/* Bytes of a pending connection; *used counts the bytes of the proof.  PENDING: more are needed. It
- * is not read while conn->paused. */
+int admission_is_remote(
+    const struct conn *conn); /* neither of our uid nor from an allowed network */
+int admission_is_launcher(const struct conn *conn); /* it says so, but its proof is missing */
+/* Takes bytes of a pending connection; *used counts those of its hello and proof.  PENDING: more
+ * bytes are needed.  The connection is not read while conn->paused. */
 enum admission_state admission_feed(struct conn *conn, const unsigned char *data, size_t bytes,
                                     size_t *used, struct admission_reply *reply, const char **why);
-/* So many launchers were queried.  PENDING: until they answer; or REFUSED. */
+/* Notes how many launchers were queried.  PENDING: their answers are missing; REFUSED: none was
+ * queried. */
 enum admission_state admission_queried(struct conn *conn, uint32_t query, int launchers,
                                        const char **why);
-/* The answer of one of them.  1: the connection can be fed again; 0: other answers are missing. */
+/* Takes the answer of one launcher.  1: the connection can be fed again; 0: other answers are
+ * missing. */
 int admission_answer(struct conn *conn, int ours);
 uint32_t admission_query(const struct conn *conn); /* the number of its query; 0: none */
 
@@ -131,7 +136,7 @@ uint32_t admission_query(const struct conn *conn); /* the number of its query; 0
 
 int agent_start(struct conn *conn); /* -1: no memory */
 void agent_free(struct conn *conn);
-/* Bytes of an agent.  -1: it broke the protocol. */
+/* Takes bytes of an agent.  -1: it broke the protocol. */
 int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes);
 /* Queries the agents of its host about a pending connection.  Returns how many; *query is the
  * number of the query. */

@@ -12,7 +12,7 @@
 struct store_agent {
     struct list_node all;
     struct conn *conn;
-    void *note;                /* the coordinator's */
+    void *note;                /* the coordinator's pointer */
     unsigned char address[16]; /* IPv4 mapped */
     unsigned char message[AGENT_MOST_BYTES];
     size_t have;
@@ -83,15 +83,15 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
 
-    event_add(&agent->conn->server->later,
-              &at_once); /* the caller may run outside of a connection's turn */
+    /* The caller may run outside of a connection's turn. */
+    event_add(&agent->conn->server->later, &at_once);
     conn_send(agent->conn, &size, sizeof size);
     conn_send(agent->conn, &kind, 1);
     if (bytes > 0)
         conn_send(agent->conn, data, bytes);
 }
 
-/* The message with its head, as it goes over the wire; NULL: no memory. */
+/* Makes the message with its header, as it is sent.  NULL: no memory. */
 static struct value *message_of(struct budget *budget, int type, const void *data, size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes + 1;
@@ -124,9 +124,9 @@ void store_agent_flush(struct store_agent *agent)
 {
     struct conn *conn = agent->conn;
 
+    /* The connection's next turn handles the rest, or an error. */
     if (conn->out.first && !conn->blocked && !conn->broken)
-        send_queue_send(&conn->out, conn->channel,
-                        conn->fd); /* the rest, or an error, at its next turn */
+        send_queue_send(&conn->out, conn->channel, conn->fd);
 }
 
 void store_agent_end(struct store_agent *agent)
@@ -194,7 +194,8 @@ int agents_query(struct conn *conn, uint32_t *query)
     return queried;
 }
 
-/* The connection may be closed meanwhile; and only a launcher of its own host may confirm it. */
+/* Passes an answer on to its pending connection, if that is not closed by now.  Only a launcher on
+ * the connection's host may confirm it. */
 static void take_answer(struct store_agent *agent, const unsigned char *data)
 {
     struct store_server *s = agent->conn->server;
@@ -232,7 +233,7 @@ int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes)
 {
     struct store_agent *agent = conn->agent;
 
-    while (bytes > 0 && !conn->broken) { /* store_agent_end(): nothing more is taken of it */
+    while (bytes > 0 && !conn->broken) { /* broken: store_agent_end() wants no more messages */
         uint32_t size = 0;
         size_t wanted = 4, n;
 

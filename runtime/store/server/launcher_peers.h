@@ -14,26 +14,26 @@ struct store_server;
 struct store_agent;
 struct store_agent_hooks {
     void (*said)(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes);
-    /* error: of the socket; 0: it was closed here, or there. */
+    /* error: errno of the socket; 0: one side closed it. */
     void (*left)(void *arg, struct store_agent *agent, int error);
 };
 void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
                             void *arg);
 void store_agent_send(struct store_agent *agent, int type, const void *data, size_t bytes);
-/* The same to several agents, which share one copy of it: *shared is NULL for the first, and
- * released by the caller behind the last. */
+/* Sends one copy of a message to several agents.  *shared is NULL for the first agent; the caller
+ * releases it after the last one. */
 struct value;
 void store_agent_send_shared(struct store_agent *agent, int type, const void *data, size_t bytes,
                              struct value **shared);
-/* Sends what waits now, as far as the socket takes it, for a caller that is about to block. */
+/* Sends now as much as the socket takes.  For a caller that is about to block. */
 void store_agent_flush(struct store_agent *agent);
 /* Closes the connection at its next turn; left() follows. */
 void store_agent_end(struct store_agent *agent);
-/* What the coordinator notes with it; NULL at first. */
+/* Keeps a pointer for the coordinator, which is NULL at first. */
 void store_agent_note(struct store_agent *agent, void *note);
 void *store_agent_noted(const struct store_agent *agent);
 
-/* A message: u32 size of what follows, u8 type, data; little-endian.  With AGENT_WHO the
+/* A message is a u32 size of the rest, a u8 type and data; little-endian.  With AGENT_WHO the
  * server asks an agent about the program at the other end of a connection: u32 query, then the
  * program's address and the server's, each 16 bytes (IPv4 mapped) and a u16 port in network order.
  * With AGENT_OURS the agent answers: u32 query, u8: 1 if the program belongs to its user. */

@@ -30,11 +30,11 @@
 #define POLL_US 50
 #define PENDING_SECONDS 10
 #define MOST_UNVERIFIED 1024
-#define ACCEPTS 64 /* at a time; then the connections that are there get their turn */
+#define ACCEPTS 64 /* at a time; then accepted connections get their turn */
 
 /* ---- Refusals --------------------------------------------------------------- */
 
-/* "" and 0: it has no address. */
+/* Gives "" and 0 if the socket has no address. */
 static void peer_address(int fd, char host[REFUSED_HOST], int *port)
 {
     struct sockaddr_storage address = { 0 };
@@ -114,7 +114,7 @@ static void arm_timer(struct store_server *s)
     event_add(&s->timer, &time);
 }
 
-/* The oldest come first. */
+/* The oldest connections come first in the list. */
 static void close_overdue(const struct list_node *list)
 {
     while (oldest_deadline(list) <= clock_ms()) {
@@ -209,8 +209,8 @@ static void server_accept_one(struct store_server *s, int fd)
         server_add_pending(conn);
 }
 
-/* No descriptor is left.  If no unverified connection can be closed, accept with the spare
- * descriptor and close, or the listener would stay readable and the loop would spin. */
+/* Handles a lack of descriptors.  If no unverified connection can be closed, accepts with the spare
+ * descriptor and closes.  Otherwise the listener would stay readable and the loop would spin. */
 static void refuse_one(struct store_server *s)
 {
     const struct conn none = { .fd = -1 };
@@ -280,8 +280,8 @@ static void server_free_all(const struct list_node *list)
         conn_free(server_first_of(list));
 }
 
-/* A close would not free the port: a child forked just now may still have a copy of the listener.
- */
+/* Shuts the listener down, since a close may not free the port: a child forked just now may still
+ * have a copy of the listener. */
 void store_server_accept_no_more(struct store_server *s)
 {
     event_del(&s->acceptable);
@@ -380,8 +380,9 @@ void store_server_destroy(struct store_server *s)
 
 /* ---- From outside ----------------------------------------------------------- */
 
-/* Launchers stay, also those that are still proving the secret or whose connection is about to end:
- * they belong to no round, and the coordinator may hold their agents while a round begins. */
+/* Closes all connections but the launchers'.  Launchers stay even while they prove the secret or
+ * their connection is about to end: they belong to no round, and the coordinator may hold their
+ * agents while a round begins. */
 static void close_programs(struct list_node *list)
 {
     struct list_node launchers;
@@ -404,7 +405,7 @@ static void close_programs(struct list_node *list)
 }
 
 /* The programs of the previous round have ended, but their requests may still lie in sockets or be
- * half run.  Those are for keys that are deleted now. */
+ * half run.  Such requests are for keys that are deleted now. */
 static void close_clients(struct store_server *s)
 {
     int fd;
@@ -448,7 +449,7 @@ static size_t server_add_blob(unsigned char *to, const void *data, size_t bytes)
     return sizeof size + bytes;
 }
 
-/* By a session without a socket: SET has no reply. */
+/* Uses a session without a socket, since SET has no reply. */
 void store_server_put(struct store_server *server, const char *wire_key, const void *data,
                       size_t bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.h - the store's server on the caller's event loop (ctrun's own, or that of
- * server_thread.c), and which clients it serves. */
+/* server.h - the store's server on the caller's event loop (ctrun's or server_thread.c's), and
+ * which clients it serves. */
 #ifndef RUNTIME_STORE_SERVER_SERVER_H
 #define RUNTIME_STORE_SERVER_SERVER_H
 
@@ -19,7 +19,8 @@ struct store_policy {
     int clients;
     struct secret secret;
     struct networks allow;
-    int encrypts; /* connections to other hosts, which needs a secret; others are refused */
+    int encrypts; /* encrypts connections to other hosts, with the secret, and refuses unencrypted
+                     ones */
     int open;     /* there is no secret, and clients on other hosts are admitted without one */
 };
 
@@ -28,7 +29,7 @@ struct store_policy {
         .memory = (size_t)4 << 30, .request = (size_t)1 << 30, .clients = 65536 \
     }
 
-/* Takes over listen_fd, a TCP or unix listener.  On a unix one only clients of our uid are served.
+/* Takes over listen_fd, a TCP or unix listener.  A unix listener serves only clients of our uid.
  * Not thread-safe: call it on the loop's thread. */
 struct store_server;
 ct_status store_server_create(struct event_base *base, int listen_fd,
@@ -38,14 +39,14 @@ void store_server_run(struct store_server *server, struct event_base *base);
 /* Closes all clients and deletes all keys, so that nothing of an older round is left.  Launchers
  * stay connected. */
 void store_server_clear(struct store_server *server);
-int store_server_clients(struct store_server *server); /* connected now; from any thread */
-/* How many connections are waiting, not identified yet, or launchers without a note. */
+int store_server_clients(struct store_server *server); /* any thread may call it */
+/* Counts connections that wait to be accepted or admitted, and launchers without a note. */
 int store_server_newcomers(const struct store_server *server);
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
 /* Calls on_accept() for each accepted connection; NULL: no more. */
 void store_server_on_connection(struct store_server *server, void (*on_accept)(void *arg),
                                 void *arg);
-/* As a client's SET; waiting clients get their reply. */
+/* Sets a key as a client's SET does; clients that wait for the key get their reply. */
 void store_server_put(struct store_server *server, const char *wire_key, const void *data,
                       size_t bytes);
 void store_server_accept_no_more(struct store_server *server); /* connections are refused */

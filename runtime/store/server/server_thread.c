@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_thread.c - the store server on a thread of its own, for a rank without a launcher. */
+/* server_thread.c - the store server on its own thread, for a rank without a launcher. */
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 struct store_thread {
     pthread_t thread;
     struct event_base *base;
-    struct event *stop; /* on an eventfd: libevent without its thread support */
+    struct event *stop; /* on an eventfd, since libevent runs without its thread support */
     int stop_fd;
     _Atomic int stops;
     struct store_server *server;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_thread.h - the store's server on a thread of its own, for a rank that hosts it.  If the
- * environment has a secret, clients on other hosts must know it; else they are admitted, as by
- * PyTorch. */
+/* server_thread.h - the store's server on its own thread, for a rank that hosts the store.  If the
+ * environment has a secret, clients on other hosts must know it.  Without a secret, clients on
+ * other hosts are admitted, as by PyTorch. */
 #ifndef RUNTIME_STORE_SERVER_SERVER_THREAD_H
 #define RUNTIME_STORE_SERVER_SERVER_THREAD_H
 
@@ -9,7 +9,7 @@
 
 struct store_thread;
 ct_status store_thread_start(int listen_fd, struct store_thread **host);
-/* With this secret, whatever the environment has. */
+/* Does the same with this secret instead of the environment's. */
 ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
                                   struct store_thread **host);
 int store_thread_clients(struct store_thread *host);
