@@ -17,7 +17,7 @@ enum kernel { FEW_KERNELS(NUMBER_FEW) DTYPES(NUMBER_FOLD) KERNEL_COUNT };
 #undef NUMBER_FEW
 #undef NUMBER_FOLD
 
-/* Unless CT_BLOCKS says otherwise: all threads of a multiprocessor, if registers allow. */
+/* Blocks for each multiprocessor, unless CT_BLOCKS is set: all its threads, if registers allow. */
 enum { BLOCKS_EACH = 4 };
 
 struct launch {
@@ -26,14 +26,14 @@ struct launch {
     struct fold_args args;
 };
 
-/* Its name in kernels.cu. */
+/* Gives the kernel's name in kernels.cu. */
 const char *kernel_name(enum kernel kernel);
 
-/* Calls enqueue() for each launch, in order; together they do combine_fold_to()'s work on each
- * part. Ends with the first failure of enqueue().  processors: multiprocessors of the GPU,
- * each of which gets blocks_each blocks at most.  scalars:
- * as in struct space.  called_off: as in struct fold_args.  CT_ERR_UNSUPPORTED: more than FOLD_MANY
- * sources, or FOLD_SCALED. */
+/* Calls enqueue() for each launch, in order.  Together the launches do the work of
+ * combine_fold_to() on each part.  Ends with the first failure of enqueue().  processors:
+ * multiprocessors of the GPU, each of which gets blocks_each blocks at most.  scalars: as in struct
+ * space.  called_off: as in struct fold_args.  CT_ERR_UNSUPPORTED: more than FOLD_MANY sources, or
+ * FOLD_SCALED with scalars. */
 ct_status fold_plan(const struct fold *fold, const void *const *scalars,
                     const struct fold_part *parts, int count, int processors, int blocks_each,
                     uint64_t called_off,
