@@ -8,20 +8,20 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 
-/* Each poll takes the driver's lock, which other threads need to launch.  So a wait of t polls
- * again after t / POLL_SHARE, and ends 2 % late at most.  After BUSY_US it sleeps between two
- * polls, which frees the processor. */
+/* Each poll takes the driver's lock, which other threads need to launch.  So the pause before the
+ * next poll is 1 / POLL_SHARE of the time waited so far, and the wait ends 2 % late at most.  After
+ * BUSY_US the thread sleeps in its pauses, which frees the processor. */
 enum { POLL_SHARE = 50, BUSY_US = 5000, LONGEST_NAP_US = 500 };
 
-/* How often this thread has entered, and its mode before the first time: only the last leave
- * restores the mode. */
+/* depth: how many calls of cuda_enter() on this thread have no cuda_leave() yet.  mode: the
+ * thread's capture mode before the first of them; only the last leave restores it. */
 static _Thread_local struct {
     int depth;
     CUstreamCaptureMode mode;
 } inside;
 
-/* In a thread's default mode, queries and allocations invalidate every capture that any thread of
- * the program has begun. */
+/* Relaxes the thread's capture mode.  In the default mode, queries and allocations invalidate every
+ * capture that any thread of the program has begun. */
 static CUresult relax(const struct driver *driver)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -74,7 +74,7 @@ ct_status cuda_gpu_use(struct device *gpu)
 
 /* ---- Waiting --------------------------------------------------------------- */
 
-/* What a wait is for: the event, or (NULL) all work of the stream. */
+/* The end that a wait waits for: the event; if it is NULL, all work of the stream. */
 struct stream_end {
     CUevent event;
     CUstream stream;
@@ -143,8 +143,8 @@ static void make_room_for_event(struct device *gpu)
     gpu->events_room = room;
 }
 
-/* The event may still be pending: its next user records it again.  It is kept, since a call that
- * destroys it may be blocked in the driver while gates are closed. */
+/* Keeps the event for its next user, which records it again, so it may still be pending.  It is not
+ * destroyed: while gates are closed, that may block in the driver. */
 static void give_event(struct device *gpu, CUevent event)
 {
     pthread_mutex_lock(&gpu->lock);
@@ -208,8 +208,8 @@ ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
     return driver_says(gpu->driver, result, "noting what a stream has to do");
 }
 
-/* Work in the default stream waits for all blocking streams, and the other way round.  A query does
- * not see that.  So it tells only whether a non-blocking stream is idle. */
+/* Says whether a non-blocking stream is idle; 0 for any other stream.  The default stream and the
+ * blocking streams wait for each other, which a query does not see. */
 static int context_is_idle(const struct device *gpu, CUstream stream)
 {
     unsigned flags = 0;
@@ -219,7 +219,8 @@ static int context_is_idle(const struct device *gpu, CUstream stream)
            && gpu->driver->cuStreamQuery(stream) == CUDA_SUCCESS;
 }
 
-/* An event is work for the GPU, and on a GPU of several ranks a turn of this rank's context. */
+/* Records no event if the stream is idle: an event is work for the GPU, and if several ranks share
+ * the GPU, it needs a turn of this rank's context. */
 ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
 {
     ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy.c - copies between a GPU and the host, and from memory of other GPUs: blocking ones in
- * libct's own stream, background ones in a stream for each way, since a GPU copies both ways at a
- * time.
+/* copy.c - copies between a GPU and the host, and from memory of other GPUs.  Blocking copies use
+ * libct's own stream.  Background copies use one stream for each direction, since a GPU can copy in
+ * both directions at once.
  *
  * If the host memory is not registered, the driver copies it once more. */
 #include "cuda/device_internal.h"
 #include "runtime/util/error.h"
 
-/* Waits also if the copy was refused, so that the buffers are free. */
+/* Waits for the copy, even if the driver refused it, so that the buffers are free. */
 static ct_status copy_done(struct device *gpu, CUresult result, size_t bytes, const char *way)
 {
     const CUresult finished = gpu->driver->cuStreamSynchronize(gpu->stream);

@@ -2,10 +2,10 @@
 /* device.c - the GPUs that this process uses.
  *
  * A pointer belongs to a context.  The first pointer of a context creates its struct device: its
- * streams, its gates and its kernels.  They are created at once, since the driver may wait for all
- * running work to do it, and later a stream may be at a gate for a call.  The device joins a list
- * that only grows, so later pointers find it without a lock.  It is never freed: at exit the driver
- * may be gone before us. */
+ * streams, its gates and its kernels.  All are created at once, because the driver may wait for all
+ * running work to create them, and later a stream may be waiting at a gate.  The device joins a
+ * list that only grows, so later pointers find it without a lock.  It is never freed, because the
+ * driver may be unloaded before libct at exit. */
 #include "cuda/device_internal.h"
 
 #include <stdatomic.h>
@@ -16,12 +16,12 @@
 #include "runtime/util/error.h"
 
 static _Atomic(struct device *) gpus;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding a GPU */
-/* Of the first devices, retained once: the program could not release a context that we retain
- * more often. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a GPU is added */
+/* Primary contexts of the first devices.  Each is retained only once: the program could not release
+ * a context that we retain more often. */
 static _Atomic(CUcontext) primaries[64];
 
-/* From the context that is current on this thread. */
+/* Fills in the GPU from the context that is current on this thread. */
 static ct_status gpu_fill(struct device *gpu)
 {
     const struct driver *driver = gpu->driver;
@@ -66,7 +66,7 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
         if (status == CT_OK)
             status = gpu_fill(gpu);
         if (status == CT_OK) {
-            gpu_load_kernels(gpu); /* a fold that needs a kernel fails later */
+            gpu_load_kernels(gpu); /* if this fails, a fold that needs a kernel fails later */
             gpu_prepare_gates(gpu);
         }
         cuda_leave(before);

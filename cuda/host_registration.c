@@ -19,7 +19,8 @@ struct registration {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registration *registrations;
 
-/* The lock is held.  Its place in the list; the end: it is not there. */
+/* Returns the place of the registration in the list; the end: the memory is not registered.  The
+ * lock is held. */
 static struct registration **find_registration(const void *memory)
 {
     struct registration **at = &registrations;
@@ -29,8 +30,8 @@ static struct registration **find_registration(const void *memory)
     return at;
 }
 
-/* For all contexts.  Mapped, since streams wait for flags in it (stream_gate.c), which need an
- * address on the GPU. */
+/* Registers the memory for all contexts.  It is also mapped, since streams wait for flags in it
+ * (stream_gate.c), which need an address on the GPU. */
 static ct_status register_memory(struct device *gpu, void *memory, size_t bytes,
                                  struct registration **end)
 {
@@ -83,7 +84,7 @@ ct_status cuda_register_host(struct device *gpu, void *memory, size_t bytes)
     return status;
 }
 
-/* 1: it was the last user. */
+/* Returns 1 if the last user was removed. */
 static int registration_remove_user(void *memory)
 {
     struct registration **at, *gone = NULL;
@@ -99,7 +100,7 @@ static int registration_remove_user(void *memory)
     return gone != NULL;
 }
 
-/* Without the lock: the driver may wait for all running work. */
+/* Calls the driver without the lock, since the driver may wait for all running work. */
 ct_status cuda_unregister_host(struct device *gpu, void *memory, int may_wait)
 {
     const ct_status status = cuda_gpu_use(gpu);

@@ -2,8 +2,8 @@
 /* ipc_export.c - GPU memory as a handle by which another process maps it (ipc_import.c).
  *
  * cuIpcGetMemHandle() gives 64 bytes for the allocation of a buffer.  The handle also has the
- * allocation's address and id.  No other allocation of this process ever gets that id, so a process
- * that has mapped it sees when there is another one. */
+ * allocation's address and id.  No other allocation of this process ever gets the same id.  So a
+ * process that has mapped the allocation sees when another one has taken its place. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,7 +16,7 @@
 _Static_assert(sizeof(CUipcMemHandle) == sizeof((struct device_handle *)NULL)->ipc,
                "a handle of the driver's travels whole");
 
-/* A random number of this process, since pids of other containers may be equal; never 0. */
+/* Gives a random number of this process, never 0.  Pids of other containers may be equal. */
 static uint64_t process_mark(void)
 {
     static _Atomic uint64_t mark;
@@ -43,7 +43,7 @@ static ct_status export_refuse(const void *pointer, const char *why)
                    pointer, why);
 }
 
-/* Finds the allocation, and whether it can be exported. */
+/* Finds the allocation, and checks that it can be exported. */
 static ct_status export_look_up(const struct driver *driver, const void *pointer, size_t bytes,
                                 struct device_handle *handle)
 {

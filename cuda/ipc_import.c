@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ipc_import.c - GPU memory of other processes, mapped, and of other GPUs of this process.
+/* ipc_import.c - maps GPU memory of other processes, and of other GPUs of this process.
  *
- * A process that has a handle (ipc_export.c) opens it and has the same memory at another address.
- * Opening costs some 100 us, so mappings are kept while they have users (groups), and found again
- * by (process, base, bytes, id of the allocation).
+ * A process that opens a handle (ipc_export.c) has the same memory at another address.  Opening
+ * costs some 100 us, so a mapping is kept while it has users (groups), and is found again by
+ * (process, base, bytes, id of the allocation).
  *
- * The owner may free an allocation and get another one at the same place, without a notice to us.
- * The new allocation has another id, so the stale mapping of that place is found and closed before
- * the new one is opened.
+ * The owner may free an allocation and get another one at the same place without telling us.  The
+ * new allocation has another id, so the stale mapping of that place is found and closed before the
+ * new one is opened.
  *
- * Closing may wait for all running work, and so for a stream at a closed gate that waits for the
- * very call which closes.  Then a mapping without users stays until no gate is closed and that
- * place is looked up again, a user leaves, or the next gate is about to be closed.
+ * Closing a mapping may wait for all running work, and so for a stream at a closed gate that waits
+ * for the very call which closes.  So while a gate is closed, a mapping without users stays.  It is
+ * closed later: when that place is looked up again, a user leaves, or a gate is about to be closed.
  *
  * The driver refuses to open a handle in the process that made it: there the buffer is at its own
- * address.  If it belongs to another GPU of this process, a kernel that touches it kills its
- * context unless access was enabled from the one context to the other.  Access stays enabled, since
- * the program may have enabled it for itself, too. */
+ * address.  If the buffer belongs to another GPU of this process, a kernel that touches it kills
+ * its context unless access was enabled from the one context to the other.  Access stays enabled,
+ * since the program may have enabled it for itself, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,8 @@ static ct_status can_access(struct device *gpu, CUdevice other)
                          other);
 }
 
-/* For memory that was mapped: the driver has enabled access, if these GPUs have it at all. */
+/* Checks the access to mapped memory.  The driver enabled it, if these GPUs have peer access at
+ * all. */
 static ct_status check_mapped_access(struct device *gpu, CUdeviceptr mapped)
 {
     CUdevice of;
@@ -70,8 +71,8 @@ static ct_status enable_access(struct device *gpu, const struct device *other)
                : status;
 }
 
-/* For memory of this process whose GPU may be another one.  The GPU is locked and its context
- * current. */
+/* Enables access to memory of this process, which may belong to another GPU.  The GPU is locked and
+ * its context current. */
 static ct_status enable_own_access(struct device *gpu, const void *pointer)
 {
     struct device *other;
@@ -114,14 +115,15 @@ static int same_allocation(const struct device_handle *a, const struct device_ha
     return a->id == b->id && a->base == b->base && a->bytes == b->bytes;
 }
 
-/* Allocations of one process that overlap did not exist at the same time. */
+/* Says whether two allocations overlap.  Two of one process that do were not there at the same
+ * time. */
 static int import_overlap(const struct device_handle *a, const struct device_handle *b)
 {
     return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
 }
 
 /* Unlinks and frees a mapping that has no user, unless a gate is closed.  Returns the place of the
- * next one.  The driver may refuse, since the memory is gone. */
+ * next mapping.  The driver's error is ignored: the memory may be gone. */
 static struct import **close_unused(struct device *gpu, struct import **place)
 {
     struct import *import = *place;
@@ -193,7 +195,7 @@ static void import_remove_user(struct import *import, const void *who)
         }
 }
 
-/* Also closes stale mappings.  NULL: it is not mapped yet. */
+/* Finds the mapping of the allocation, and closes stale mappings.  NULL: it is not mapped yet. */
 static struct import *find_import(struct device *gpu, const struct device_handle *handle)
 {
     struct import **place = &gpu->imports, *found = NULL;
@@ -227,7 +229,8 @@ static struct device_handle whole_blocks(const struct device_handle *handle)
     return whole;
 }
 
-/* The owner has freed what lay there, or the driver would map it. */
+/* Closes the mappings that overlap the handle's blocks.  The owner has freed what lay there:
+ * otherwise the driver would map the handle. */
 static void drop_blocks(struct device *gpu, const struct device_handle *handle)
 {
     const struct device_handle whole = whole_blocks(handle);
@@ -238,9 +241,9 @@ static void drop_blocks(struct device *gpu, const struct device_handle *handle)
     close_all_unused(gpu);
 }
 
-/* If the owner got the same place again, the driver says that it is mapped already: the old mapping
- * could not be closed yet, or it is of a block that holds other freed allocations.  Then what can
- * be closed is, and the driver is called again. */
+/* Opens a handle.  If the owner got the same place again, the driver may say that it is mapped
+ * already: the old mapping could not be closed yet, or it is of a block that holds other freed
+ * allocations.  Then this closes the mappings that can be closed, and calls the driver again. */
 static CUresult open_handle(struct device *gpu, const struct device_handle *handle,
                             CUdeviceptr *mapped)
 {
@@ -331,7 +334,7 @@ ct_status cuda_import(struct device *gpu, const struct device_handle *handle, co
     if (status == CT_OK)
         status = add_user(import, user);
     if (status != CT_OK)
-        close_all_unused(gpu); /* a mapping that was opened and has no user */
+        close_all_unused(gpu); /* closes a mapping that was opened and has no user */
     else
         *pointer = (void *)(uintptr_t)(import->mapped + handle->offset);
     pthread_mutex_unlock(&gpu->lock);

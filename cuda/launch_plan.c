@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch_plan.c - the kernel launches that do folds, and their arguments.
  *
- * Each part of a call is a task.  A fold of one source is a copy: of bytes if all pointers reach a
- * multiple of 16 at the same element, else of the largest numbers that they all allow.  The common
- * sums have kernels of their own; all other folds use the kernel of their dtype.
+ * Each part of a call is a task.  A fold of one source is a copy.  It copies bytes if all pointers
+ * reach a multiple of 16 at the same element; otherwise it copies the largest numbers that all
+ * pointers allow.  The common sums have kernels of their own; all other folds use the kernel of
+ * their dtype.
  *
  * A task becomes a span of a launch.  A launch has all spans of one kernel that fit its arguments,
- * and each span gets some of its blocks, by the amount of its work.  More destinations than fit are
- * copies of the first one, in later launches. */
+ * and each span gets some of its blocks, by the amount of its work.  If a part has more
+ * destinations than fit, later launches copy the first destination to the others. */
 #include "cuda/launch_plan.h"
 
 #include <stdint.h>
@@ -17,12 +18,13 @@
 #include "runtime/util/error.h"
 
 enum {
-    SMALL_THREADS = 128 /* of a block, if there is too little work for every multiprocessor */
+    SMALL_THREADS =
+        128 /* threads of a block, if there is too little work for every multiprocessor */
 };
 
 enum { PIECE_BYTES = 16 };
 
-/* One part of a fold in one launch.  A copy has a dtype and count of its own. */
+/* One part of a fold in one launch.  A copy has its own dtype and count. */
 struct fold_task {
     const struct fold *fold;
     ct_dtype dtype;
@@ -48,7 +50,7 @@ static const struct few {
     int exchanges;
 } few_kernels[] = { FEW_KERNELS(FEW) };
 
-/* alignment: of one number in memory. */
+/* alignment: the alignment of one number in memory. */
 #define DTYPE(NAME, name, FAMILY, T, ...) [CT_##NAME] = { KERNEL_FOLD_##NAME, _Alignof(T) },
 static const struct {
     enum kernel fold;
@@ -62,8 +64,8 @@ const char *kernel_name(enum kernel kernel)
 
 /* ---- Pointers --------------------------------------------------------------------- */
 
-/* *differ: the bits in which any pointer differs from the first; *set: the bits that any has set.
- */
+/* Gives the bits in which some pointer differs from the first, and the bits that some pointer has
+ * set. */
 static void look_at_pointers(const struct fold_task *task, uintptr_t *differ, uintptr_t *set)
 {
     const uintptr_t first = (uintptr_t)task->src[0];
@@ -79,7 +81,7 @@ static void look_at_pointers(const struct fold_task *task, uintptr_t *differ, ui
     }
 }
 
-/* As span.head. */
+/* Gives the task's span.head. */
 static unsigned task_head(const struct fold_task *task)
 {
     const size_t element = ct_dtype_size(task->dtype), bytes = task->count * element;
@@ -114,7 +116,7 @@ static enum kernel task_kernel(const struct fold_task *task)
     return few ? few->kernel : dtypes[task->dtype].fold;
 }
 
-/* How many pieces one thread of the kernel loads at once. */
+/* Says how many pieces one thread of the kernel loads at once. */
 static unsigned kernel_unrolled(enum kernel kernel)
 {
     for (size_t k = 0; k < sizeof few_kernels / sizeof *few_kernels; k++)
@@ -138,8 +140,8 @@ static void copy_as(struct fold_task *task)
     task->count = bytes / ct_dtype_size(task->dtype);
 }
 
-/* Fills in the part's destinations from number `first` on, as many as fit a launch.  0: there are
- * none, or nothing to do.  Beyond the first launch they are copies of the first destination. */
+/* Makes a task of the part's destinations from number `first` on, as many as fit a launch.  0: none
+ * is left, or the part is empty.  After the first launch the task copies the first destination. */
 static int task_of(const struct fold *fold, const void *const *scalars,
                    const struct fold_part *part, int first, struct fold_task *task)
 {
@@ -168,7 +170,7 @@ static int task_of(const struct fold *fold, const void *const *scalars,
 /* A launch that is being filled: spans from the front of words[], pointers from its end. */
 struct launch_batch {
     const struct fold *fold;
-    const void *const *scalars; /* [sources]; NULL: none has one */
+    const void *const *scalars; /* [sources]; NULL: no source has one */
     struct launch launch;
     int sources;
     unsigned top;                 /* the lowest pointer */
@@ -216,7 +218,7 @@ static uint64_t divided_up(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-/* Each span gets blocks by the amount of its work, at least one. */
+/* Gives each span blocks by the amount of its work, at least one. */
 static void assign_blocks(struct launch_batch *b)
 {
     struct launch *const launch = &b->launch;
@@ -289,7 +291,7 @@ static ct_status batch_add(struct launch_batch *b, const struct fold_task *task)
 
 _Static_assert(KERNEL_COUNT <= 64, "a set of kernels is a number");
 
-/* Launches a kernel with all parts that use it, then the next kernel. */
+/* Launches one kernel after the other, each with all parts that use it. */
 static ct_status launch_all(struct launch_batch *b, const struct fold_part *parts, int count,
                             int first)
 {

@@ -27,7 +27,7 @@ struct launch {
     struct fold_args args;
 };
 
-/* Its name in kernels.cu. */
+/* Gives the kernel's name in kernels.cu. */
 const char *kernel_name(enum kernel kernel);
 
 /* Calls enqueue() for each launch, in order; together they do combine_fold_to()'s work on each

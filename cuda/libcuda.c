@@ -17,7 +17,7 @@ static int is_found;
 #define STRING(name) #name
 #define NAME_OF(name) STRING(name)
 
-/* The field of each function. */
+/* Where the address of each function is stored. */
 static const struct {
     const char *name;
     void **function;

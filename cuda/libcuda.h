@@ -3,7 +3,7 @@
  *
  * A new function is a new row.  The macros of <cuda.h> give the version of its prototypes
  * (cuMemAlloc is cuMemAlloc_v2).  A row is expanded before it becomes a field or a string, so that
- * all agree. */
+ * both have the name with the version. */
 #ifndef CUDA_LIBCUDA_H
 #define CUDA_LIBCUDA_H
 
@@ -60,11 +60,11 @@ struct driver {
 #undef DRIVER_FIELD
 };
 
-/* The driver that the program has loaded; libct never loads one.  CT_ERR_CUDA: there is none, or it
- * lacks a function. */
+/* Finds the driver that the program has loaded; libct never loads one.  CT_ERR_CUDA: the program
+ * has loaded no driver, or the driver lacks a function. */
 ct_status driver_find(const struct driver **driver);
 
-/* CT_OK, or CT_ERR_CUDA with a sentence: what was tried, then the driver's text.
+/* Returns CT_OK, or CT_ERR_CUDA with a sentence: what was tried, then the driver's text.
  *     return driver_says(driver, driver->cuStreamQuery(stream), "asking a stream"); */
 ct_status driver_says(const struct driver *driver, CUresult result, const char *what, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pointer_query.c - whether a pointer is a GPU's.
+/* pointer_query.c - whether a pointer points to GPU memory.
  *
- * libct never loads libcuda.  Only a program that loaded it can have device pointers, so as long as
- * no new library was loaded, the answer is no.  The loader counts the libraries, which costs two
- * locks.  But its list grows only at the end: while the last library at start is still the last
- * one, one load is enough. */
+ * libct never loads libcuda.  Only a program that loaded libcuda can have device pointers.  So as
+ * long as no new library was loaded, the answer stays no.  The loader counts the libraries, but
+ * reading its count costs two locks.  Its list grows only at the end: while the last library at
+ * start is still the last one, reading one pointer is enough. */
 #include "cuda/device_internal.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ static int count_libraries(struct dl_phdr_info *info, size_t size, void *loaded)
 {
     (void)size;
     *(unsigned long long *)loaded = info->dlpi_adds;
-    return 1; /* the first entry carries the count */
+    return 1; /* stops: the first entry has the count */
 }
 
 static void look_for_driver(void)
@@ -37,13 +37,13 @@ static void look_for_driver(void)
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver) {
         atomic_store(&found, (uintptr_t)dlsym(driver, "cuPointerGetAttributes"));
-        dlclose(driver); /* the program keeps it */
+        dlclose(driver); /* the program keeps it loaded */
     }
     atomic_store_explicit(&counted, loaded, memory_order_relaxed);
 }
 
-/* A library that was loaded together with us by one dlopen() might be unloaded before us, so it is
- * kept loaded, and its entry stays in the list. */
+/* Finds the last library at start.  If one dlopen() loaded that library and us, it might be
+ * unloaded before us.  So it is kept loaded, and its entry stays in the list. */
 static __attribute__((constructor)) void note_libraries(void)
 {
     struct link_map *map = _r_debug.r_map;

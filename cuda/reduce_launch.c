@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_launch.c - enqueues folds, and copies among them, on a GPU.
+/* reduce_launch.c - enqueues folds on a GPU, copies too.
  *
  * The kernels are embedded in libct (kernels/embed.S) and loaded when a GPU is first used (see
- * device.c).  If that failed, a fold tries again and returns the error.  CT_ERR_UNSUPPORTED: there
- * are none for this GPU or for this driver. */
+ * device.c).  If that failed, a fold tries again and returns the error.  CT_ERR_UNSUPPORTED: libct
+ * has no kernels for this GPU or for this driver. */
 #include <stdlib.h>
 
 #include "cuda/device_internal.h"
@@ -13,7 +13,7 @@
 extern const unsigned char cuda_kernels[];
 extern const uint64_t cuda_kernels_bytes; /* 0: built without nvcc */
 
-/* 1: the driver can never run them on this GPU. */
+/* Says whether the driver can never run the kernels on this GPU. */
 static int are_not_for_it(CUresult result)
 {
     return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_IMAGE
@@ -22,7 +22,7 @@ static int are_not_for_it(CUresult result)
            || result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-/* The driver's own text does not say that the driver is too old. */
+/* Says why no kernel fits.  The driver's own text does not say that the driver is too old. */
 static ct_status has_none(const struct device *gpu)
 {
     int version = 0;
@@ -37,7 +37,7 @@ static ct_status has_none(const struct device *gpu)
     return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);
 }
 
-/* After a failure the next call continues with what is missing. */
+/* Loads the module.  After a failure the next call continues with what is missing. */
 static ct_status load_module(struct device *gpu)
 {
     CUmodule module;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch_pool.c - GPU memory of libct's own, and the test pattern in it.
+/* scratch_pool.c - libct's own GPU memory, and the test pattern in it.
  *
- * It is never freed.  Another rank may still have it mapped, and CUDA does not say what happens
- * then.  Freeing also waits for all running work: for a stream at a gate that waits for the very
- * call which frees or, if ranks are threads, for another rank's.  So a released block is kept for
- * the next caller of any group.
+ * The memory is never freed.  Another rank may still have it mapped, and CUDA does not say what
+ * happens then.  Freeing also waits for all running work.  A stream at a gate may be part of that
+ * work, and wait for the very call which frees or, if ranks are threads, for another rank's call.
+ * So a released block is kept for the next caller of any group.
  *
- * Sizes are powers of two: of each size the pool has as much as was in use at one time.
+ * Sizes are powers of two.  The pool has as many blocks of a size as were in use at one time.
  *
  * The test pattern is created when first needed and never changed: another rank may be reading it
  * for its peer-access check. */
@@ -118,7 +118,8 @@ void cuda_release(struct device *gpu, void *memory)
 
 /* ---- The test pattern ---------------------------------------------------------------- */
 
-static pthread_mutex_t pattern_lock = PTHREAD_MUTEX_INITIALIZER; /* of creating it, of any GPU */
+static pthread_mutex_t pattern_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* held while one is created, for any GPU */
 
 ct_status cuda_test_pattern(struct device *gpu, void **memory)
 {

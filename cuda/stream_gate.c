@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream_gate.c - streams that wait for flags in host memory and write them; and stream gates.
  *
- * A stream at a closed gate waits for a flag in host memory that the GPU sees, and then writes to
- * it that it has passed.  So any thread opens a gate by a store, whatever the driver is doing; and
- * a flag that a stream has passed is free again.
+ * A stream at a closed gate waits for a flag in host memory, which the GPU can access.  When it has
+ * passed, it writes that to the flag.  So any thread can open a gate by a store, whatever the
+ * driver is doing, and a flag that a stream has passed is free again.
  *
- * A driver call that waits for all running work would wait for such a stream, too, and for a stream
- * that waits for other ranks.  So such calls are made only while no stream of any GPU of this
- * process waits so: gpu_may_wait().
+ * A driver call that waits for all running work would also wait for a stream at a gate, and for a
+ * stream that waits for other ranks.  So libct makes such calls only while no stream of any GPU of
+ * this process waits in that way: gpu_may_wait().
  *
  * The program makes such calls, too, as cudaFree().  If the driver keeps a lock meanwhile, the
- * thread that would open the gate may stand in a driver call itself.  So gates have a limit, at
- * which a thread that calls no driver opens them: then the call that they were closed for has
- * failed.  That thread and whatever it waits for call no driver, so there are two locks.
+ * thread that would open the gate may be blocked in a driver call itself.  So gates have a limit.
+ * When it is over, a thread that calls no driver opens them, and the call that they were closed for
+ * has failed.  That thread must not wait for a thread in a driver call, so there are two locks.
  *
  * The flags of a GPU are one page, kept until the process ends. */
 #include <pthread.h>
@@ -78,7 +78,7 @@ ct_status cuda_try_flag(struct device *gpu, void *flag)
     return cuda_flag_ops(gpu, gpu->stream, &write, 1);
 }
 
-/* Querying a stream makes its capture invalid. */
+/* Makes the capture invalid by a query of its stream. */
 void cuda_spoil(struct device *gpu, void *stream)
 {
     if (cuda_gpu_use(gpu) == CT_OK)
@@ -87,10 +87,10 @@ void cuda_spoil(struct device *gpu, void *stream)
 
 /* ---- Gates --------------------------------------------------------------------------- */
 
-/* Closed gates of one GPU at one time.  A stream takes some 1,000 operations; a thread that
- * enqueues one more blocks within the driver, and meanwhile no thread of the process may be able to
- * launch anything, not even the call for which the gate is closed.  So the gates must fit into a
- * stream, and what the program enqueues between them, too. */
+/* Closed gates of one GPU at one time.  A stream takes about 1,000 operations.  A thread that
+ * enqueues one more blocks within the driver; then perhaps no thread of the process can launch
+ * anything, not even the call for which the gate is closed.  So the gates, and what the program
+ * enqueues between them, must fit into a stream. */
 enum { GATES = 128 };
 
 /* A stream goes on when its flag is OPEN or more. */
@@ -98,24 +98,26 @@ enum { FREE, CLOSED, OPEN, PASSED };
 
 struct gate {
     _Atomic uint32_t *flag;
-    const void *owner; /* NULL: it is free, or its call has opened it */
+    const void *owner; /* NULL: the gate is free, or its call has opened it */
 };
 
 struct gate_flags {
     _Atomic uint32_t flag[GATES];
     struct gate gate[GATES];
-    unsigned next; /* the first one to try */
+    unsigned next; /* the first gate to try */
 };
 
-/* Whoever closes a gate takes `closing`, then `lock`.  Who has `closing` alone may call the driver.
- */
+/* A thread that closes a gate takes `closing`, then `lock`.  With `closing` alone it may call the
+ * driver. */
 static pthread_mutex_t closing = PTHREAD_MUTEX_INITIALIZER;
-static int calls_in_streams; /* cuda_call_enters_stream() */
+static int
+    calls_in_streams; /* those between cuda_call_enters_stream() and cuda_call_leaves_stream() */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the gates of all GPUs, and of: */
-static struct gate_limit *limits;                        /* those of calls that run now */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER;    /* for the gates of all GPUs and the limits */
+static struct gate_limit *limits; /* limits of calls that run now */
 
-/* The driver may wait for all running work to get such memory. */
+/* Creates the flags of a GPU.  To get such memory, the driver may wait for all running work. */
 static ct_status make_flags(struct device *gpu)
 {
     struct gate_flags *flags = NULL;
@@ -134,7 +136,7 @@ static ct_status make_flags(struct device *gpu)
     return CT_OK;
 }
 
-/* The lock is held.  NULL: all are in use. */
+/* Returns a free gate; NULL: all are in use.  The lock is held. */
 static struct gate *take_gate(struct gate_flags *flags, const void *owner)
 {
     for (int looks = 0; looks < GATES; looks++) {
@@ -150,7 +152,8 @@ static struct gate *take_gate(struct gate_flags *flags, const void *owner)
     return NULL;
 }
 
-/* The lock is held.  Release: the stream sees all that the call has written.  1: it was closed. */
+/* Opens the gate.  1: it was closed.  Release: the stream sees all that the call has written.  The
+ * lock is held. */
 static int open_gate(struct gate *gate)
 {
     if (atomic_load(gate->flag) != CLOSED)
@@ -171,7 +174,7 @@ static int closed_gates(void)
     return closed;
 }
 
-/* No other thread knows the GPU yet. */
+/* Takes no lock: no other thread knows the GPU yet. */
 void gpu_prepare_gates(struct device *gpu)
 {
     make_flags(gpu);
@@ -256,11 +259,12 @@ static void gate_give_back(struct gate *gate)
 /* ---- Limits -------------------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_cond_t sooner; /* than the thread wakes up */
+static pthread_cond_t sooner; /* signals that the thread must wake up before wakes_at */
 static int64_t wakes_at = NO_DEADLINE;
-static int no_thread; /* an error number */
+static int no_thread; /* errno value: the thread was not started */
 
-/* The lock is held, as below.  All that goes on for the owner has failed. */
+/* Opens the owner's gates, since all its calls have failed.  The lock is held, as in end_limits().
+ */
 static void open_gates_of(const void *owner)
 {
     int opened = 0;
@@ -274,7 +278,7 @@ static void open_gates_of(const void *owner)
             limit->opened += opened;
 }
 
-/* Returns when the next one is over. */
+/* Ends the limits that are over.  Returns the time at which the next one is. */
 static int64_t end_limits(int64_t now)
 {
     int64_t next = NO_DEADLINE;
@@ -306,8 +310,8 @@ static void *keep_limits(void *arg)
     return arg;
 }
 
-/* It lives as long as the process, and is mostly asleep.  A child of fork() has neither it nor the
- * driver. */
+/* Starts the thread that ends limits.  It lives as long as the process, and mostly sleeps.  A child
+ * of fork() has neither this thread nor the driver. */
 static void begin_thread(void)
 {
     pthread_condattr_t monotonic;
@@ -337,8 +341,8 @@ static void set_deadline(struct gate_limit *limit, int64_t deadline)
     pthread_cond_signal(&sooner);
 }
 
-/* The lock is held.  How many gates of the owner an earlier limit has opened whose call has yet to
- * end. */
+/* Counts the owner's gates that an earlier limit has opened and whose call has not ended yet.  The
+ * lock is held. */
 static int opened_early(const void *owner)
 {
     int opened = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* algorithms.h - all algorithms by name, and each operation's table of them, best first, NULL at
- * the end (collectives/operations). */
+/* algorithms.h - all algorithms by name, and a table of them for each operation
+ * (collectives/operations).  A table has the best algorithm first and NULL at the end. */
 #ifndef COLLECTIVES_CORE_ALGORITHMS_H
 #define COLLECTIVES_CORE_ALGORITHMS_H
 

@@ -12,7 +12,7 @@
 #include "runtime/util/log.h"
 
 struct asynchronous_call {
-    struct task task; /* first: the call is its task */
+    struct task task; /* first, so that a pointer to it is one to the call */
     struct call call;
 };
 
@@ -34,7 +34,7 @@ static size_t align(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* Copies the arrays of one side, one behind the other.  Returns where the next may go. */
+/* Copies the arrays of one side, one behind the other.  Returns where the next array may go. */
 static char *copy_arrays(struct blocks *b, char *to)
 {
     const size_t n = (size_t)b->blocks;
@@ -66,8 +66,8 @@ static size_t arrays_bytes(const struct blocks *b)
            + (b->displs ? align(n * sizeof *b->displs) : 0);
 }
 
-/* premul_sum: every rank scales its own input and the ranks sum.  Device memory is scaled where it
- * is staged or folded. */
+/* premul_sum: every rank scales its own input before the ranks sum.  Device memory is scaled later,
+ * where it is staged or folded. */
 static void scale_input(struct call *c, const void *scalar, char *to)
 {
     const ct_dtype dtype = call_dtype(c);
@@ -143,7 +143,7 @@ ct_status call_start(const struct call *c, ct_work **work)
         free(w);
         return status;
     }
-    w->queue = c->group->async.queue; /* queue_push() makes it with the first task */
+    w->queue = c->group->async.queue; /* the first queue_push() creates it */
     work_keep(w);
     *work = w;
     return CT_OK;

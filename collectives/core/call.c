@@ -2,9 +2,10 @@
 /* call.c - what every collective does before and after its algorithm.
  *
  *   check_arguments.c checks the arguments, once for all operations
- *   -> choose_algorithm.c: the algorithm, from what all ranks agree on
- *   -> premul_sum scales the input and becomes sum; number, signature
- *   -> by its executor, here after the queue has drained, or on the queue's thread (async_call.c)
+ *   -> choose_algorithm.c chooses the algorithm, from what all ranks agree on
+ *   -> premul_sum scales the input and becomes sum; the call gets its number and signature
+ *   -> its executor runs it: here after the queue has drained, or on the queue's thread
+ * (async_call.c)
  *   -> a failure breaks the group; its sentence begins with the call's name and number */
 #include "collectives/core/call.h"
 
@@ -21,7 +22,7 @@
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
 
-/* Where the ranks are on one host the written order is that of the ranks. */
+/* If all ranks are on one host, the written order is the order of the ranks. */
 ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
                        size_t count, int streaming)
 {
@@ -59,21 +60,22 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
         blame = late_rank(c->group, c->signature.seq, blame, late, sizeof late);
         where_are_missing(c->group, c->signature.seq, where, sizeof where);
     }
-    if (strncmp(ct_last_error(), text, strlen(text)) != 0) /* else a path has named it already */
+    if (strncmp(ct_last_error(), text, strlen(text))
+        != 0) /* otherwise a path has named it already */
         ct_fail_because(blame, status, "%s on group %s: %s%s%s%s", text,
                         group_here(c->group, here, sizeof here), how_long, *how_long ? ": " : "",
                         *ct_last_error() ? ct_last_error() : late, where);
     return c->refused ? status : group_fail(c->group, status);
 }
 
-/* For the log and the trace; on device memory the path is chosen in the call. */
+/* Names the algorithm for the log and the trace.  On device memory the path is chosen later, in the
+ * call. */
 static const char *call_path_of(const struct call *c)
 {
     return c->place.space ? "device" : c->algorithm->name;
 }
 
-/* Traces the bytes of a rank's block, or where the ranks' blocks differ all that this rank sends.
- */
+/* Traces the bytes of a rank's block; if the ranks' blocks differ, all that this rank sends. */
 static uint64_t begin_traced_call(const struct call *c)
 {
     struct trace *trace = c->group->mesh->trace;
@@ -148,15 +150,15 @@ static int host_may_hold_stream(const struct call *c)
 static const struct executor host_executor = { .run = host_run,
                                                .may_hold_stream = host_may_hold_stream };
 
-/* Where a rank may have no block at all, its buffers do not tell whether the call is on device
- * memory: then the device's executor finds out, together with the other ranks. */
+/* If a rank may have no block at all, its buffers do not tell whether the call is on device memory.
+ * Then the device's executor finds out, together with the other ranks. */
 static const struct executor *executor_of(const ct_group *group, int operation, struct place place)
 {
     return place.space || !operation_sizes_are_agreed(operation) ? group->on_device.executor
                                                                  : &host_executor;
 }
 
-/* All ranks must give the same counts; the signature holds their hash. */
+/* Hashes the counts for the signature: all ranks must give the same counts. */
 static uint32_t hash_counts(const struct blocks *b)
 {
     uint64_t hash = 1469598103934665603u;
@@ -203,8 +205,8 @@ void call_number(struct call *c)
     c->group->history = signature_history(&c->signature);
 }
 
-/* Hands the call to the group's thread, which takes over what belongs to it.  CT_ERR_UNSUPPORTED
- * without a work: no stream can wait for it. */
+/* Hands the call to the group's thread, which then owns it.  CT_ERR_UNSUPPORTED (only without a
+ * work): no stream can wait for the call. */
 static ct_status call_hand_over(const struct call *c, ct_work **work)
 {
     ct_status status;
@@ -231,17 +233,19 @@ static ct_status call_prepare(struct call *c, const struct request_of_call *r, i
                : CT_OK;
 }
 
-/* The other ranks are in this call or will be: breaking the group ends their waits. */
+/* Drops the call.  Breaks the group, except after CT_ERR_INVALID, to end the waits of other ranks
+ * that are in this call or will be. */
 static ct_status call_give_up(struct call *c, ct_status status)
 {
     call_forget(c);
     return status == CT_ERR_INVALID ? status : group_fail(c->group, status);
 }
 
-/* On the group's thread if there is a work or a stream waits for it, else here. */
+/* Runs the call: on the group's thread if it has a work or a stream waits for it, otherwise here.
+ */
 static ct_status call_carry_out(struct call *c, ct_work **work)
 {
-    /* Unsupported: the call is not for the thread, or no stream can wait for it. */
+    /* CT_ERR_UNSUPPORTED: the call is not for the thread, or no stream can wait for it. */
     ct_status status = work || c->stream_waits ? call_hand_over(c, work) : CT_ERR_UNSUPPORTED;
 
     if (status == CT_OK) /* the thread owns the call now */
@@ -249,7 +253,8 @@ static ct_status call_carry_out(struct call *c, ct_work **work)
     if (work || status != CT_ERR_UNSUPPORTED)
         return call_give_up(c, status);
     queue_drain(c->group->async.queue);
-    status = call_run_now(c); /* which breaks the group itself, unless that was broken before */
+    status = call_run_now(
+        c); /* it breaks the group after a failure, unless the group was broken before */
     call_forget(c);
     return status;
 }
@@ -264,16 +269,16 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (work)
         *work = NULL;
     status = check_call(r, &group, &place);
-    if (status != CT_OK) /* with sound arguments the other ranks make this call, so they must learn
-                            that it failed */
+    if (status != CT_OK) /* if the arguments are sound, the other ranks make this call, so they must
+                            learn that it failed */
         return !group || status == CT_ERR_INVALID || status == CT_ERR_NOT_MEMBER
                    ? status
                    : group_fail(group, status);
     if (group->async.coalesced)
         return coalesce_add(r, group, place, work != NULL);
     if (r->root != NONE && !group->shm)
-        messages_look(group->mesh); /* a root may make many calls without receiving: then failures
-                                       are seen here */
+        messages_look(group->mesh); /* sees failures of others, since a root may make many calls
+                                       without receiving */
     status = group_check(group);
     if (status != CT_OK)
         return status;

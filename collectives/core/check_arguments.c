@@ -30,7 +30,8 @@ static ct_status check_op(const struct request_of_call *r)
     return CT_OK;
 }
 
-/* One side: no NULL where there are elements, and all blocks fit into an address space. */
+/* Checks one side: it has no NULL where there are elements, and all blocks fit into an address
+ * space. */
 static ct_status arguments_check_blocks(const struct request_of_call *r, const struct blocks *b,
                                         size_t element, const char *side)
 {
@@ -57,7 +58,7 @@ static ct_status arguments_check_blocks(const struct request_of_call *r, const s
 
 /* ---- Host or device memory -------------------------------------------------------- */
 
-/* Is block i empty?  With counts but no list: are all blocks empty? */
+/* Says whether block i is empty; with counts but no list, whether all blocks are. */
 static int is_empty(const struct blocks *b, int i)
 {
     if (b->list || !b->counts)
@@ -68,7 +69,7 @@ static int is_empty(const struct blocks *b, int i)
     return 1;
 }
 
-/* Empty blocks are passed over: their pointers mean nothing. */
+/* Finds where a side's buffers are.  Skips empty blocks, whose pointers mean nothing. */
 static ct_status check_side(const struct request_of_call *r, const struct blocks *b,
                             struct place *place, const void **first)
 {
@@ -119,8 +120,8 @@ static int arguments_overlap(struct span a, struct span b)
            && (uintptr_t)b.data < (uintptr_t)a.data + a.bytes;
 }
 
-/* Block i, as block_of() but without adding up all counts before it.  *start: where the block
- * begins if it has no displacement; it moves on to the next block. */
+/* Gives block i like block_of(), without adding up all counts before it.  *start: where the block
+ * begins if it has no displacement; moves on to the next block. */
 static struct span next_block(const struct blocks *b, size_t element, int i, size_t *start)
 {
     const size_t count = b->counts ? b->counts[i] : b->count;
@@ -132,7 +133,7 @@ static struct span next_block(const struct blocks *b, size_t element, int i, siz
     return (struct span){ b->base ? (char *)b->base + at * element : NULL, count * element };
 }
 
-/* A block's first address and the one behind its last; equal: the block is empty. */
+/* A block's first address, and the address behind its last; equal if the block is empty. */
 struct argument_piece {
     uintptr_t from, to;
 };
@@ -167,8 +168,8 @@ static inline int arguments_is_plain(const struct blocks *b)
     return !b->list && !b->counts && !b->displs;
 }
 
-/* From the first byte of all blocks to the last.  *apart: each begins behind the block before it.
- */
+/* Gives the range from the first byte of all blocks to the last.  *apart: each block begins behind
+ * the block before it. */
 static inline struct span arguments_extent(const struct blocks *b, size_t element, int *apart)
 {
     *apart = 1;
@@ -176,7 +177,7 @@ static inline struct span arguments_extent(const struct blocks *b, size_t elemen
                                  : extent_of_any(b, element, apart);
 }
 
-/* Which block of recv block i of send may be; -1: none. */
+/* Says which block of recv may be the same memory as block i of send; -1: none may. */
 static int place_of_send(const struct request_of_call *r, int rank, int i)
 {
     switch ((enum in_place)r->in_place) {
@@ -199,7 +200,7 @@ static int compare_pieces(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Drops empty pieces and sorts the rest by address.  How many are left. */
+/* Drops empty pieces and sorts the rest by address.  Returns how many are left. */
 static int sort_pieces(struct argument_piece *pieces, int count)
 {
     int kept = 0, sorted = 1;
@@ -243,8 +244,8 @@ static ct_status compare_sides(const struct request_of_call *r, const struct arg
     return CT_OK;
 }
 
-/* Takes p log p steps for p blocks, and p where they lie in the order of the ranks.  A block that
- * is sent in place counts as one of recv only. */
+/* Checks the pieces in p log p steps for p blocks, or p steps if they lie in the order of the
+ * ranks. A block that is sent in place counts only as a block of recv. */
 static ct_status arguments_check_pieces(const struct request_of_call *r, size_t element, int rank)
 {
     const int recvs = r->recv.blocks, all = recvs + r->send.blocks;
@@ -274,7 +275,7 @@ static ct_status arguments_check_pieces(const struct request_of_call *r, size_t 
     return status;
 }
 
-/* Of sides that are one contiguous buffer: do they overlap as r->in_place allows? */
+/* Says whether two sides, each one contiguous buffer, overlap as r->in_place allows. */
 static int arguments_is_in_place(const struct request_of_call *r, struct span send,
                                  struct span recv, int rank)
 {

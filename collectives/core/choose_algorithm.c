@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* choose_algorithm.c - which algorithm carries out a call.
  *
- * The first row of the user's override (algorithm_overrides.h) that can, else the operation's first
- * row that can and that is meant for so many bytes; between hosts the one that takes the least by
- * a model of the network.  Only what all ranks agree on decides, so all
- * take the same row.  Its number travels in the signature, so ranks with different overrides find
- * out. */
+ * A call takes the first row of the user's override (algorithm_overrides.h) that can do it. Without
+ * such a row it takes the operation's first row that can do it and is meant for so many bytes;
+ * between hosts it takes the row that is fastest by a model of the network.  Only what all ranks
+ * agree on decides, so all take the same row.  The row's number travels in the signature, so ranks
+ * with different overrides find out. */
 #include "collectives/core/algorithm_overrides.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@
 
 #include "runtime/util/log.h"
 
-/* What an override's size is compared with; blocks whose size not all ranks know count as large. */
+/* Gives the size that overrides are compared with.  Blocks whose sizes not all ranks know count as
+ * large. */
 static size_t size_of(const struct call *c)
 {
     return c->signature.count == 0 && blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv) > 0
@@ -31,7 +32,8 @@ static double cost_of(const struct algorithm *row, const struct call *c)
     return row->cost(c, row->way);
 }
 
-/* The row that an override names for this call; -1: none does.  *cannot: a row that can't do it. */
+/* Gives the row that an override names for this call; -1: none.  *cannot: a row that was named but
+ * can't do the call. */
 static int overridden_row(const struct choices *choices, const struct call *c, int *cannot)
 {
     const int operation = c->signature.operation;
@@ -50,7 +52,7 @@ static int overridden_row(const struct choices *choices, const struct call *c, i
     return -1;
 }
 
-/* The same for the path of a call on device memory. */
+/* Gives the path that an override names for a call on device memory. */
 static enum path_number overridden_path(const struct choices *choices, const struct call *c)
 {
     const int operation = c->signature.operation;
@@ -88,7 +90,7 @@ void explain_end(char *line, size_t used, size_t size)
     log_text(line, used);
 }
 
-/* " (60 us)" at line + used; returns its length. */
+/* Writes " (60 us)" at line + used; returns its length. */
 static size_t say_cost(const struct algorithm *row, const struct call *c, char *line, size_t used,
                        size_t size)
 {
@@ -127,7 +129,8 @@ static void choose_explain(const struct choices *choices, const struct call *c, 
     explain_end(line, used, sizeof line);
 }
 
-/* One row alone, for any size: the call fails if that can't do it. */
+/* Says whether the override has one row alone, for any size.  The call fails if that row can't do
+ * it. */
 static int is_mandatory(const struct choices *choices, int operation)
 {
     size_t upto = 0;
@@ -141,11 +144,12 @@ static int is_mandatory(const struct choices *choices, int operation)
     return rows == 1 && upto == SIZE_MAX;
 }
 
-/* So much less: programs that were compiled differently may round a tie differently. */
+/* A row must cost this much less than the best one before it: programs that were compiled
+ * differently may round a tie differently. */
 #define LESS 0.99
 
-/* The first row that suits; of those with a model that follow it the one that takes the least.  The
- * last row can do every call, of any size. */
+/* Gives the first row that suits.  If that has a model, gives the fastest of it and the rows behind
+ * it that have one.  The last row can do every call, of any size. */
 static int first_row(const struct algorithm *const *rows, const struct call *c)
 {
     int row = 0, best;
@@ -158,7 +162,7 @@ static int first_row(const struct algorithm *const *rows, const struct call *c)
     return best;
 }
 
-/* On device memory the row is that of a call which is staged through host memory. */
+/* On device memory the row is used by a call that is staged through host memory. */
 static void choose_override(struct call *c)
 {
     c->override = overridden_path(c->group->algorithms.choices, c);

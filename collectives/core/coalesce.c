@@ -3,20 +3,21 @@
  *
  *   ct_coalesce_begin()   from now on call_run() hands each checked call to coalesce_add()
  *   ct_coalesce_end()     neighbours of one kind that have few bytes make one trip: a call over a
- *                         buffer in which their blocks lie behind each other; the others go alone
+ *                         buffer in which their blocks lie behind each other; other calls make a
+ *                         trip alone
  *                         -> the trips are numbered, as calls are
  *                         -> here or on the group's thread, one trip after the other: gather into
  *                            the buffer, run (call.c), scatter back
  *
- * Which calls share a trip is a function of what all ranks agree on.  The trip's signature holds
- * how many they are and a hash of their counts, so ranks whose lists differ find out.  Each element
- * is folded as it would be alone, so the bits are the same.
+ * Which calls share a trip depends only on what all ranks agree on.  The trip's signature holds the
+ * number of its calls and a hash of their counts, so ranks whose lists differ find out.  Each
+ * element is folded as in a call alone, so the bits are the same.
  *
- * All calls of a trip read before any of them writes.  So none may write what another reads or
- * writes: their blocks are sorted by address, which they mostly are already, and walked through
- * once.
+ * All calls of a trip read before any of them writes.  So no call may write what another call reads
+ * or writes.  To check this, their blocks are sorted by address (mostly they already are) and
+ * walked through once.
  *
- * The list belongs to the group; a trip's task to its work. */
+ * The group owns the list, until ct_coalesce_end() makes a task of it. */
 #include "collectives/core/call.h"
 
 #include <stdlib.h>
@@ -26,12 +27,12 @@
 #include "runtime/p2p/work.h"
 #include "runtime/util/log.h"
 
-/* Beyond these sizes a call alone costs less than copying it twice; measured, docs/algorithms.md.
- */
+/* Above these sizes it costs less to make a call alone than to copy it twice; measured,
+ * docs/algorithms.md. */
 #define MOST_OF_ONE ((size_t)8 << 10)
 #define MOST_OF_TRIP ((size_t)256 << 10)
 
-/* One call for calls[first] and the count - 1 behind it. */
+/* One call that does calls[first] and the count - 1 calls behind it. */
 struct trip {
     struct call call;
     int first, count;
@@ -40,11 +41,11 @@ struct trip {
 struct trips {
     struct trip *trips;
     int count;
-    char *buffer; /* of one trip after the other */
+    char *buffer; /* used by one trip after the other */
 };
 
 struct coalesced {
-    struct task task; /* first: the trips are its task */
+    struct task task; /* first, so that a pointer to it is one to the list */
     struct call *calls;
     int used, room;
     struct trips trips;
@@ -162,7 +163,7 @@ struct coalesced_piece {
     int call, written;
 };
 
-/* Where the pieces so far end: the two furthest ends, of different calls. */
+/* The two furthest ends of the pieces so far, of different calls. */
 struct extent {
     uintptr_t to[2];
     int call[2];
@@ -258,7 +259,8 @@ static ct_status check_apart(const struct call *calls, int first, int count)
 
 /* ---- What goes together ------------------------------------------------------ */
 
-/* Bytes of the buffer that holds all blocks; more than MOST_OF_ONE: it goes alone. */
+/* Gives the bytes of the buffer that holds all blocks; more than MOST_OF_ONE: the call goes alone.
+ */
 static size_t trip_bytes(const struct call *c)
 {
     const size_t p = (size_t)c->group->size;
@@ -283,7 +285,7 @@ static int is_of_kind(const struct signature *a, const struct signature *b)
            && a->root == b->root;
 }
 
-/* How many calls from the first on go together; *bytes: in how large a buffer. */
+/* Says how many calls from the first on share a trip; *bytes: the size of its buffer. */
 static int neighbours(const struct call *calls, int count, size_t *bytes)
 {
     int n = 0;
@@ -296,7 +298,7 @@ static int neighbours(const struct call *calls, int count, size_t *bytes)
     return n > 1 ? n : 1;
 }
 
-/* The first call becomes the call of all: over the buffer, in place. */
+/* Makes the first call the call of the whole trip: over the buffer, in place. */
 static void lay_out(struct trip *trip, const struct call *calls, char *buffer)
 {
     struct call *c = &trip->call;
@@ -375,7 +377,7 @@ static ct_status trips_plan(struct trips *trips, struct call *calls, int used)
 
 enum direction { GATHER, SCATTER };
 
-/* Copies each call's blocks to those of the trip, or back. */
+/* Copies each call's blocks to the trip's blocks, or back. */
 static void copy_blocks(const struct trip *trip, const struct call *calls, int received,
                         enum direction direction)
 {
@@ -399,7 +401,8 @@ static void copy_blocks(const struct trip *trip, const struct call *calls, int r
     }
 }
 
-/* It blocks.  A broadcast has one buffer, which the root sends and the others receive. */
+/* Makes the trip and blocks until it is done.  A broadcast has one buffer, which the root sends and
+ * the others receive. */
 static ct_status trip_make(struct trip *trip, const struct call *calls)
 {
     const int one_way = trip->call.signature.operation == OPERATION_BROADCAST;
@@ -416,7 +419,7 @@ static ct_status trip_make(struct trip *trip, const struct call *calls)
 
 /* ---- The end -------------------------------------------------------------------- */
 
-/* Behind a failure the group is broken: later trips would only fail with it. */
+/* Stops at a failure: it has broken the group, so later trips would only fail, too. */
 static ct_status make_all(struct task *task)
 {
     struct coalesced *list = (struct coalesced *)task;
@@ -468,7 +471,7 @@ static ct_status coalesce_start(ct_group *group, struct coalesced *list, ct_work
         free(w);
         return status;
     }
-    w->queue = group->async.queue; /* made with its first task */
+    w->queue = group->async.queue; /* the first queue_push() created it */
     work_keep(w);
     *work = w;
     return CT_OK;
@@ -491,8 +494,8 @@ static void abandon_list(struct task *task)
     list_free((struct coalesced *)task);
 }
 
-/* What comes later in the group's stream waits for the trips.  CT_ERR_UNSUPPORTED: no stream can.
- */
+/* Makes later work in the group's stream wait for the trips.  CT_ERR_UNSUPPORTED: no stream can
+ * wait. */
 static ct_status coalesce_enqueue(ct_group *group, struct coalesced *list)
 {
     struct held_stream *held;
@@ -523,7 +526,7 @@ static void coalesce_number(ct_group *group, struct coalesced *list)
     }
 }
 
-/* *goes_on: the group's thread makes the list, and owns it. */
+/* Makes the trips.  *goes_on: the group's thread makes them, and owns the list. */
 static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **work, int *goes_on)
 {
     ct_status status = trips_plan(&list->trips, list->calls, list->used);
@@ -563,7 +566,8 @@ ct_status ct_coalesce_end(ct_group *group, ct_work **work)
                        group->name);
     group->async.coalesced = NULL;
     if (!group->shm)
-        messages_look(group->mesh); /* a root may end without having received */
+        messages_look(group->mesh); /* a root may have received nothing, so it has not seen failures
+                                       of others */
     status = group_check(group);
     if (status == CT_OK && list->used > 0)
         status = make_list(group, list, work, &goes_on);

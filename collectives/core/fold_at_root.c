@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fold_at_root.c - each peer sends its input to the root, which folds in the written order.
  *
- * In pieces, of which the next is on its way while one is folded; small enough to be sent eagerly,
- * and so that two of each peer take SCRATCH_BYTES at the most.
- * Cost: alpha + (p-1) n beta at the root.  A tree moves fewer bytes through the root. */
+ * The input goes in pieces, and the next piece is on its way while one is folded.  A piece is small
+ * enough to be sent eagerly, and two pieces of each peer take SCRATCH_BYTES at most. Cost: alpha +
+ * (p-1) n beta at the root.  A tree moves fewer bytes through the root. */
 #include <stdlib.h>
 
 #include "collectives/core/peers.h"
@@ -13,8 +13,8 @@ struct fold_at_root {
     struct call *call;
     const struct peers *peers;
     struct span in, out;
-    size_t piece;         /* bytes of the buffer at a time */
-    char *room;           /* [2][peers] of pieces */
+    size_t piece;         /* bytes of a piece of the buffer */
+    char *room;           /* room for [2][peers] pieces */
     const void **sources; /* [peers] */
     struct batch batch[2];
 };
@@ -27,7 +27,7 @@ static size_t at_root_piece_for(int peers, size_t bytes)
     return bytes < piece ? bytes : piece;
 }
 
-/* Of the piece at `at`: its number decides which half of the room it takes. */
+/* Says which half of the room the piece at `at` takes, from the piece's number. */
 static int half_of(const struct fold_at_root *f, size_t at)
 {
     return f->piece > 0 && at / f->piece % 2;

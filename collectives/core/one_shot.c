@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* one_shot.c - each peer sends its input to all others and folds all inputs.
+/* one_shot.c - each peer sends its input to all others and folds all inputs, in the written order.
  *
- * Cost: one step, alpha + (p-1) n beta.  For small n, where a step counts more than bytes; the
- * order of folding is the written one. */
+ * Cost: one step, alpha + (p-1) n beta.  It is for small n, where a step costs more than the bytes.
+ */
 #include "collectives/core/peers.h"
 
 static ct_status get_all(struct call *c, const struct peers *peers, struct span in,

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peers.h - reductions among some ranks of a group that send to each other: all its ranks, or one
- * of each host.
+/* peers.h - reductions among ranks of a group that send to each other: all its ranks, or one of
+ * each host.
  *
- * A buffer is folded where its parts meet, in the order that ->fold has, so these keep the written
- * order. */
+ * The peer at which the parts of a buffer meet folds them in the order that ->fold has.  So these
+ * reductions keep the written order. */
 #ifndef COLLECTIVES_CORE_PEERS_H
 #define COLLECTIVES_CORE_PEERS_H
 
 #include "collectives/core/sendrecv.h"
 
 struct peers {
-    int count, own;                           /* how many; this rank's number among them */
-    int (*rank)(const void *arg, int number); /* of the group */
-    /* dst = fold of the sources, one of each, divided if it is an average.  It may be one of them.
-     */
+    int count, own;                           /* how many peers; this rank's number among them */
+    int (*rank)(const void *arg, int number); /* gives the group rank of a peer */
+    /* dst = fold of the sources, one for each peer; an average is divided.  dst may be one of the
+     * sources. */
     ct_status (*fold)(struct call *c, const void *arg, struct span dst, const void *const *sources);
     const void *arg;
 };
 
-/* All ranks of the call's group, folded in the group's written order. */
+/* Gives all ranks of the call's group as peers; they fold in the group's written order. */
 struct peers peers_of_group(const struct call *c);
 
 static inline int peer_rank(const struct peers *peers, int number)
@@ -26,15 +26,16 @@ static inline int peer_rank(const struct peers *peers, int number)
     return peers->rank(peers->arg, number);
 }
 
-/* Does the order of a reduction not show, or not matter (CT_ORDER=fast)?  An average's sum must not
- * wrap on the way. */
+/* Says whether the order of a reduction can't be seen in its result, or does not matter
+ * (CT_ORDER=fast).  0 for an average: its sum must not wrap on the way. */
 int order_is_free(const struct call *c);
 
-/* in: this rank's; out: the fold, on all of them.  They may be the same memory. */
+/* Fold this rank's `in` and those of the other peers.  out: the result, on all peers.  in and out
+ * may be the same memory. */
 ct_status one_shot(struct call *c, const struct peers *peers, struct span in, struct span out);
 ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out);
 
-/* The fold on the peer of number `root` alone, where out is.  in and out may be the same memory. */
+/* Folds to the peer of number `root` alone, which has out.  in and out may be the same memory. */
 ct_status fold_at_root(struct call *c, const struct peers *peers, int root, struct span in,
                        struct span out);
 

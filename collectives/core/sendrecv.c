@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sendrecv.c - messages within a call: on the group's channel, under the call's
- * signature and deadline; or by what carries them for the group's backend. */
+/* sendrecv.c - messages within a call.  They use the group's channel with the call's signature and
+ * deadline; if the group has a message carrier, that carries them. */
 #include "collectives/core/sendrecv.h"
 
 #include <stdlib.h>
@@ -67,7 +67,7 @@ ct_status recv_from(struct call *c, int from, struct span in)
 
 ct_status exchange(struct call *c, int to, struct span out, int from, struct span in)
 {
-    struct request both[2]; /* what comes, what goes */
+    struct request both[2]; /* [0] is received, [1] sent */
     ct_status status;
 
     verb_prepare(c, &both[0], 0, from, in);

@@ -3,14 +3,15 @@
  */
 #include "collectives/core/shm_exchange.h"
 
-#define DIRECT_FROM 8192 /* bytes of a block: fewer are copied in less time than a round takes */
-#define ROOTED_FROM \
-    (64u << 10) /* likewise, where only the root would wait if there were no offers */
+#define DIRECT_FROM \
+    8192 /* bytes of a block; a smaller one is copied in less time than a round takes */
+#define ROOTED_FROM (64u << 10) /* the same, if without offers only the root would wait */
 
 #define PIECES 8
 #define LEAST_PIECE ((size_t)32 << 10)
 
-/* Bytes of blocks that lie one behind the other; 0: they do not, so they can't be offered. */
+/* Gives the bytes of blocks that lie one behind the other; 0: they do not, so they can't be
+ * offered. */
 static size_t plain_bytes(const struct call *c, const struct blocks *b, int blocks)
 {
     return b->list || b->counts || b->displs || !b->base ? 0 : (size_t)blocks * call_bytes(c);
@@ -52,7 +53,7 @@ static ct_status shm_exchange_look_up(const struct call *c, const struct slots *
         (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
 }
 
-/* Where only the others waited for the root, the others read the root's buffer: so in the last
+/* Lets the ranks copy directly.  In OTHERS_WAIT the others read the root's buffer, so in the last
  * round only the root waits. */
 static ct_status run_directly(struct call *c, const struct slots *s)
 {
@@ -72,9 +73,10 @@ static ct_status run_directly(struct call *c, const struct slots *s)
     return status;
 }
 
-/* Bytes of a piece at most.  Where data goes one way, its reader works while the writer fills the
- * next piece.  But ranks that share processors would only be switched to more often, and a
- * scatter's pieces are small parts of what its root writes in a round. */
+/* Gives the most bytes of a piece.  If data goes one way, its reader works while the writer fills
+ * the next piece.  A piece is a whole slot if ranks share processors, since smaller ones would only
+ * switch them more often, and in a scatter, whose pieces are small parts of what the root writes in
+ * a round. */
 static size_t piece_at_most(const struct call *c, const struct slots *s)
 {
     const size_t slot = shm_group_slot_bytes(c->group->shm);
@@ -92,8 +94,8 @@ ct_status slots_run(struct call *c, const struct slots *s)
     struct shm_group *f = c->group->shm;
     const size_t slot = piece_at_most(c, s);
     const size_t share = s->apart ? slot : slot / (size_t)s->shares / 64 * 64;
-    const size_t least =
-        s->two_rounds ? SHM_GROUP_INLINE_BYTES + 1 : 0; /* the inline line is reused too early */
+    const size_t least = s->two_rounds ? SHM_GROUP_INLINE_BYTES + 1
+                                       : 0; /* take() would reuse the inline line too early */
     int offering = may_be_direct(c, s);
     size_t at = 0;
     ct_status status;
@@ -121,8 +123,8 @@ ct_status slots_run(struct call *c, const struct slots *s)
             shm_group_withdraw(f);
         offering = 0;
         if (status == CT_OK && reach == DIRECT_SOME)
-            continue; /* ranks that offered have written nothing into slots: start over with slots
-                       */
+            continue; /* ranks that offered have written nothing into slots: all start again with
+                         slots */
         if (status == CT_OK)
             status = s->take(c, at, n);
         at += n;

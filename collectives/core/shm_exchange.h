@@ -2,14 +2,14 @@
 /* shm_exchange.h - what all algorithms over shared slots have in common (*_shm*.c).
  *
  * A buffer goes through the slots a piece at a time: each rank writes its piece into its slot
- * (show), publishes it (arrive), waits for the ranks whose pieces it needs, and reads those (take).
- * An algorithm fills in show and take.
+ * (show), publishes it (arrive), waits for the ranks whose pieces it needs, and reads these pieces
+ * (take).  An algorithm fills in show and take.
  *
- * Buffers in memory of ct_mem_alloc() need no slots: in the first round the ranks publish where
- * theirs are.  If all that the call needs are mapped, each rank reads and writes them directly, and
- * a last round says that no rank uses another's buffer any more.  If only some are mapped, all
- * start over with slots.  If none is, which is the common case, the first round has already carried
- * the first piece. */
+ * Buffers in memory of ct_mem_alloc() need no slots.  In the first round the ranks publish where
+ * such buffers are.  If all buffers that the call needs are mapped, each rank reads and writes them
+ * directly, and a last round says that no rank uses another rank's buffer any more.  If only a part
+ * is mapped, all ranks start again with slots.  In the common case no buffer is mapped: then the
+ * first round has already carried the first piece. */
 #ifndef COLLECTIVES_CORE_SHM_EXCHANGE_H
 #define COLLECTIVES_CORE_SHM_EXCHANGE_H
 
@@ -19,32 +19,32 @@
 #include "runtime/group/shm/slots.h"
 
 struct slots {
-    size_t bytes; /* of the largest block; what is cut into pieces */
-    int shares;   /* a slot holds a piece of so many blocks */
-    int apart;    /* 1: the root writes each piece into the slot of the rank that it is for */
+    size_t bytes; /* of the largest block, which is cut into pieces */
+    int shares;   /* how many blocks have a piece in one slot */
+    int apart;    /* 1: the root writes each piece into the slot of the rank that gets it */
     enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } waiters;
-    void (*show)(struct call *c, size_t at, size_t n); /* into shm_group_own() */
+    void (*show)(struct call *c, size_t at, size_t n); /* writes into shm_group_own() */
     ct_status (*take)(struct call *c, size_t at, size_t n);
     ct_status (*direct)(
         struct call *c); /* copies between the ranks' buffers; NULL: always through slots */
-    /* Blocks of each rank's send buffer (the root's, if only others wait) and recv buffer that
-     * direct() reads or writes on other ranks; 0: none. */
+    /* How many blocks of another rank's send buffer (the root's in OTHERS_WAIT) and recv buffer
+     * direct() reads or writes; 0: none. */
     int sends, recvs;
     int in_place_is_shown; /* in place, others can't read a rank's send buffer directly */
-    int two_rounds;        /* take() makes a round of its own, and reads the slots again */
+    int two_rounds;        /* take() does another round, and reads the slots again */
 };
 
 ct_status slots_run(struct call *c, const struct slots *s);
 
-/* The result of a call that moves so many bytes in all does not stay in a cache.  Measured with 2
- * ranks: copies are 1.3 to 1.5 times faster past the caches, folds out of place up to 1.2 times; in
- * place half as fast. */
+/* A call that moves this many bytes leaves nothing of its result in a cache.  Measured with 2
+ * ranks: past the caches, copies are 1.3 to 1.5 times faster, folds out of place up to 1.2 times;
+ * folds in place are half as fast. */
 #define STREAMING_BYTES ((size_t)32 << 20)
 
-/* memcpy into a result.  in_all: bytes that the call moves on this host. */
+/* Copies into a result.  in_all: bytes that the call moves on this host. */
 void copy_result(void *to, const void *from, size_t bytes, size_t in_all);
 
-/* Bytes of `total` from `at` on, at most `most`. */
+/* Gives the bytes of `total` from `at` on, at most `most`. */
 static inline size_t piece_of(size_t total, size_t at, size_t most)
 {
     return at >= total ? 0 : total - at < most ? total - at : most;
@@ -60,8 +60,8 @@ static inline size_t largest_block(const struct call *c, const struct blocks *b)
     return most;
 }
 
-/* Part i of p of `bytes`.  It begins at a cache line if the whole does, so that no two ranks write
- * to one line. */
+/* Part i of `bytes`, cut for all ranks.  It begins at a cache line if the whole does, so that no
+ * two ranks write to one line. */
 struct part {
     size_t at, bytes;
 };

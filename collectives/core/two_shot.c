@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* two_shot.c - part i of all inputs goes to peer i, which folds it and sends the result to all.
  *
- * The bytes of the ring in two steps instead of 2(p-1), and in the written
- * order of reduction, which a ring can't keep.
+ * It moves the bytes of the ring in two steps instead of 2(p-1), and in the written order of
+ * reduction, which a ring can't keep.
  *
- * A large buffer goes in pieces: what comes is folded and sent on while it lies in the
- * processor's caches; over sockets a part is small enough to be sent eagerly; and a piece's results
- * travel together with the parts of the next one.
- * Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1 messages at once. */
+ * A large buffer goes in pieces.  So a part is folded and sent on while it lies in the processor's
+ * caches; over sockets it is small enough to be sent eagerly; and the results of a piece travel
+ * together with the parts of the next piece. Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1
+ * messages at once. */
 #include <stdlib.h>
 
 #include "collectives/core/peers.h"
 #include "collectives/core/shm_exchange.h"
 
-#define PART ((size_t)EAGER_OVER_SOCKETS) /* of a piece, each peer's */
+#define PART ((size_t)EAGER_OVER_SOCKETS) /* bytes of each peer's part of a piece */
 
 struct two_shot {
     struct call *call;
     const struct peers *peers;
     struct span in, out;
     size_t piece;         /* bytes of the buffer */
-    const void **sources; /* of this peer's part */
-    char *scratch;        /* for those that the others send */
+    const void **sources; /* for this peer's part */
+    char *scratch;        /* for the parts that the others send */
     struct batch sum, shares[2];
 };
 
-/* Two or three pieces have too little to overlap: with 1+1 ranks they took longer than one. */
+/* A buffer of two or three pieces goes as one, since it has too little to overlap: with 1+1 ranks
+ * two or three took longer than one. */
 static size_t two_shot_piece_for(int peers, size_t bytes)
 {
     const size_t p = (size_t)peers, most = SCRATCH_BYTES / p / 64 * 64;
@@ -44,7 +45,7 @@ static struct span part_for(const struct two_shot *t, char *data, size_t at, int
     return part_of_some(t->call, data + at, two_shot_count_of(t, at), peer, t->peers->count);
 }
 
-/* Of the piece at `at`: part i goes to peer i. */
+/* Starts the first step of the piece at `at`: part i goes to peer i. */
 static ct_status begin_sum(struct two_shot *t, size_t at)
 {
     const int p = t->peers->count, own = t->peers->own;

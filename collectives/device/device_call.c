@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_call.c - a collective on device memory, and which path it takes.
  *
- *   the call notes a place in the group's stream, and waits for it when it begins
+ *   the call marks a place in the group's stream, and waits for it when it begins
  *   -> in the group's first call the ranks exchange which device each has and what its user chose
  *      (group/device_group.c), and the paths begin
- *   -> one path after the other is tried, until one makes the call:
- *      nccl    each rank has a device of its own
+ *   -> the call tries one path after the other, until one makes it:
+ *      nccl    if each rank has a device to itself
  *      fused   on each device of a host one rank, the leader, works for all
- *      staged  copied to the host, an algorithm of the host, copied back
+ *      staged  copies to the host, runs an algorithm of the host, copies back
  *
- * When it returns, or its work is done, any stream sees the results.  The ranks find out together,
- * in the call, which path it takes, so that no rank waits in one path for a rank that took another.
+ * When the call returns, or its work is done, any stream sees the results.  The ranks find out
+ * together, in the call, which path it takes, so that no rank waits in one path for a rank that
+ * took another.
  *
- * The first path is what an operation's override names (algorithm_overrides.h), else CT_DEVICE,
- * else NCCL where each rank has a device of its own, else fused (device_first_path()).  An override
- * is not mandatory: the other paths follow, and staged is the last.  All ranks have the same order:
- * an operation's override is part of their signatures, CT_DEVICE of the device table.
+ * An operation's override (algorithm_overrides.h) names the first path.  Without one it is the path
+ * of CT_DEVICE, then NCCL if each rank has a device to itself, then fused (device_first_path()). An
+ * override is not mandatory: the other paths follow, and staged is the last.  All ranks have the
+ * same order: an operation's override is part of their signatures, CT_DEVICE of the device table.
  *
- * A call whose stream is being captured becomes part of the CUDA graph, and runs when that is
- * launched.  Where no path can do so, all ranks refuse. */
+ * A call whose stream is being captured becomes part of the CUDA graph, and runs when the graph is
+ * launched.  If no path can do this, all ranks refuse the call. */
 #include "collectives/device/device_call.h"
 
 #include <stdio.h>
@@ -49,8 +50,8 @@ static void device_forget(struct call *c)
     c->mark = NULL;
 }
 
-/* group->in_streams: how far the group's calls have come, for threads that make further calls.
- * AGREED: a call whose sizes all ranks know has made the device table. */
+/* Values of group->in_streams, which tells threads that make further calls how far the group's
+ * calls have come.  AGREED: a call whose sizes all ranks know has made the device table. */
 enum { NO_CALL_YET, SOME_CALL, AGREED };
 
 static int path_can(const struct device_path *path, const struct call *c)
@@ -63,7 +64,7 @@ static int is_to_come(const ct_group *group, int path)
     return (int)(atomic_load(&group->device->to_come) >> path & 1);
 }
 
-/* Must a path still begin, in a call of this kind? */
+/* Says whether a path must still begin, in a call of this kind. */
 static int begins_path(const struct call *c)
 {
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
@@ -80,18 +81,18 @@ static int may_need_memory(const struct call *c, int i)
            && path_can(path, c) && path->needs_memory(c);
 }
 
-/* Not for a group's first call, nor for the first whose sizes all ranks know, nor while a path has
- * yet to begin, nor for a call that needs more of libct's own memory on the device. */
+/* 0 for a group's first call, for the first whose sizes all ranks know, while a path has yet to
+ * begin, and for a call that needs more of libct's own memory on the device. */
 static int device_may_hold_stream(const struct call *c)
 {
     const int known = atomic_load(&c->group->on_device.in_streams);
     enum path_number first;
 
-    if (!c->place.space) /* a call on host memory has no stream */
+    if (!c->place.space) /* on host memory calls have no stream */
         return 1;
     if (known == NO_CALL_YET || (known == SOME_CALL && sizes_are_agreed(c)))
         return 0;
-    if (known == SOME_CALL) /* it is staged */
+    if (known == SOME_CALL) /* the call is staged */
         return 1;
     if (sizes_are_agreed(c) && begins_path(c))
         return 0;
@@ -115,14 +116,14 @@ static int streams_hand_over(const struct call *c)
            && device_paths[first]->hands_over(c);
 }
 
-/* Which calls the stream waits for, and which calls streams hand over. */
+/* Decides whether the stream waits for the call, and whether streams hand the call over. */
 static void device_choose_way(struct call *c, int has_work)
 {
-    if (c->capture != NOT_CAPTURED) /* an earlier call may yet find out what streams can do */
+    if (c->capture != NOT_CAPTURED) /* an earlier call may still find out what streams can do */
         queue_drain(c->group->async.queue);
     c->stream_waits = !has_work && c->group->on_device.stream && c->capture == NOT_CAPTURED
                       && device_may_hold_stream(c);
-    /* Such a call only enqueues, so it runs in the caller's thread. */
+    /* The call only enqueues, so it runs in the caller's thread. */
     c->by_streams = (c->stream_waits || c->capture != NOT_CAPTURED) && streams_hand_over(c);
     c->stream_waits &= !c->by_streams;
 }
@@ -167,7 +168,8 @@ static ct_status device_prepare(struct call *c, int has_work)
 /* ---- Paths ------------------------------------------------------------------------------------
  */
 
-/* The paths of a call in the order in which they are tried; none behind PATH_STAGED.  How many. */
+/* Lists the paths of a call in the order in which they are tried, PATH_STAGED last.  Returns how
+ * many. */
 static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
 {
     const enum path_number first = device_first_path(c->group, device_override(c));
@@ -180,7 +182,7 @@ static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
     return count;
 }
 
-/* Waits for what was in the group's stream when the call was made. */
+/* Waits for the work that was in the group's stream when the call was made. */
 static ct_status device_wait_for_mark(struct call *c)
 {
     const ct_status status =
@@ -191,7 +193,7 @@ static ct_status device_wait_for_mark(struct call *c)
     return status;
 }
 
-/* From here on the hosts wait for the devices in this call. */
+/* Makes the hosts wait for the devices, from here to the end of the call. */
 static ct_status go_by_hosts(struct call *c)
 {
     const int is_marked = !c->by_streams || c->capture != NOT_CAPTURED;
@@ -235,7 +237,7 @@ static ct_status try_path(struct call *c, enum path_number number, enum path_res
     return status;
 }
 
-/* *result: PATH_OK, or no path could make the call. */
+/* *result: PATH_OK, or another value: no path could make the call. */
 static ct_status try_paths(struct call *c, enum path_result *result)
 {
     enum path_number order[PATH_COUNT];
@@ -273,7 +275,7 @@ static enum path_number taken_by(const struct call *c)
 }
 
 /* Logs the path that the call took, why, and which others were tried.  CT_LOG=info says once why a
- * path can't. */
+ * path can't make a call. */
 static void device_explain(const struct call *c)
 {
     const enum path_number taken = taken_by(c);
@@ -306,8 +308,9 @@ static void device_explain(const struct call *c)
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* For a rank without device memory: do the ranks find out together whether the call is on device
- * memory?  They do once they have the device table; the answer is the same on all ranks. */
+/* Says whether this rank, which has no device memory, must find out with the others whether the
+ * call is on device memory.  The ranks can do that once they have the device table; the answer is
+ * the same on all ranks. */
 static int takes_part(const struct call *c)
 {
     if (!c->group->device)
@@ -337,7 +340,7 @@ static ct_status run_paths(struct call *c, struct device_group *d, enum path_res
     return status == CT_OK ? try_paths(c, result) : status;
 }
 
-/* After a failure this thread waits so long for devices that use its buffers. */
+/* How long this thread waits after a failure for devices that use its buffers. */
 enum { SETTLES_MS = SHM_GROUP_DEVICE_SETTLING_MS + DRIVER_LATE_MS };
 
 static ct_status run_on_device(struct call *c, struct device_group *d, enum path_result *result)
@@ -371,8 +374,8 @@ static ct_status capture_fails(const struct call *c)
         *why ? ": " : "", why);
 }
 
-/* All ranks come to this by what they agree on.  The last round finds a rank that does not capture,
- * and so makes another call. */
+/* Refuses the call on all ranks, which come here by what they agree on.  The gather finds a rank
+ * that does not capture, and so makes another call. */
 static ct_status refuse_capture(struct call *c)
 {
     char *const all = malloc((size_t)c->group->size);
@@ -414,7 +417,7 @@ static ct_status run_here(struct call *c, struct device_group *d)
         return status;
     status = run_on_device(c, d, &result);
     if (status == CT_OK && result != PATH_OK)
-        status = refuse_capture(c); /* every other call has found a path */
+        status = refuse_capture(c); /* a call outside a capture always finds a path */
     c->place.space->leave(before);
     if (status == CT_OK)
         note_for_streams(c, d);
@@ -423,7 +426,7 @@ static ct_status run_here(struct call *c, struct device_group *d)
     return status;
 }
 
-/* For a rank that has nothing on a device, but may be the leader of one. */
+/* Runs a call in which this rank has nothing on a device, but may be the leader of one. */
 static ct_status run_elsewhere(struct call *c, struct device_group *d)
 {
     const struct space *space = d->table.place.space;
@@ -453,7 +456,8 @@ static ct_status fail_group(ct_group *group, ct_status status)
     return ct_fail(status, "%s", words);
 }
 
-/* If the driver keeps this thread, streams go on without the call.  Then the call has failed. */
+/* Runs the call under a time limit.  If the driver keeps this thread longer, streams go on without
+ * the call, and the call has failed. */
 static ct_status run_in_time(struct call *c, struct device_group *d)
 {
     const struct space *space = c->place.space ? c->place.space : d->table.place.space;
@@ -494,7 +498,7 @@ void device_end_group(ct_group *group)
 
     if (!d)
         return;
-    /* NCCL first: other paths may wait for what it enqueued. */
+    /* NCCL ends first: other paths may wait for what it enqueued. */
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
         if (d->path[i].own)
             device_paths[i]->end_group(group);
@@ -503,7 +507,7 @@ void device_end_group(ct_group *group)
     group->device = NULL;
 }
 
-/* CU_STREAM_PER_THREAD, which is cudaStreamPerThread. */
+/* CU_STREAM_PER_THREAD, which is also cudaStreamPerThread. */
 #define PER_THREAD ((void *)(uintptr_t)2)
 
 ct_status ct_set_stream(ct_group *group, void *stream)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_call.h - the executor of calls on device memory, and of calls in which a rank may have no
- * block at all, so that its buffers do not tell whether the call is on device memory. */
+/* device_call.h - the executor of calls on device memory.  It also runs calls in which a rank may
+ * have no block at all, so that its buffers do not tell whether the call is on device memory. */
 #ifndef COLLECTIVES_DEVICE_DEVICE_CALL_H
 #define COLLECTIVES_DEVICE_DEVICE_CALL_H
 
@@ -8,7 +8,7 @@
 
 extern const struct executor device_executor;
 
-/* Each by its number; from PATH_NCCL on in the order in which they are tried. */
+/* The paths by number.  From PATH_NCCL on this is the order in which they are tried. */
 extern const struct device_path *const device_paths[PATH_COUNT];
 
 void device_end_group(ct_group *group);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dtype_ops.h - every dtype's arithmetic, from the rows of runtime/types/dtype_list.h.
  *
- * C++, for nvcc and for the host's compiler.  A form says how a dtype lies in
- * memory (stored) and what it is folded in (folded), and folds LANES elements at
- * once: one switch over the op for all of them.  HAS_SCALARS: premul_sum knows it. */
+ * This is C++, for nvcc and for the host's compiler.  A form has the type of a dtype in memory
+ * (stored) and the type in which it is folded (folded).  A form folds LANES elements at once, with
+ * one switch over the op for all of them.  HAS_SCALARS: premul_sum accepts the dtype. */
 #ifndef CUDA_KERNELS_DTYPE_OPS_H
 #define CUDA_KERNELS_DTYPE_OPS_H
 
@@ -14,7 +14,7 @@
 
 #define FOR_LANES(lane) for (int lane = 0; lane < LANES; lane++)
 
-/* The row of an op in the switch of step().  AS: the type in which its expression is computed. */
+/* One op's row of the switch in step().  AS: the type in which the op's expression is computed. */
 #define STEP(OP, expr, AS)                                    \
     case CT_##OP:                                             \
         FOR_LANES(lane)                                       \
@@ -46,7 +46,8 @@ template <> struct whole<8> {
     typedef uint64_t without;
 };
 
-/* Folded in WIDTH bytes without a sign, so that they wrap, and cut when stored. */
+/* Folds in WIDTH bytes without a sign, so that integers wrap, and cuts the result when it is
+ * stored. */
 template <class T, size_t WIDTH> struct integer {
     typedef T stored;
     typedef typename whole<WIDTH>::without folded;
@@ -72,8 +73,8 @@ template <class T, size_t WIDTH> struct integer {
     DEFINE_STEP(WRAPPING_OPS(STEP, folded) ORDERING_OPS(STEP, T))
 };
 
-/* The type in which an average is folded.  The host uses 64 bits; the sum of FOLD_MANY integers of
- * 8 or 16 bits is the same in 32. */
+/* NAME_average is the form in which an average is folded.  The host uses 64 bits.  For integers of
+ * 8 or 16 bits 32 are enough: they hold the sum of FOLD_MANY. */
 #define DEFINE_INTEGER(NAME, name, T, ...)                  \
     typedef integer<T, sizeof(T) == 8 ? 8 : 4> NAME##_form; \
     typedef integer<T, sizeof(T) >= 4 ? 8 : 4> NAME##_average;
@@ -127,9 +128,9 @@ DTYPES(DEFINE_DTYPE)
 
 /* ---- The forms of the hot kernels ------------------------------------------------- */
 
-/* SUM and AVG only, whose NaNs are the adder's own: the GPU's conversions then give the bits that
- * runtime/types/narrow_float.h gives, in a tenth of the instructions. */
-typedef U8_form U8_sum; /* of one source: never added */
+/* These forms do SUM and AVG only.  There a NaN is the adder's own, so the GPU's conversions give
+ * the same bits as runtime/types/narrow_float.h, in a tenth of the instructions. */
+typedef U8_form U8_sum; /* it has one source: nothing is added */
 typedef F32_form F32_sum;
 
 struct F16_sum : F16_form {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_args.h - names and arguments of the kernels, for host and GPU.
  *
- * Included by C, C++ and CUDA C++.  Every kernel is a row here and has one
- * parameter, a struct fold_args that is passed by value. */
+ * C, C++ and CUDA C++ include this file.  Every kernel is a row here and has one parameter, a
+ * struct fold_args that is passed by value. */
 #ifndef CUDA_KERNELS_KERNEL_ARGS_H
 #define CUDA_KERNELS_KERNEL_ARGS_H
 
@@ -11,10 +11,10 @@
 #include "runtime/types/dtype_list.h"
 
 enum {
-    FOLD_MANY = 240,              /* sources, and destinations of a span: so many fit */
-    FOLD_SCALED = 80,             /* sources, if any has a scalar */
-    FOLD_WORDS = (4096 - 72) / 8, /* what else fits a kernel's 4096 bytes of parameters */
-    BLOCK_THREADS = 512           /* a block has no more */
+    FOLD_MANY = 240,              /* most sources, and most destinations of a span, that fit */
+    FOLD_SCALED = 80,             /* most sources if any has a scalar */
+    FOLD_WORDS = (4096 - 72) / 8, /* the rest of a kernel's 4096 bytes of parameters */
+    BLOCK_THREADS = 512           /* most threads of a block */
 };
 
 /* The kernels for one number of sources: SUM or AVG of one node, or an exchange.
@@ -39,36 +39,40 @@ enum {
 /* There is also one fold_<dtype> for each of DTYPES, which does all other folds. */
 
 /* The work of some blocks of a launch: elements 0 ... count-1 of sources and destinations.
- * `head` single ones, then 16-byte pieces, then single ones again.  No pieces if the pointers do
- * not reach a multiple of 16 at the same element. */
+ * `head` single elements come first, then 16-byte pieces, then single elements again.  There are
+ * only single elements if the pointers do not reach a multiple of 16 at the same element. */
 struct fold_span {
     uint64_t count;
-    uint32_t first_block; /* they end where the next span's begin */
-    uint16_t pointers;    /* where in words[] its sources are, and behind them its destinations */
+    uint32_t first_block; /* its blocks end where the next span's begin */
+    uint16_t pointers;    /* index in words[] of its sources; its destinations follow them */
     uint8_t dsts;
-    uint8_t head; /* below 16, or: */
+    uint8_t head; /* below 16, or one of the next two */
 };
 
 enum {
-    BY_ELEMENTS = 16, /* no pieces; */
-    BY_BYTES          /* and some pointer is no multiple of the element's alignment */
+    BY_ELEMENTS = 16, /* there are no pieces */
+    BY_BYTES          /* the same, and some pointer is not aligned for the element */
 };
 
 struct fold_args {
     uint32_t spans;
-    uint32_t sources; /* of each span */
-    uint32_t op;      /* a row of the dtype's ops: SUM, where it is an average */
-    uint32_t divisor; /* AVG's; 0: not an average */
+    uint32_t sources;                         /* of each span */
+    uint32_t op;                              /* a row of the dtype's ops; SUM for an average */
+    uint32_t divisor;                         /* by which AVG divides; 0: not an average */
     uint32_t scaled[(FOLD_SCALED + 31) / 32]; /* bit s: source s has a scalar */
-    uint32_t scalars; /* where in words[] they are, SCALAR_WORDS for each source; 0: none has one */
-    uint64_t called_off;        /* address of a uint32_t, or 0.  If it is not 0, nothing is done */
-    uint64_t words[FOLD_WORDS]; /* the spans; somewhere behind them addresses on the GPU */
+    uint32_t
+        scalars; /* index in words[] of the scalars, SCALAR_WORDS for each source; 0: no scalars */
+    uint64_t
+        called_off; /* address of a uint32_t, or 0.  If that uint32_t is not 0, nothing is done */
+    uint64_t words[FOLD_WORDS]; /* first the spans, at the indices above addresses on the GPU and
+                                   scalars */
 };
 
 enum {
     SPAN_WORDS = sizeof(struct fold_span) / sizeof(uint64_t),
-    SCALAR_WORDS = 2, /* the largest dtype's */
-    MOST_SCALED = 4,  /* elements of a piece; else there are no pieces: it is too much code */
+    SCALAR_WORDS = 2, /* what a scalar of the largest dtype takes */
+    MOST_SCALED = 4, /* most elements of a piece with scalars; more would be too much code, so there
+                        are no pieces */
     MOST_SPANS = FOLD_WORDS / (SPAN_WORDS + 2)
 };
 

@@ -11,7 +11,7 @@
 #include "cuda/kernels/dtype_ops.h"
 #include "cuda/kernels/vector_access.h"
 
-/* The thread. */
+/* Which thread of which block. */
 struct kernel_place {
     unsigned block, blocks, thread, threads;
 };
@@ -26,7 +26,7 @@ CT_ELEMENT struct fold_span span_at(const struct fold_args &args, uint32_t i)
     return span;
 }
 
-/* Also makes the place relative to the blocks of that span. */
+/* Finds the block's span, and makes the place relative to the blocks of that span. */
 CT_ELEMENT struct fold_span find_span(const struct fold_args &args, struct kernel_place &place)
 {
     uint32_t own = 0, behind = args.spans;
@@ -53,7 +53,8 @@ template <class F> CT_ELEMENT uint64_t pieces_of(const struct fold_span &span)
     return span.head < BY_ELEMENTS ? (span.count - span.head) / by_pieces<F>::LANES : 0;
 }
 
-/* The offset in bytes of single element k: they are before and behind the pieces. */
+/* Gives the offset in bytes of single element k.  Single elements lie before and behind the pieces.
+ */
 template <class F> CT_ELEMENT uint64_t single(const struct fold_span &span, uint64_t k)
 {
     const uint64_t head = span.head < BY_ELEMENTS ? span.head : 0;
@@ -66,7 +67,8 @@ template <class F> CT_ELEMENT uint64_t single(const struct fold_span &span, uint
 
 enum { BATCH = 4 }; /* sources that are loaded before the first of them is folded */
 
-/* premul_sum: what combine_scale() makes of these lanes of a source, rounded to the dtype. */
+/* premul_sum: multiplies these lanes of a source by its scalar and rounds to the dtype, like
+ * combine_scale(). */
 template <class F, int LANES>
 CT_ELEMENT void scale(const struct fold_args &args, uint32_t source,
                       typename F::folded (&values)[LANES])
@@ -218,8 +220,8 @@ CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct fold
 
 /* ---- One thread ------------------------------------------------------------------- */
 
-/* A flag in host memory.  On a GPU each multiprocessor loads it once into its cache, which is empty
- * when the launch begins. */
+/* Reads a flag in host memory.  On a GPU each multiprocessor loads it once into its cache, which is
+ * empty when the launch begins. */
 CT_ELEMENT bool is_called_off(const struct fold_args &args)
 {
     const uint32_t *const word = (const uint32_t *)(uintptr_t)args.called_off;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.cu - the kernels: kernel_args.h's rows, each around its body. */
+/* kernels.cu - the kernels: a function for each row of kernel_args.h, which calls its body. */
 #include "cuda/kernels/kernel_bodies.h"
 
-/* blocks: of a multiprocessor, so that its registers hold what a thread has in flight.  Without a
- * number ptxas makes its own guess, and for some kernels spills to keep it. */
+/* blocks: most blocks at a time of a multiprocessor whose registers hold what a thread has in
+ * flight.  Without a number ptxas guesses one, and for some kernels spills to keep it. */
 #define KERNEL(name, blocks)                                            \
     extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, blocks) \
         name(const __grid_constant__ struct fold_args args)

@@ -24,8 +24,8 @@ struct piece {
     uint32_t word[PIECE / 4];
 };
 
-/* Read once: not worth a place in the L1 cache.  volatile: no store of a destination, which may
- * be a source, comes before the loads that were written before it. */
+/* Loads a piece, which is read once: it is not worth a place in the L1 cache.  volatile: a
+ * destination may be a source, so the compiler must not move its store before an earlier load. */
 CT_ELEMENT struct piece load_piece(uint64_t address)
 {
     struct piece p;
@@ -41,7 +41,7 @@ CT_ELEMENT struct piece load_piece(uint64_t address)
     return p;
 }
 
-/* This kernel does not read it again: it may leave the caches first. */
+/* Stores a piece.  This kernel does not read it again, so it may leave the caches first. */
 CT_ELEMENT void store_piece(uint64_t address, struct piece p)
 {
 #ifdef __CUDA_ARCH__
@@ -55,9 +55,9 @@ CT_ELEMENT void store_piece(uint64_t address, struct piece p)
 
 /* ---- Numbers --------------------------------------------------------------------- */
 
-/* BYTES bytes at a multiple of BYTES.  On the GPU by asm: beside a load or store of single bytes
- * the compiler (nvcc 13.0) would use this one for both, and a GPU faults at an unaligned address.
- */
+/* A number of BYTES bytes at a multiple of BYTES.  On the GPU asm accesses it.  Otherwise, near an
+ * access to the same number by single bytes, the compiler (nvcc 13.0) would use this one for both,
+ * and a GPU faults at an unaligned address. */
 template <size_t BYTES> struct number;
 #ifdef __CUDA_ARCH__
 #define LOAD_NUMBER(BITS, HOW, REGISTER, CONSTRAINT)                                           \
@@ -99,7 +99,8 @@ DEFINE_NUMBER(uint64_t, "u64", uint64_t, "l")
 
 /* ---- Elements of a piece ---------------------------------------------------------- */
 
-/* By shifts, so that the piece stays in registers; all supported machines are little-endian. */
+/* Takes an element from a piece by shifts, so that the piece stays in registers.  All supported
+ * machines are little-endian. */
 template <class T> CT_ELEMENT T element_of(const struct piece &p, int lane)
 {
     const size_t at = (size_t)lane * sizeof(T);
@@ -113,7 +114,7 @@ template <class T> CT_ELEMENT T element_of(const struct piece &p, int lane)
     return x;
 }
 
-/* The piece is zero before its first element. */
+/* Puts an element into a piece.  The piece must be zero before the first element is put. */
 template <class T> CT_ELEMENT void put_element(struct piece &p, int lane, T x)
 {
     const size_t at = (size_t)lane * sizeof(T);
@@ -129,7 +130,7 @@ template <class T> CT_ELEMENT void put_element(struct piece &p, int lane, T x)
 
 /* ---- Two ways to go through memory ------------------------------------------------ */
 
-/* Both get an address; the offset is the same for all sources and destinations. */
+/* Both ways get an address.  Its offset is the same for all sources and destinations. */
 template <class F> struct by_pieces {
     enum {
         LANES = PIECE / sizeof(typename F::stored),
@@ -165,11 +166,11 @@ template <class F> struct by_pieces {
     }
 };
 
-/* by_bytes: a pointer of the user is no multiple of the element's alignment. */
+/* by_bytes: some pointer of the user is not aligned for the element. */
 template <class F> struct by_elements {
     enum { LANES = 1, HAS_SCALARS = F::HAS_SCALARS };
     typedef typename F::stored raw;
-    typedef number<alignof(raw)> part; /* a complex number has two */
+    typedef number<alignof(raw)> part; /* a complex number has two parts */
 
     CT_ELEMENT raw load(uint64_t address, uint32_t by_bytes)
     {

@@ -2,20 +2,20 @@
 /* nccl.c - NCCL as a library of collectives between devices (struct comm_library of
  * runtime/device/memory_kind.h).
  *
- *   join       a stream of its own, and a communicator that never blocks
- *   start      one call of NCCL, or a group of its sends and receives; NCCL enqueues it by and by
+ *   join       creates a stream, and a communicator that never blocks
+ *   start      makes one call of NCCL, or a group of its sends and receives; NCCL enqueues it later
  *   ask        first whether NCCL has enqueued the call, then whether the stream has done it
  *              (a call in a captured stream is done when it is enqueued)
  *   leave      in good order: ncclCommFinalize(), ncclCommDestroy()
- *   give_up    ncclCommAbort() on a thread of its own
+ *   give_up    calls ncclCommAbort() on another thread
  *
  * Nothing blocks, so that a caller that waits can check whether its peers are alive, and give up.
  *
- * ncclCommAbort() ends kernels that wait for a peer, but it also frees memory, for which the driver
- * may wait for all running work: for a stream, too, that waits at a gate for the very call which
- * failed.  So that call does not wait for the thread, but for a flag that the communicator's stream
- * writes after all that was enqueued there.  Then no kernel uses the buffers any more.  leave waits
- * for the thread. */
+ * ncclCommAbort() ends kernels that wait for a peer.  It also frees memory, for which the driver
+ * may wait for all running work: even for a stream at a gate that waits for the very call which
+ * failed.  So give_up does not wait for the thread.  It waits for a flag that the communicator's
+ * stream writes after all that was enqueued there; then no kernel uses the buffers any more. leave
+ * waits for the thread. */
 #include "cuda/nccl/nccl.h"
 
 #include <stdatomic.h>
@@ -32,14 +32,14 @@
 struct device_comm {
     const struct nccl *nccl;
     struct device *gpu;
-    CUstream stream;      /* its own */
-    CUstream on;          /* of the call: its own, or a captured one of the caller */
-    ncclComm_t nccl_comm; /* NULL: ended, or never created */
+    CUstream stream;      /* libct's, for this communicator */
+    CUstream on;          /* the call's stream: the one above, or a captured one of the caller */
+    ncclComm_t nccl_comm; /* NULL: destroyed, or never created */
     int rank, size;
     int is_enqueued; /* NCCL has enqueued all calls */
 
     _Atomic uint32_t
-        *passed; /* pinned; if `tells`, the stream writes 1 at its end; NULL: it can't */
+        *passed; /* pinned; if `tells`, the stream writes 1 at its end; NULL: no memory */
     int tells, is_given_up, has_thread;
     pthread_t aborting;
     _Atomic int is_aborted;
@@ -72,13 +72,13 @@ static ct_status make_id(struct comm_id *id)
 
 /* ---- Leaving ------------------------------------------------------------------------- */
 
-/* How long an orderly end may take before it is aborted, and an abort before it is not waited for.
- * Only after a failure is there anything to wait for. */
+/* How long an orderly end may take before an abort, and how long we wait for an abort.  Both take
+ * time only after a failure. */
 enum { ENDS_MS = 2000, NAP_US = 100 };
 
 static const struct timespec nap = { 0, NAP_US * 1000L };
 
-/* 1: it did in time. */
+/* Returns 1 if the communicator came to rest in time. */
 static int comes_to_rest(const struct device_comm *comm, int64_t deadline)
 {
     ncclResult_t state = ncclInProgress;
@@ -101,14 +101,15 @@ static void end_in_good_order(struct device_comm *comm)
     }
 }
 
-/* A graph must not have half a call: querying a stream makes its capture invalid. */
+/* Makes the capture invalid by a query of its stream, since a graph must not have half a call. */
 static void spoil_capture(struct device_comm *comm)
 {
     if (comm->on != comm->stream)
         comm->gpu->driver->cuStreamQuery(comm->on);
 }
 
-/* Before the abort: once it has begun, driver calls may block. */
+/* Lets the stream write to `passed` at its end.  It must be called before the abort: once that has
+ * begun, driver calls may block. */
 static void let_stream_tell(struct device_comm *comm)
 {
     const struct flag_op write = { comm->passed, 1, 0 };
@@ -131,7 +132,7 @@ static void *abort_it(void *arg)
     return NULL;
 }
 
-/* 1: it has. */
+/* Returns 1 if the stream ended in time. */
 static int stream_ends(const struct device_comm *comm, int64_t deadline)
 {
     const struct driver *driver = comm->gpu->driver;
@@ -143,7 +144,7 @@ static int stream_ends(const struct device_comm *comm, int64_t deadline)
     return state != CUDA_ERROR_NOT_READY;
 }
 
-/* Until no kernel uses the buffers any more. */
+/* Waits until no kernel uses the buffers any more. */
 static void wait_for_abort(struct device_comm *comm)
 {
     const int64_t deadline = deadline_after(ENDS_MS);
@@ -155,7 +156,8 @@ static void wait_for_abort(struct device_comm *comm)
         stream_ends(comm, deadline);
 }
 
-/* Without a thread it is not aborted, since an abort by this thread might wait for ever. */
+/* Aborts the communicator on a thread.  If the thread can't be started, nothing is aborted, since
+ * an abort by this thread might wait for ever. */
 static void nccl_give_up(struct device_comm *comm)
 {
     void *before;
@@ -221,7 +223,7 @@ static CUresult make_stream(struct device *gpu, CUstream *stream)
                : result;
 }
 
-/* NCCL uses the primary context of the device. */
+/* Refuses memory of other contexts: NCCL uses the primary context of the device. */
 static ct_status refuse_other_contexts(const struct device *gpu)
 {
     CUcontext primary;
@@ -387,7 +389,8 @@ static ncclResult_t all_to_all_by_messages(struct device_comm *t, const struct b
     return result;
 }
 
-/* In an NCCL group, or the first of them would wait for its peer before the next one is begun. */
+/* Makes the sends and receives in an NCCL group.  Without a group the first one would wait for its
+ * peer before the next one is begun. */
 static ncclResult_t by_messages(struct device_comm *t, const struct bytes_of_call *b,
                                 moves_fn *moves)
 {
@@ -432,7 +435,7 @@ static ncclResult_t all_to_all(struct device_comm *t, const struct bytes_of_call
     return by_messages(t, b, all_to_all_by_messages);
 }
 
-/* One call on comm->on, begun without blocking. */
+/* Begins one call on comm->on, without blocking. */
 static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *what,
                                  const void *send, void *recv)
 {
@@ -455,7 +458,7 @@ static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *
     case OPERATION_REDUCE_SCATTER:
         return nccl->ncclReduceScatter(b->send, b->recv, count, n.type, nccl_op_of(what->op),
                                        t->nccl_comm, stream);
-    case OPERATION_BROADCAST: /* one buffer */
+    case OPERATION_BROADCAST: /* it has one buffer */
         return nccl->ncclBroadcast(b->recv, b->recv, b->each, ncclUint8, what->root, t->nccl_comm,
                                    stream);
     case OPERATION_ALL_GATHER:
@@ -482,8 +485,9 @@ static ct_status nccl_start(struct device_comm *comm, const struct signature *wh
                      operation_name(what->operation));
 }
 
-/* Errors of the communicator, also those of a peer, are seen only here.  Until NCCL has enqueued
- * the call, the stream may be empty although the call is not done. */
+/* Asks whether the call is done.  Only here are errors of the communicator seen, also those of a
+ * peer.  Until NCCL has enqueued the call, the stream may be empty although the call is not done.
+ */
 static ct_status nccl_ask(struct device_comm *comm, int *done)
 {
     ncclResult_t state = ncclSuccess, result;

@@ -2,7 +2,7 @@
 /* nccl.h - NCCL's functions that libct calls.
  *
  * As in libcuda.h, a new function is a new row, with the prototype of the header at build time.  A
- * library of another version works, since ncclConfig_t has its size. */
+ * library of another version works, since ncclConfig_t contains its own size. */
 #ifndef CUDA_NCCL_NCCL_H
 #define CUDA_NCCL_NCCL_H
 
@@ -48,15 +48,15 @@ struct nccl {
     NCCL_FUNCTIONS(NCCL_FIELD)
     NCCL_LATE_FUNCTIONS(NCCL_FIELD)
 #undef NCCL_FIELD
-    int version; /* as of ncclGetVersion() */
+    int version; /* as ncclGetVersion() gives it */
 };
 
-/* Loads the library at the first call.  CT_ERR_UNSUPPORTED: there is none, or it lacks a function.
- */
+/* Loads the library at the first call.  CT_ERR_UNSUPPORTED: it can't be loaded, or lacks a
+ * function. */
 ct_status nccl_find(const struct nccl **nccl);
 
-/* CT_OK, also for ncclInProgress, or CT_ERR_NCCL with a sentence: what was tried, then NCCL's text
- * for the communicator (may be NULL). */
+/* Returns CT_OK, also for ncclInProgress, or CT_ERR_NCCL with a sentence: what was tried, then
+ * NCCL's text for the communicator (may be NULL). */
 ct_status nccl_says(const struct nccl *nccl, ncclComm_t comm, ncclResult_t result, const char *what,
                     ...) __attribute__((format(printf, 4, 5)));
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_library.c - NCCL's functions, from the library that the process has loaded, or loads now.
  *
- * The library takes a few hundred MB of address space, so only a group that uses NCCL loads it. One
- * that is there already, perhaps PyTorch's, is used: two copies in a process would each need
- * connections and GPU memory of their own. */
+ * The library takes a few hundred MB of address space, so only a group that uses NCCL loads it.  If
+ * the process has a copy already, perhaps PyTorch's, that is used: two copies would each need their
+ * own connections and GPU memory. */
 #include "cuda/nccl/nccl.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounce_buffer.c - a bounce buffer in device memory of the group's own.
+/* bounce_buffer.c - a group's bounce buffer in device memory.
  *
  * Another process can't map memory of pools and of cuMemCreate(); it can map memory of
  * cuMemAlloc(). So a rank copies what such a buffer sends to the bounce buffer before it offers
@@ -20,9 +20,9 @@
 #include "runtime/group/shm/direct.h"
 #include "runtime/util/clock.h"
 
-#define MOST ((size_t)256 << 20) /* of a rank; larger calls are staged */
+#define MOST ((size_t)256 << 20) /* of a rank; a larger call is staged */
 #define LEAST ((size_t)1 << 20)
-#define APART ((size_t)256) /* both sides begin at a multiple */
+#define APART ((size_t)256) /* each side begins at a multiple of it */
 
 /* ---- The memory ---------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ void bounce_free(struct bounce *bounce)
 
     if (!bounce->memory || space->enter(&before) != CT_OK)
         return;
-    /* After the timeout something still uses the memory: then it is never freed. */
+    /* If the wait times out, something still uses the memory, so it is never freed. */
     if (space->finish(bounce->place.device,
                       (struct patience){ .deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS) })
         != CT_ERR_TIMEOUT)
@@ -47,10 +47,10 @@ void bounce_free(struct bounce *bounce)
 void bounce_refuse(struct bounce *bounce)
 {
     bounce->useless = 1;
-    atomic_store(&bounce->room, SIZE_MAX); /* so bounce_must_grow() is 0 for every call */
+    atomic_store(&bounce->room, SIZE_MAX); /* so that bounce_must_grow() is 0 for every call */
 }
 
-/* How many bytes these sides need.  *apart: where the receive side begins. */
+/* Says how many bytes these sides need.  *apart: where the receive side begins. */
 static size_t bytes_for(const struct call *c, int sides, size_t *apart)
 {
     const size_t sends = sides & SENDS_BOUNCE ? blocks_bytes(c, &c->send) : 0;
@@ -72,7 +72,7 @@ int bounce_must_grow(const struct call *c)
     return bytes > room && bytes <= MOST;
 }
 
-/* NULL: there is none. */
+/* Gives the bounce buffer, enlarged if needed.  NULL: it can't be used, or there is no memory. */
 static char *room(const struct call *c, size_t bytes)
 {
     struct bounce *bounce = &fused_of(c->group)->bounce;
@@ -125,7 +125,8 @@ static ct_status bounce_enqueue(const struct call *c, const struct blocks *from,
     return status;
 }
 
-/* A failed call hands its buffers back to the caller, so this waits for what was enqueued. */
+/* Copies and waits.  A failed call hands its buffers back to the caller, so this waits for what was
+ * enqueued even after a failure. */
 static ct_status bounce_copy(const struct call *c, const struct blocks *from,
                              const struct blocks *to)
 {
@@ -178,7 +179,7 @@ ct_status bounce_in(const struct call *c, int sides, struct call *given, int *bo
     else if (bounce_sends_from_recv(c))
         status = bounce_copy(c, &c->recv, &given->recv);
     *bounced = status == CT_OK;
-    return status == CT_ERR_UNSUPPORTED ? CT_OK : status; /* there are no kernels for it */
+    return status == CT_ERR_UNSUPPORTED ? CT_OK : status; /* no kernels for this device */
 }
 
 ct_status bounce_out(const struct call *c, const struct call *given)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* buffer_handles.c - a rank's buffers as handles that a leader can map.
  *
- * A contiguous buffer is one handle.  If its blocks differ, a table of their places and sizes lies
+ * A contiguous buffer has one handle.  If its blocks differ, a table of their places and sizes lies
  * behind the handles.  A list has a handle for each block. */
 #include "collectives/device/fused/buffer_handles.h"
 
@@ -10,7 +10,8 @@
 
 #include "collectives/device/fused/fused_group.h"
 
-/* 1: the ranks do not know each other's block sizes, so the offer needs the table. */
+/* Says whether the offer needs the table, because the ranks do not know each other's block sizes.
+ */
 static int blocks_differ(const struct call *c)
 {
     return operation_has_counts(c->signature.operation) || !sizes_are_agreed(c);
@@ -22,7 +23,7 @@ static struct device_handle *handles_of(const struct offer *offer, enum side sid
            + (side == RECVS ? offer->handles[SENDS] : 0);
 }
 
-/* The table of a side.  sends: how many blocks the send side has. */
+/* Gives the table of a side.  sends: how many blocks the send side has. */
 static struct offered_block *table_of(const struct offer *offer, enum side side, int sends)
 {
     return (struct offered_block *)(void *)(handles_of(offer, RECVS) + offer->handles[RECVS])
@@ -56,7 +57,7 @@ static ct_status handle_give(const struct call *c, struct span buffer, struct de
     return c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
 }
 
-/* From the first byte of all blocks to the last.  At least one block has bytes. */
+/* Gives the range from the first byte of all blocks to the last.  At least one block has bytes. */
 static struct span handle_extent(const struct call *c, const struct blocks *b)
 {
     char *from = NULL, *to = NULL;

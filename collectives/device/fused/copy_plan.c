@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy_plan.c - a collective as folds or copies, for a leader that has mapped the buffers of all
- * ranks; and which bytes of them each leader does, where there are several.
+ * ranks; and which bytes each leader does, if there are several.
  *
  * The parts of a plan may be done in any order, also at once and by several devices: no part reads
  * what another writes.  In place, a rank's own block is where it belongs already, and in an
@@ -12,11 +12,12 @@
  * Several leaders share a plan of one part by bytes: each leader reads its slice of all sources and
  * writes it to all destinations, so the links of all devices carry the same load.  If the plan has
  * a part for each block, the device with the block's only source, or its only destination, does the
- * part, so no byte crosses twice.  Few bytes are done by one leader, the nearest: to share them
- * takes longer.
+ * part, so no byte crosses twice.  One leader, the nearest, does a part of few bytes, since to
+ * share it takes longer.
  *
- * A slice begins at a cache line of the devices, counted from the part's beginning: at a whole
- * element, aligned as the part is.  An element's bits do not depend on which leader folds it. */
+ * A slice begins at a cache line of the devices, counted from the part's beginning.  So it begins
+ * at a whole element, aligned as the part is.  An element's bits do not depend on which leader
+ * folds it. */
 #include "collectives/device/fused/copy_plan.h"
 
 #include <stdlib.h>
@@ -88,8 +89,8 @@ static struct span received(const struct all_blocks *all, int rank, int block)
 
 /* ---- Parts -------------------------------------------------------------------------- */
 
-/* The caller adds its sources next, then its destinations.  near: the rank that has the only source
- * or the only destination. */
+/* Adds a part.  The caller then adds its sources, and after them its destinations.  near: the rank
+ * that has the only source or the only destination. */
 static struct fold_part *add_part(struct copy_plan *plan, int near, size_t count)
 {
     struct fold_part *part = &plan->parts[plan->count];
@@ -112,7 +113,7 @@ static void add_destination(struct copy_plan *plan, struct fold_part *part, stru
     plan->pointers[plan->used++] = to.data;
 }
 
-/* Copies `from` to block `block` of the ranks first ... first+ranks-1, but not onto itself. */
+/* Copies `from` to block `block` of the ranks first ... first+ranks-1, except onto itself. */
 static void plan_copy(const struct all_blocks *all, struct copy_plan *plan, int near,
                       struct span from, int first, int ranks, int block)
 {
@@ -251,7 +252,8 @@ void plan_free(struct copy_plan *plan)
 
 enum {
     LINE = 128,
-    LEAST = 32 << 10 /* bytes for a leader; an estimate: no machine with two GPUs has run it */
+    LEAST =
+        32 << 10 /* least bytes for a leader; an estimate: no machine with two GPUs has run it */
 };
 
 static size_t cut_at(size_t bytes, int slice, int slices)
@@ -262,7 +264,8 @@ static size_t cut_at(size_t bytes, int slice, int slices)
 struct slice slice_of(const struct leaders *l, int near, int shared, size_t bytes)
 {
     const int first = l->of[near];
-    const int own = (l->mine - first + l->count) % l->count; /* counted from the nearest leader */
+    const int own =
+        (l->mine - first + l->count) % l->count; /* this leader, counted from the nearest one */
     int slices = 1;
     size_t at;
 
@@ -274,7 +277,7 @@ struct slice slice_of(const struct leaders *l, int near, int shared, size_t byte
     return (struct slice){ at, cut_at(bytes, own + 1, slices) - at };
 }
 
-/* Adds `bytes` to all pointers of a part, which lie one behind the other. */
+/* Adds `bytes` to all pointers of a part; they lie one behind the other. */
 static void move_part(const struct copy_plan *plan, int part, size_t pointers, size_t bytes)
 {
     const void *const *const first = plan->parts[part].src;

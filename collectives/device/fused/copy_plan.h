@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_plan.h - which bytes a leader folds or copies, and to where. */
+/* copy_plan.h - which bytes a leader folds or copies, and where to. */
 #ifndef COLLECTIVES_DEVICE_FUSED_COPY_PLAN_H
 #define COLLECTIVES_DEVICE_FUSED_COPY_PLAN_H
 
@@ -7,13 +7,13 @@
 
 struct leaders;
 
-/* All ranks' blocks, [rank][block]; bytes 0 where a rank has none. */
+/* All ranks' blocks, [rank][block]; bytes 0: the rank has no such block. */
 struct all_blocks {
     struct span *send, *recv;
     int sends, recvs; /* blocks of each rank */
 };
 
-/* How many blocks a rank's send or receive side has, if it has any. */
+/* Gives the number of blocks of a rank's send or receive side, if the rank has that side. */
 int plan_sends(const struct call *c);
 int plan_recvs(const struct call *c);
 
@@ -21,23 +21,24 @@ ct_status all_blocks_make(const struct call *c, struct all_blocks *all);
 void all_blocks_free(struct all_blocks *all);
 
 struct copy_plan {
-    int folds; /* 0: copies, of bytes */
+    int folds; /* 0: the parts are copies of bytes */
     struct fold_part *parts;
     int count;
-    void **pointers; /* of the parts */
+    void **pointers; /* those of the parts */
     size_t used;
-    int unlike; /* a block has other sizes at its two ends */
-    int *near;  /* [count] the rank whose device does the part best */
-    int one;    /* it has one part, which several devices may share */
+    int unlike; /* a block's sizes at its two ends differ */
+    int *near;  /* [count] the rank whose device is the nearest to the part */
+    int one;    /* the plan has one part, which several devices may share */
 };
 
-/* CT_ERR_UNSUPPORTED: a block has other sizes at its two ends; the staged path, over messages,
- * finds out which.  plan_free() whatever this returns. */
+/* Makes the plan.  CT_ERR_UNSUPPORTED: a block's sizes at its two ends differ; the staged path,
+ * which uses messages, finds out which block.  The caller must call plan_free() after any result.
+ */
 ct_status plan_make(const struct call *c, const struct all_blocks *all, struct copy_plan *plan);
 void plan_free(struct copy_plan *plan);
 
 /* The bytes of a part that this leader does; all leaders together do each byte once.  near: the
- * rank whose device does it best; shared: several leaders may share it. */
+ * rank whose device is the nearest; shared: several leaders may share the part. */
 struct slice {
     size_t at, bytes;
 };

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused.c - all ranks are on one host, so on each device one of them, its leader, maps the buffers
- * of all ranks and works for all of them.
+/* fused.c - calls of ranks that are all on one host.  One rank on each device, its leader, maps the
+ * buffers of all ranks and works for all of them.
  *
- *   several devices, the group's first call: do they have peer access? (peer_access_check.c)
+ *   in the group's first call, if there are several devices:
+ *   -> the ranks check that these have peer access (peer_access_check.c)
  *   prepare:
  *   -> each rank publishes handles of its buffers, which another process can map
  *   -> the leaders map them (the first time); several leaders exchange whether they could, so that
- *      none begins what another can't end
+ *      no leader begins what another can't end
  *   run:
  *   -> each leader folds and copies its share (copy_plan.c) in place, and waits for its device
- *   -> each leader publishes its result; all ranks wait for these
+ *   -> each leader publishes its result; all ranks wait for the results
  *
- * Processes that share a device get it in turns of a millisecond, so kernels that wait for each
- * other's flags would crawl: one process does a device's work.  Cost: two rounds (three with
- * several devices), one launch, and each byte read and written once (copy_plan.c).  A rank that is
- * no leader reads the call's result in the last round, also if a leader could not prepare.
+ * Processes that share a device get it in turns of a millisecond.  Kernels that wait for each
+ * other's flags would be very slow, so one process does a device's work.  Cost: two rounds (three
+ * with several devices), one launch, and each byte read and written once (copy_plan.c).  A rank
+ * that is not a leader reads the call's result in the last round, also if a leader could not
+ * prepare.
  *
  * A rank whose buffers other processes can't map copies them through memory that they can map
- * (bounce_buffer.c).  Where there is no room for that, or a buffer is on another device than
- * before, the call takes another path.  All calls take another path where the ranks are on several
- * hosts, the devices have no peer access, or a leader could not map a handle. */
+ * (bounce_buffer.c).  If that has no room, or a buffer is on another device than before, the call
+ * takes another path.  All calls take another path if the ranks are on several hosts, the devices
+ * have no peer access, or a leader could not map a handle. */
 #include "collectives/device/fused/fused_group.h"
 
 #include <stdio.h>
@@ -62,8 +64,8 @@ static int fused_is_to_come(const ct_group *group)
            && (check_is_to_come(group) || handover_is_to_come(group));
 }
 
-/* Where the ranks don't know each other's sizes, a rank may have no block at all.  Then the ranks
- * find out together, by the device table, whether the call is on device memory. */
+/* If the ranks don't know each other's sizes, a rank may have no block at all.  Then the ranks find
+ * out together, by the device table, whether the call is on device memory. */
 static int fused_can(const struct call *c)
 {
     const struct device_table *table = &c->group->device->table;
@@ -82,7 +84,7 @@ static const char *fused_missing(const struct call *c)
                  "CUDA graph";
 }
 
-/* The group's first call has set ->handover before in_streams, so any thread may read it. */
+/* Any thread may read ->handover, since the group's first call sets it before in_streams. */
 static int fused_hands_over(const struct call *c)
 {
     const struct fused_group *f = fused_of(c->group);
@@ -122,7 +124,7 @@ static ct_status fused_begin_group(struct call *c)
     return status;
 }
 
-/* Unless the device may still use the memory, or a stream waits for the call that failed. */
+/* Unmaps other ranks' memory, unless the device may still use it. */
 static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
 {
     const struct place place = f->mapped;
@@ -136,8 +138,8 @@ static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
     place.space->leave(before);
 }
 
-/* The memory of a rank that is gone would stay for as long as it is mapped here.  If streams have
- * handed calls over, they may still use it: then the group's end unmaps it. */
+/* Unmaps other ranks' memory: while it is mapped here, the memory of a rank that has ended stays.
+ * If streams have handed calls over, they may still use it; then the end of the group unmaps it. */
 static void fused_fail_group(ct_group *group)
 {
     const struct fused_group *f = fused_of(group);
@@ -162,7 +164,7 @@ static void fused_end_group(ct_group *group)
 
 /* ---- Rounds -------------------------------------------------------------------------------- */
 
-/* Memory for this rank's offer, kept for the next call; NULL: there is none. */
+/* Gives memory for this rank's offer, kept for the next call; NULL: no memory. */
 static struct offer *room_for_offer(const struct call *c, struct fused_group *f)
 {
     const size_t bytes = offer_most(c);
@@ -177,7 +179,7 @@ static struct offer *room_for_offer(const struct call *c, struct fused_group *f)
     return f->offer;
 }
 
-/* Makes the offer.  Sides that leaders can't map are copied to the bounce buffer; f->given: the
+/* Makes the offer, and copies sides that leaders can't map to the bounce buffer.  f->given: the
  * call with the buffers that the leaders map. */
 static ct_status offer_call(const struct call *c, struct fused_group *f, size_t *bytes)
 {
@@ -220,8 +222,8 @@ static ct_status publish_result(const struct call *c, enum path_result result)
     return shm_group_publish(c->group->shm);
 }
 
-/* Publishes this rank's result, which counts if it is a leader.  *result: the largest of all
- * leaders' results. */
+/* Publishes this rank's result, which the others read only from a leader.  *result: the largest
+ * result of all leaders. */
 static ct_status share_result(const struct call *c, enum path_result *result)
 {
     const struct leaders *l = device_leaders(c->group);
@@ -252,13 +254,14 @@ static int some_by_streams(const struct call *c, const struct offer *const *offe
     return some;
 }
 
-/* Maps rank i's blocks.  If not PATH_OK, why[] says why. */
+/* Maps rank i's blocks.  why[]: the reason for a result that is not PATH_OK. */
 static enum path_result map_rank(const struct call *c, struct fused_group *f, int i, char *why,
                                  size_t size)
 {
     const struct leaders *l = device_leaders(c->group);
     const struct offer *o = f->offers[i];
-    /* One device may change from call to call; several must be those that were checked. */
+    /* A single device may change from call to call; several devices must be those that were
+     * checked. */
     const unsigned char *device = l->count > 1 ? l->id[l->of[i]] : f->offers[0]->device;
     ct_status status;
 
@@ -287,7 +290,8 @@ static enum path_result map_rank(const struct call *c, struct fused_group *f, in
     return status == CT_ERR_UNSUPPORTED ? PATH_DISABLE : PATH_SKIP_CALL;
 }
 
-/* The first time at level info, so that the user learns why calls are slow. */
+/* Logs why a call can't be fused.  The first time it logs at level info, so that the user learns
+ * why calls are slow. */
 static void log_why(const struct call *c, struct fused_group *f, enum path_result result,
                     const char *why)
 {
@@ -324,7 +328,8 @@ static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
     const void *scalars[SHM_GROUP_MOST];
     int scaled = 0;
 
-    if (c->by_streams) /* not otherwise: the program may set another stream meanwhile */
+    if (c->by_streams) /* only here, since the program may set another stream in a call of a thread
+                        */
         in = (struct in_stream){ c->group->on_device.stream, handover_called_off(c->group) };
     if (plan->folds) {
         fold = c->group->order.fold;
@@ -339,8 +344,9 @@ static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
                                 scaled ? scalars : NULL, plan->parts, plan->count);
 }
 
-/* A failed call hands the buffers back to the users, so no kernel may still use them: every rank
- * waits for the leaders (shm_group_settle()), and a leader waits here for what it has enqueued. */
+/* Waits until the device has left the buffers.  A failed call hands them back to the users, so no
+ * kernel may still use them: every rank waits for the leaders (shm_group_settle()), and a leader
+ * waits here for what it has enqueued. */
 static ct_status drain_after_failure(struct call *c, ct_status status)
 {
     const struct space *space = c->place.space;
@@ -356,8 +362,8 @@ static ct_status drain_after_failure(struct call *c, ct_status status)
     return ct_fail(status, "%s", why);
 }
 
-/* A call of which a part is in the stream gets its end, too: another leader may be using the
- * buffers of this rank. */
+/* Enqueues the call in the stream.  Even after a failure it enqueues the call's end, since another
+ * leader may be using the buffers of this rank. */
 static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
                                    const struct copy_plan *plan)
 {
@@ -366,7 +372,7 @@ static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
 
     if (status == CT_OK && l->mine >= 0)
         status = enqueue_plan(c, f, plan);
-    if (status == CT_ERR_UNSUPPORTED) /* too late for another path */
+    if (status == CT_ERR_UNSUPPORTED) /* it is too late for another path */
         status = CT_ERR_CUDA;
     return handover_close(c, l, status);
 }
@@ -389,7 +395,7 @@ static ct_status fold_and_copy(struct call *c, const struct fused_group *f,
     return CT_OK;
 }
 
-/* This leader's share. */
+/* Plans this leader's share. */
 static ct_status make_share(const struct call *c, const struct fused_group *f,
                             struct copy_plan *plan)
 {
@@ -401,7 +407,8 @@ static ct_status make_share(const struct call *c, const struct fused_group *f,
     return status;
 }
 
-/* Several leaders get the same result: their shares differ only in bytes. */
+/* Turns a status into a path result.  Several leaders get the same result: their shares differ only
+ * in bytes. */
 static ct_status result_of(const struct call *c, struct fused_group *f, ct_status status,
                            enum path_result *result)
 {
@@ -409,7 +416,7 @@ static ct_status result_of(const struct call *c, struct fused_group *f, ct_statu
     if (status != CT_ERR_UNSUPPORTED)
         return status;
     *result =
-        PATH_SKIP_CALL; /* nothing was enqueued: no kernels for this device, or for so many ranks */
+        PATH_SKIP_CALL; /* no kernels for this device or for so many ranks; nothing was enqueued */
     log_why(c, f, *result, ct_last_error());
     return CT_OK;
 }
@@ -425,7 +432,8 @@ static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_r
     return result_of(c, f, status, result);
 }
 
-/* An empty plan tells whether the kernels exist before any stream waits. */
+/* Plans the share, and enqueues an empty plan: that fails if the kernels do not exist, before any
+ * stream waits. */
 static ct_status prepare_share(const struct call *c, struct fused_group *f, struct copy_plan *plan,
                                enum path_result *result)
 {
@@ -439,7 +447,8 @@ static ct_status prepare_share(const struct call *c, struct fused_group *f, stru
 
 /* ---- A call ---------------------------------------------------------------------------------- */
 
-/* A leader that can't publishes that in the last round, where the other ranks wait for it. */
+/* Maps all ranks' buffers.  A leader that can't do so publishes this in the last round, where the
+ * other ranks wait for it. */
 static ct_status prepare_leader(struct call *c, struct fused_group *f, enum path_result *result)
 {
     ct_status status = all_blocks_make(c, &f->all);
@@ -499,7 +508,7 @@ static ct_status run_among_ranks(struct call *c, struct fused_group *f, enum pat
     return status == CT_OK ? share_result(c, result) : status;
 }
 
-/* All ranks agree before any of them has something in its stream. */
+/* Lets all ranks agree before any of them enqueues something in its stream. */
 static ct_status run_in_streams(struct call *c, struct fused_group *f, enum path_result *result)
 {
     struct copy_plan plan = { .count = 0 };
@@ -525,7 +534,7 @@ static ct_status fused_carry_out(struct call *c, struct fused_group *f, enum pat
     return status == CT_OK && *result == PATH_OK ? bounce_out(c, &f->given) : status;
 }
 
-/* Ends each step of a call. */
+/* Ends a step of a call: frees what the next step does not need. */
 static ct_status end_step(struct call *c, struct fused_group *f, ct_status status, int is_last)
 {
     if (status != CT_OK && c->by_streams)

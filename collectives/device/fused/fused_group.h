@@ -15,31 +15,32 @@ extern const struct device_path fused_path;
 
 enum peer_access { PEERS_UNCHECKED, PEERS_REACHED, PEERS_OUT_OF_REACH };
 
-/* What a group keeps for it. */
+/* What a group keeps for the path. */
 struct fused_group {
-    enum peer_access peer_access; /* of the leaders' devices, where there are several */
+    enum peer_access peer_access; /* of the leaders' devices, if there are several */
     struct bounce checked;        /* the memory that the check used */
     struct handover handover;
-    struct place mapped; /* the device that has other ranks' memory mapped; NULLs: none has */
+    struct place mapped; /* the device that has other ranks' memory mapped; NULLs: none */
     struct bounce bounce;
-    int said; /* a log line says why a call can't be fused */
+    int said; /* the log has said why a call can't be fused */
 
-    /* The call under way, from prepare() to the end of run(). */
+    /* The call under way, from prepare() to the end of run(): */
     struct offer *offer; /* this rank's; kept for the next call */
     size_t offer_bytes;
-    struct call given;     /* with the buffers that the leaders map */
-    struct all_blocks all; /* of a leader */
+    struct call given;     /* the call with the buffers that the leaders map */
+    struct all_blocks all; /* only at a leader */
     const struct offer *offers[SHM_GROUP_MOST];
 };
 
-/* NULL: the group has not made any yet. */
+/* NULL: the group has not created it yet. */
 static inline struct fused_group *fused_of(const ct_group *group)
 {
     return group->device->path[PATH_FUSED].own;
 }
 
 /* peer_access_check.c: each leader's device reads and writes the other devices' memory, and
- * compares what arrived.  All ranks call it, once; ->peer_access is the same on all afterwards. */
+ * compares what arrived.  All ranks call it, once.  Afterwards ->peer_access is the same on all
+ * ranks. */
 ct_status fused_check_peers(struct call *c, struct fused_group *f);
 
 #endif

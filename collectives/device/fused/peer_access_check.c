@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_access_check.c - do the leaders' devices have peer access?
+/* peer_access_check.c - checks that the leaders' devices have peer access.
  *
- * That the driver says so is not enough: an IOMMU or PCIe's access control may let copies between
- * GPUs end well and bring other bytes.  So, in a group's first call that needs it:
+ * The driver's word is not enough: an IOMMU or PCIe's access control may let copies between GPUs
+ * end without an error but bring other bytes.  So, in a group's first call that needs it:
  *
- *   each leader allocates a little memory on its device, with a pattern of its own; the ranks
- *   gather its handles
+ *   each leader allocates a little memory on its device, and writes its pattern there; the ranks
+ *   gather the handles of that memory
  *   -> each leader reads the pattern of each other leader, and writes its own pattern there
  *   -> when all are done, each leader compares what the others wrote
  *   -> the ranks gather the results; after one bad pair the group takes another path
  *
- * The callers' buffers are not touched. */
+ * The check does not touch the callers' buffers. */
 #include "collectives/device/fused/fused_group.h"
 
 #include <stdio.h>
@@ -36,13 +36,13 @@ struct access_outcome {
     char why[320];
 };
 
-/* The device of the device table, wherever the buffers of this call are. */
+/* Gives the device of the device table, which may not be where the buffers of this call are. */
 static const struct place *access_check_place(const struct peer_check *p)
 {
     return &p->call->group->device->table.place;
 }
 
-/* The pattern of leader i, unlike every other leader's in each word. */
+/* Makes the pattern of leader i, which differs from every other leader's in each word. */
 static void make_pattern(const struct peer_check *p, int i)
 {
     uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
@@ -55,13 +55,14 @@ static void make_pattern(const struct peer_check *p, int i)
     }
 }
 
-/* In the memory of any leader: the part that leader i writes; its own part holds its pattern. */
+/* Gives the part of any leader's memory that leader i writes.  The part that a leader writes in its
+ * own memory holds its pattern. */
 static char *part_of_leader(char *memory, int i)
 {
     return memory + (size_t)i * PART;
 }
 
-/* In this leader's memory: the part that it reads of leader i's. */
+/* Gives the part of this leader's memory into which it reads leader i's pattern. */
 static char *part_read(const struct peer_check *p, int i)
 {
     return part_of_leader(p->memory, p->leaders->count + i);
@@ -88,7 +89,7 @@ static ct_status access_prepare(struct peer_check *p, struct device_handle *hand
 
 /* ---- Between two ------------------------------------------------------------------ */
 
-/* By the kernel that calls use. */
+/* Copies with the kernel that calls use. */
 static ct_status copy_part(const struct peer_check *p, char *to, const char *from)
 {
     static const int one = 1;
@@ -109,7 +110,7 @@ static ct_status access_wait_for_all(const struct peer_check *p)
                        &c->group->failure.status);
 }
 
-/* Is leader i's pattern there? */
+/* Checks that leader i's pattern is there. */
 static ct_status access_compare(const struct peer_check *p, const char *there, int i,
                                 const char *how)
 {
@@ -143,7 +144,7 @@ static ct_status check_peer(const struct peer_check *p, int i, const struct devi
 
 /* ---- Results ------------------------------------------------------------------ */
 
-/* The rank of leader i, for messages. */
+/* Gives the rank of leader i, for messages. */
 static int access_name_of(const struct peer_check *p, int i)
 {
     return p->call->group->ranks[p->leaders->rank[i]];
@@ -158,8 +159,8 @@ static void name_device(const unsigned char id[16], char text[48])
                                i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
 }
 
-/* A failure between this rank's device and leader i's goes to all ranks, in outcome->why; a timeout
- * or an abort ends the call. */
+/* Sends a failure between this rank's device and leader i's to all ranks, in outcome->why.  A
+ * timeout or an abort ends the call instead. */
 static ct_status access_note(const struct peer_check *p, int i, ct_status status,
                              struct access_outcome *outcome)
 {
@@ -221,7 +222,7 @@ static ct_status access_steps(struct peer_check *p, struct access_outcome *all, 
     struct access_outcome mine;
     ct_status status = CT_OK;
 
-    memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
+    memset(&mine, 0, sizeof mine); /* no byte that is sent is left undefined */
     if (works)
         status = access_note(p, p->leaders->mine, access_prepare(p, &mine.handle), &mine);
     if (status == CT_OK)
@@ -265,8 +266,8 @@ ct_status fused_check_peers(struct call *c, struct fused_group *f)
         if (*why)
             access_say(c, why);
         else
-            peer_access_add_all(c->group, l->id, l->count); /* for messages, too */
-    } /* else other devices may still use that memory: it is never freed */
+            peer_access_add_all(c->group, l->id, l->count); /* messages use the answer, too */
+    } /* after a failure other devices may still use the memory, so it is never freed */
     free(all);
     free(check.pattern);
     free(check.seen);

@@ -2,27 +2,27 @@
 /* stream_handover.c - streams that hand a fused call over to each other, so that no host waits for
  * a device.
  *
- *   the ranks agree on the host that and how the call is made, as for any fused call (fused.c)
+ *   the ranks agree on the host whether and how the call is made, as for any fused call (fused.c)
  *   -> a leader enqueues in its stream: wait for READY of each rank; fold and copy; set OVER
  *   -> each rank enqueues in its stream: set READY; wait for OVER of each leader; set PASSED
  *   -> the call returns; the devices go on by themselves
  *
- * Each of these is a word in host memory that all ranks share and each rank has pinned whole, and
- * is set to the call's number, which is the same on all ranks.  A stream waits until the word is
- * the number or a later one.  So nothing is reset, and a leader of N ranks waits N - 1 times and
- * sets a word once for all of them.
+ * READY, OVER and PASSED are words in host memory, which all ranks share and each rank has pinned
+ * whole.  A stream sets a word to the call's number, which is the same on all ranks.  A stream that
+ * waits goes on when the word is that number or a later one.  So nothing is reset, and a leader of
+ * N ranks waits N - 1 times and sets a word once for all of them.
  *
- * Launches of a CUDA graph have no numbers of their own.  For calls in graphs each rank has a READY
- * and an OVER for each leader, 1 or 0, which the stream that waited for it resets.
+ * Launches of a CUDA graph have no numbers.  For calls in graphs each rank has a READY and an OVER
+ * for each leader, 1 or 0; the stream that waited for a flag resets it.
  *
  * On an H200 an all-reduce of 1 KiB takes 0.5 (2 ranks) to 0.8 (8 ranks) of the time that it takes
  * where hosts wait for each device (fused.c).  And a thread in cudaFree() does not keep it from
  * being made: the driver lets no thread launch or copy meanwhile.
  *
- * Watching.  No host waits in such a call, so a thread of the group's (group->watches) waits until
- * the stream has passed it, and checks meanwhile that the other ranks live.  It reads PASSED and
- * never calls the driver, which may keep a lock until this very stream goes on.  The thread does
- * nothing else: a message may come after calls that wait for this thread (handover_turn()).
+ * Watching.  No host waits in such a call.  So a thread of the group (group->watches) waits until
+ * the stream has passed the call, and meanwhile checks that the other ranks live.  It reads PASSED
+ * and never calls the driver, which may keep a lock until this very stream goes on.  The thread
+ * does nothing else: a message may come after calls that wait for this thread (handover_turn()).
  *
  *   a rank is gone, or has given up, or the timeout is over
  *   -> the group breaks; no rank enqueues a further call (BROKEN, ENQUEUES)
@@ -31,16 +31,15 @@
  *   -> each rank raises OVER of all leaders to the last call of which no kernel runs, until its own
  *      stream has passed all its calls
  *
- * so that no rank frees its buffers while a leader's kernel uses them.  A leader's kernel runs
- * while its BEGUN, set before it, is later than its WORKED, set behind it.  tests/models proves
- * this.  After 10 s a rank takes such a kernel for one that never ends, and raises OVER all the
- * same.
+ * So no rank frees its buffers while a leader's kernel uses them.  A leader's kernel runs while
+ * BEGUN, set before it, is later than WORKED, set behind it.  tests/models proves this.  After 10 s
+ * a rank assumes that such a kernel never ends, and raises OVER anyway.
  *
- * The end.  The group's own calls are over then, or were released.  But libct does not see the
- * launches of a graph, on this rank or another one, and in a group that broke a launch may wait for
- * a rank that is gone, now or later.  So the work of such graphs is called off, and a thread raises
- * the flags that they wait for as long as the process lives, mostly asleep.  It also raises the
- * words of calls that a stream had not passed 11 s after the group broke. */
+ * The end.  By then the group's own calls are over, or were released.  But libct does not see the
+ * launches of a graph, on this rank or another one.  In a group that broke, a launch may wait for a
+ * rank that is gone, now or later.  So the work of such graphs is called off, and a thread raises
+ * the flags that they wait for.  It lives as long as the process and mostly sleeps.  It also raises
+ * the words of calls that a stream had not passed 11 s after the group broke. */
 #include "collectives/device/fused/stream_handover.h"
 
 #include <errno.h>
@@ -61,22 +60,25 @@
 
 enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
-enum { OTHERS_MS = 20, POLL_MS = 5 };      /* between two looks at the other ranks; at messages */
-enum { NAP_US = 200, RELEASES_US = 1000 }; /* of a watch */
-enum { GOING_ON_MS = 1000 };               /* a stream whose words have all been raised */
-enum { PASSING_MS = 1000 }; /* how long the group's end waits for the other streams */
+enum { OTHERS_MS = 20, POLL_MS = 5 }; /* between two checks of the other ranks; of messages */
+enum {
+    NAP_US = 200,
+    RELEASES_US = 1000
+};                           /* between two polls of a watch; between two raises of words */
+enum { GOING_ON_MS = 1000 }; /* for a stream whose words have all been raised */
+enum { PASSING_MS = 1000 };  /* how long the group's end waits for the other streams */
 enum { SHORTEST_NAP_MS = 1, LONGEST_NAP_MS = 50 };
 
 /* ---- Words ------------------------------------------------------------------------------ */
 
-/* Each rank has all of them, but uses only its own: WORKED, BEGUN, CALLED_OFF and OVER if it is a
- * leader, BROKEN if it is rank 0.  The rank's stream sets the first five to a call's number.  Its
+/* Each rank has all words, but uses only these: a leader WORKED, BEGUN, CALLED_OFF and OVER, rank 0
+ * BROKEN, all ranks the others.  The rank's stream sets the first five to a call's number.  Its
  * host sets ENQUEUES to the last call that it enqueues. */
 enum { READY, OVER, PASSED, WORKED, BEGUN, ENQUEUES, CALLED_OFF, BROKEN, WORDS };
-/* Of a rank and each leader, for graphs: 1 or 0. */
+/* Flags for graphs, 1 or 0, of each rank for each leader. */
 enum { GRAPH_READY, GRAPH_OVER, GRAPH_FLAGS };
 
-/* Offset of a word that no call uses. */
+/* Offset of a word that calls do not use. */
 enum { UNUSED = sizeof(uint32_t) * (WORDS + GRAPH_FLAGS * MOST_RANKS) };
 
 static _Atomic uint32_t *handover_word_of(const ct_group *group, int rank, int which)
@@ -91,7 +93,7 @@ static _Atomic uint32_t *graph_flag(const ct_group *group, int rank, int leader,
     return handover_word_of(group, rank, WORDS + leader * GRAPH_FLAGS + which);
 }
 
-/* One leader's stream sets PASSED right behind its kernel. */
+/* A single leader has no WORKED: its stream sets PASSED right behind its kernel. */
 static _Atomic uint32_t *worked_of(const ct_group *group, int leader)
 {
     const struct leaders *l = device_leaders(group);
@@ -99,7 +101,7 @@ static _Atomic uint32_t *worked_of(const ct_group *group, int leader)
     return handover_word_of(group, l->rank[leader], l->count == 1 ? PASSED : WORKED);
 }
 
-/* Numbers wrap. */
+/* Compares numbers that wrap. */
 static int is_before(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) < 0;
@@ -155,11 +157,12 @@ static ct_status enqueue_list(const struct call *c, const struct list *list)
                          : c->place.space->flag_ops(c->place.device, c->group->on_device.stream,
                                                     list->op, list->count);
 
-    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
+    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA
+                                        : status; /* it is too late for another path */
 }
 
-/* A leader's, before its work.  Its READY comes before its waits: another leader may wait for it.
- */
+/* Lists what a leader enqueues before its work.  Its READY comes before its waits, since another
+ * leader may wait for it. */
 static void list_begin(struct list *list, const ct_group *g, const struct leaders *l,
                        uint32_t number)
 {
@@ -171,7 +174,7 @@ static void list_begin(struct list *list, const ct_group *g, const struct leader
     handover_set(list, handover_word_of(g, g->rank, BEGUN), number);
 }
 
-/* A leader's behind its work, and all of another rank. */
+/* Lists what a leader enqueues behind its work, and all that another rank enqueues. */
 static void list_end(struct list *list, const ct_group *g, const struct leaders *l, uint32_t number)
 {
     if (l->mine < 0)
@@ -186,7 +189,7 @@ static void list_end(struct list *list, const ct_group *g, const struct leaders 
     handover_set(list, handover_word_of(g, g->rank, PASSED), number);
 }
 
-/* The same of a call in a graph, where what was waited for is reset. */
+/* Lists the same for a call in a graph, which resets the flags that it waited for. */
 static void list_graph_begin(struct list *list, const ct_group *g, const struct leaders *l)
 {
     for (int i = 0; i < l->count; i++)
@@ -211,7 +214,7 @@ static void list_graph_end(struct list *list, const ct_group *g, const struct le
 
 /* ---- A call ------------------------------------------------------------------------------- */
 
-/* A group's calls are in one order.  After ct_set_stream() with another stream, the first call
+/* Keeps a group's calls in one order.  After ct_set_stream() with another stream, the first call
  * there would overtake calls in the stream before, so it waits for them.  In a graph the program
  * orders its streams. */
 void handover_turn(const struct call *c)
@@ -225,9 +228,9 @@ void handover_turn(const struct call *c)
     h->stream = c->group->on_device.stream;
 }
 
-/* A call that its stream has not passed yet. */
+/* A call that this rank's stream has not passed yet. */
 struct watched {
-    struct task task; /* first: its task waits for the stream */
+    struct task task; /* first, so that a pointer to it is one to the watched call */
     struct call call; /* its buffers and arrays may be freed already */
     uint32_t number;
 };
@@ -237,8 +240,9 @@ static void abandon_watch(struct task *task)
     free(task);
 }
 
-/* A host first says that it enqueues the call, then looks whether it may.  A watch first breaks the
- * group, then looks what hosts enqueue.  So one of the two sees the other. */
+/* Takes the next number, unless the group is broken.  A host first says that it enqueues the call,
+ * then checks whether it may.  A watch first breaks the group, then checks what hosts enqueue.  So
+ * at least one of the two sees the other. */
 static ct_status take_number(ct_group *g)
 {
     struct handover *h = &fused_of(g)->handover;
@@ -251,7 +255,8 @@ static ct_status take_number(ct_group *g)
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
-/* Another rank may report the failure of a later call: it need not be in this one any more. */
+/* Finds the cause of a failure.  Another rank may have reported the failure of a later call, so
+ * that rank need not be in this call any more. */
 static ct_status cause_of(const struct call *c, ct_status status)
 {
     const int is_told = atomic_load(&c->group->failure.reported);
@@ -259,7 +264,7 @@ static ct_status cause_of(const struct call *c, ct_status status)
     return group_cause(c->group, status, is_told ? 0 : c->signature.seq);
 }
 
-/* Another thread, here or on another rank, has broken the group and says why. */
+/* Returns why another thread, here or on another rank, has broken the group. */
 static ct_status why_broken(struct call *c, ct_status status)
 {
     struct watch others = { .call = c };
@@ -274,14 +279,14 @@ static void give_number_back(const ct_group *g)
     atomic_store(handover_word_of(g, g->rank, ENQUEUES), --fused_of(g)->handover.number);
 }
 
-/* Until have_worked() this leader may use the ranks' buffers in its stream. */
+/* Lets this leader use the ranks' buffers in its stream until have_worked(). */
 static ct_status handover_touch(const ct_group *group)
 {
     return device_leaders(group)->mine >= 0 && group->shm ? shm_group_touch_in_stream(group->shm)
                                                           : CT_OK;
 }
 
-/* This leader's device is done with so many calls, or with all. */
+/* Tells that this leader's device is done with so many calls (INT_MAX: all). */
 static void have_worked(const ct_group *group, int calls)
 {
     if (device_leaders(group)->mine >= 0 && group->shm)
@@ -290,7 +295,8 @@ static void have_worked(const ct_group *group, int calls)
 
 static ct_status watch_task(struct task *task);
 
-/* Before anything is enqueued: the driver may block this thread while it enqueues. */
+/* Starts to watch the call before anything is enqueued: the driver may block this thread while it
+ * enqueues. */
 static ct_status handover_watch(const struct call *c)
 {
     struct watched *w = malloc(sizeof *w);
@@ -351,8 +357,8 @@ ct_status handover_open(struct call *c, const struct leaders *l)
     return status;
 }
 
-/* Puts the call before ct_last_error(), unless it is there.  Then the cause first: whoever sees
- * BROKEN looks for it. */
+/* Breaks the group.  Puts the call's name before ct_last_error() if it is missing.  BROKEN is set
+ * last: a rank that sees it looks for the cause. */
 static void break_group(const struct call *c, ct_status status, const char *where)
 {
     char text[96], here[160], words[512];
@@ -366,8 +372,8 @@ static void break_group(const struct call *c, ct_status status, const char *wher
     atomic_store(handover_word_of(c->group, 0, BROKEN), 1);
 }
 
-/* The group breaks before the end of a call without its work is enqueued: no rank may take that for
- * a good one. */
+/* If the call has no work in the stream, the group breaks before the call's end is enqueued: no
+ * rank may take such a call for a good one. */
 ct_status handover_close(struct call *c, const struct leaders *l, ct_status status)
 {
     const struct handover *h = &fused_of(c->group)->handover;
@@ -389,12 +395,12 @@ ct_status handover_close(struct call *c, const struct leaders *l, ct_status stat
     if (status == CT_OK && closed != CT_OK && is_watched)
         break_group(c, closed, "");
     if (closed != CT_OK && is_watched && !h->is_open)
-        give_number_back(c->group); /* nothing of it is in the stream */
+        give_number_back(c->group); /* no part of the call is in the stream */
     return status == CT_OK ? closed : ct_fail(status, "%s", why);
 }
 
-/* A call that was captured in part must not run: spoils the capture.  Of another one the watch sees
- * that the group has failed. */
+/* Spoils the capture, since a call that was captured in part must not run.  For a call that is not
+ * captured, the watch sees that the group has failed. */
 void handover_fail(struct call *c)
 {
     char words[1024];
@@ -413,7 +419,8 @@ static int has_passed(const ct_group *group, uint32_t number)
     return !is_before(atomic_load(handover_word_of(group, group->rank, PASSED)), number);
 }
 
-/* Also after PASSED: the stream of a call that was called off sets the same words. */
+/* Says whether the group has failed.  This is also checked after PASSED, since the stream of a call
+ * that was called off sets the same words. */
 static ct_status handover_look(const struct watched *w)
 {
     const ct_group *group = w->call.group;
@@ -423,7 +430,8 @@ static ct_status handover_look(const struct watched *w)
     return CT_OK;
 }
 
-/* A rank whose stream has not come to the call, else a leader whose work is not over. */
+/* Names a rank whose stream has not come to the call; if there is none, a leader whose work is not
+ * over. */
 static ct_status name_the_late(const ct_group *group, uint32_t number)
 {
     const struct leaders *l = device_leaders(group);
@@ -445,8 +453,7 @@ static ct_status name_the_late(const ct_group *group, uint32_t number)
         mesh_peer_name(group->mesh, group->ranks[late], name, sizeof name));
 }
 
-/* Waits for the stream, and checks that the other ranks live: this may be the only thread that
- * does. */
+/* Waits for the stream, and checks that the other ranks live: perhaps no other thread does so. */
 static ct_status wait_among_others(struct watched *w, struct watch *others)
 {
     const struct timespec nap = { 0, NAP_US * 1000L };
@@ -476,7 +483,7 @@ static ct_status wait_among_others(struct watched *w, struct watch *others)
     return handover_look(w);
 }
 
-/* 1: it was lower. */
+/* Returns 1 if the word was lower. */
 static int raise_word(_Atomic uint32_t *word, uint32_t number)
 {
     uint32_t is = atomic_load(word);
@@ -487,8 +494,8 @@ static int raise_word(_Atomic uint32_t *word, uint32_t number)
     return 0;
 }
 
-/* May a kernel of that leader be running?  *worked: its calls until then are done.  BEGUN is read
- * first: a kernel that begins now sees that it is called off. */
+/* Says whether a kernel of that leader may be running.  *worked: the leader's calls up to this one
+ * are done.  BEGUN is read first: a kernel that begins later sees that it is called off. */
 static int is_running(const ct_group *group, int leader, uint32_t *worked)
 {
     const struct leaders *l = device_leaders(group);
@@ -499,7 +506,8 @@ static int is_running(const ct_group *group, int leader, uint32_t *worked)
            && (leader == l->mine || !shm_group_is_gone(group->shm, l->rank[leader]));
 }
 
-/* The last of this rank's calls, and of those before it, of which no kernel runs or will run. */
+/* Gives the last call up to `last` of which no kernel runs or will run, nor of any call before it.
+ */
 static uint32_t last_free(const ct_group *group, uint32_t last)
 {
     const struct leaders *l = device_leaders(group);
@@ -511,7 +519,7 @@ static uint32_t last_free(const ct_group *group, uint32_t last)
     return last;
 }
 
-/* is_late: even if a kernel may be running. */
+/* Raises READY and OVER.  is_late: even if a kernel may be running. */
 static void raise_words(const ct_group *group, uint32_t last, int is_late)
 {
     const struct leaders *l = device_leaders(group);
@@ -531,8 +539,8 @@ static void raise_words(const ct_group *group, uint32_t last, int is_late)
 
 static void begin_raising(const ct_group *group);
 
-/* The stream may go on later.  By then another stream may have set a word that it waits for to an
- * earlier call's number. */
+/* Notes a stream that does not go on.  It may go on later; by then another stream may have set a
+ * word that it waits for to an earlier call's number. */
 static void stand_still(const ct_group *group, struct handover *h)
 {
     h->calls_left++;
@@ -541,7 +549,7 @@ static void stand_still(const ct_group *group, struct handover *h)
     h->stands_still = 1;
 }
 
-/* Raises words repeatedly, since a stream may set one to an earlier call's number.  First it naps:
+/* Raises words repeatedly, since a stream may set one to an earlier call's number.  It naps first:
  * the GPU must see the call-off before the host reads BEGUN, and CUDA promises no order between the
  * two.  0: the stream stands still. */
 static int handover_release(const struct watched *w)
@@ -577,7 +585,7 @@ static ct_status fail(struct watched *w, ct_status status)
     return status;
 }
 
-/* The timeout begins when the calls before it in the stream are over. */
+/* Watches one call.  Its timeout begins when the calls before it in the stream are over. */
 static ct_status watch_task(struct task *task)
 {
     struct watched *w = (struct watched *)task;
@@ -586,7 +594,7 @@ static ct_status watch_task(struct task *task)
 
     w->call.deadline = deadline_after(w->call.limit.ms);
     status = wait_among_others(w, &others);
-    if (status == CT_ERR_ABORTED) /* a host or another watch that broke the group says why */
+    if (status == CT_ERR_ABORTED) /* the host or the watch that broke the group says why */
         status = watch_for_cause(&others, status);
     watch_end(&others);
     if (status == CT_OK)
@@ -600,7 +608,7 @@ static ct_status watch_task(struct task *task)
 
 /* ---- Begin ------------------------------------------------------------------------ */
 
-/* Can this rank?  While a stream is captured nothing can be pinned. */
+/* Says whether this rank can hand calls over.  While a stream is captured nothing can be pinned. */
 static int handover_can_here(struct call *c, struct handover *h)
 {
     const struct space *space = c->place.space;
@@ -615,7 +623,7 @@ static int handover_can_here(struct call *c, struct handover *h)
         return NOT_NOW;
     memset(h->memory.data, 0, h->memory.bytes);
     status = space->register_host(c->place.device, parts, (size_t)c->group->size * h->memory.bytes);
-    if (status != CT_OK) /* unsupported: a stream is waiting */
+    if (status != CT_OK) /* CT_ERR_UNSUPPORTED: a stream is waiting */
         return status == CT_ERR_UNSUPPORTED ? NOT_NOW : CANT;
     h->parts = parts;
     h->pinned = c->place;
@@ -623,7 +631,7 @@ static int handover_can_here(struct call *c, struct handover *h)
                                                                                         : CANT;
 }
 
-/* One rank needs no flags in a graph, and no other rank's memory. */
+/* A group of one rank needs no flags in a graph, and no memory of other ranks. */
 ct_status handover_begin(struct call *c, struct handover *h, int always)
 {
     const int alone = c->group->size == 1;
@@ -664,7 +672,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
 
 /* ---- The end ------------------------------------------------------------------------ */
 
-/* What ranks' streams wait for, now or later. */
+/* The flags that ranks' streams wait for, now or later. */
 struct flags {
     int count;
     struct flag_op flag[];
@@ -700,7 +708,7 @@ static struct flags *flags_of(const ct_group *group)
     return flags;
 }
 
-/* Returns how many were lower. */
+/* Returns how many flags were lower. */
 static int raise_flags(const struct flags *flags)
 {
     int taken = 0;
@@ -730,7 +738,7 @@ static void begin_raising(const ct_group *group)
     struct flags *flags;
     int error;
 
-    if (group->size == 1) /* its stream waits for no other */
+    if (group->size == 1) /* its stream does not wait for another */
         return;
     flags = flags_of(group);
     error = flags ? thread_start(NULL, raise_for_ever, flags) : ENOMEM;
@@ -765,7 +773,8 @@ int handover_stays(ct_group *group, struct handover *h)
     return 1;
 }
 
-/* CT_ERR_UNSUPPORTED: a stream waits, perhaps for a call that this rank has yet to make. */
+/* Unpins the flags.  CT_ERR_UNSUPPORTED: a stream waits, perhaps for a call that this rank has yet
+ * to make. */
 static ct_status unpin(const struct handover *h)
 {
     const struct space *space = h->pinned.space;
@@ -779,8 +788,8 @@ static ct_status unpin(const struct handover *h)
     return status;
 }
 
-/* 1: all streams of living ranks have passed all their calls, so nobody waits for a word any more.
- */
+/* Says whether all streams of living ranks have passed all their calls, so that none of them waits
+ * for a word any more. */
 static int all_have_passed(const ct_group *group)
 {
     for (int i = 0; i < group->size; i++)
@@ -801,14 +810,15 @@ static int await_others(const ct_group *group)
     return all_have_passed(group);
 }
 
-/* Words that another rank's stream may yet wait for, or that can't be unpinned now, stay with the
- * process: a page for each rank. */
+/* Frees the words.  They stay with the process, a page for each rank, if another rank's stream may
+ * still wait for them, or if they can't be unpinned now. */
 void handover_end(ct_group *group, struct handover *h)
 {
     const int is_sound = !h->always || atomic_load(&group->failure.status) == CT_OK;
     const int all = !h->parts || (is_sound && await_others(group));
 
-    /* Behind a graph another rank's GPU may go on reading these pages, so they stay mapped. */
+    /* After a call in a graph another rank's GPU may go on reading these pages, so they stay
+     * mapped. */
     if (unpin(h) == CT_ERR_UNSUPPORTED || h->captured || !all) {
         host_memory_leave(group, &h->memory);
         return;

@@ -11,7 +11,7 @@
 
 struct leaders;
 
-/* What a group keeps for it. */
+/* What a group keeps for handing over. */
 struct handover {
     struct host_memory memory; /* this rank's flags, which its stream and its leader wait for */
     char *parts;               /* all ranks' flags, one part behind the other, in this process */
@@ -24,28 +24,30 @@ struct handover {
     int stands_still; /* a stream did after its call was given up: the words stay, and are raised */
     int calls_left;   /* in a stream that stands still */
     int captured;     /* a call is in a graph, which may be launched at any time */
-    void *stream;     /* of the last call that is in no graph */
-    uint32_t number;  /* of that call, the same on all ranks */
+    void *stream;     /* of the last call outside of a graph */
+    uint32_t number;  /* number of that call; the same on all ranks */
 };
 
-/* All ranks make this call, in the group's first call, and again while one of them captures that or
- * has a stream that waits.  That a rank can't is no failure. */
+/* All ranks make this call in the group's first call.  They make it again while a rank captures
+ * that call or has a stream that waits.  It does not fail because a rank can't hand calls over. */
 ct_status handover_begin(struct call *c, struct handover *handover, int always);
-/* At the group's end: 1: a stream may still come to the flags, so they and what is mapped for its
- * work stay.  Else handover_end() frees them. */
+/* At the group's end.  1: a stream may still come to the flags, so they and what is mapped for its
+ * work stay.  0: the caller must free them by handover_end(). */
 int handover_stays(ct_group *group, struct handover *handover);
 void handover_end(ct_group *group, struct handover *handover);
 
-/* First, in the caller's thread: the flags are those of one stream at a time. */
+/* Comes first, in the caller's thread: one stream at a time uses the flags. */
 void handover_turn(const struct call *c);
-/* When all ranks have agreed on the call.  A leader's work comes between the two; another rank has
- * none.  Once the call is in the stream it must be closed, if with less in it.  Unless it is in a
- * graph, a thread of the group's waits for it, and releases the stream if the group breaks. */
+/* Enclose a leader's work, once all ranks have agreed on the call; another rank has no work.  Once
+ * a part of the call is in the stream, the call must be closed, even with less work in it.  Unless
+ * the call is in a graph, a thread of the group waits for it, and releases the stream if the group
+ * breaks. */
 ct_status handover_open(struct call *c, const struct leaders *l);
 ct_status handover_close(struct call *c, const struct leaders *l, ct_status status);
-/* This leader's CALLED_OFF; NULL: this rank is no leader, or the group has one rank. */
+/* Gives this leader's CALLED_OFF; NULL: this rank is not a leader, or the group has one rank. */
 const _Atomic uint32_t *handover_called_off(const ct_group *group);
-/* The call has failed: its capture is void, or a thread of the group's releases its stream. */
+/* After a failure of the call: makes its capture void.  Outside a capture a thread of the group
+ * releases its stream. */
 void handover_fail(struct call *c);
 
 #endif

@@ -2,8 +2,8 @@
 /* device_group.c - what the ranks of a group know of each other's devices.
  *
  * In the group's first call on device memory the ranks gather which device each has, and what its
- * user chose, so all of them decide alike.  These bytes travel within the call: by a round of the
- * shared-memory exchange, where the group has one, else by messages. */
+ * user chose, so that all of them decide alike.  These bytes travel within the call: by a round of
+ * the shared-memory exchange if the group has one, otherwise by messages. */
 #include "collectives/device/group/device_group.h"
 
 #include <stdlib.h>
@@ -48,8 +48,9 @@ enum path_number device_first_path(const ct_group *group, enum path_number overr
 
 /* ---- Gather --------------------------------------------------------------------- */
 
-/* In step k each rank sends all that it has to the rank 2^k to its left (the row bruck of
- * all_gather.c), so the result begins with the rank's own bytes and is rotated at the end. */
+/* Gathers in steps.  In step k each rank sends all that it has to the rank 2^k to its left (the row
+ * bruck of all_gather.c).  So the result begins with the rank's own bytes and is rotated at the
+ * end. */
 static ct_status device_gather_by_messages(struct call *c, const void *mine, size_t bytes,
                                            char *all)
 {
@@ -105,7 +106,7 @@ static int find_leader(const struct leaders *l, const unsigned char *id)
     return i;
 }
 
-/* From the ids of all ranks' devices: id(i, arg). */
+/* Fills in the leaders from the ids of all ranks' devices: id(i, arg). */
 static ct_status leaders_find(struct leaders *l, int rank, int size,
                               const unsigned char *(*id)(int rank, const void *arg),
                               const void *arg)
@@ -155,7 +156,7 @@ static struct device_info own_info(const struct call *c)
     const struct place *place = &c->place;
     struct device_info info;
 
-    memset(&info, 0, sizeof info); /* no byte of what travels is left undefined */
+    memset(&info, 0, sizeof info); /* no byte that is sent is left undefined */
     info.override = c->group->algorithms.choices->device;
     info.by_streams = c->group->algorithms.choices->by_streams;
     if (place->device) {
@@ -166,7 +167,8 @@ static struct device_info own_info(const struct call *c)
     return info;
 }
 
-/* One rank's "staged" counts for all; other overrides count only if all ranks have the same. */
+/* One rank's "staged" is enough for all; another override has an effect only if all ranks have it.
+ */
 static enum path_number override_of_all(const struct device_info *infos, int size)
 {
     int override = infos[0].override;

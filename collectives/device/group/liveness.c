@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* liveness.c - a receive from each other rank, posted while this rank waits for a device. */
+/* liveness.c - checks that the other ranks live while this rank waits for a device, by a posted
+ * receive from each of them. */
 #include "collectives/device/group/liveness.h"
 
 #include <stdio.h>
@@ -9,11 +10,11 @@
 #include "runtime/messaging/death_notice.h"
 #include "runtime/util/clock.h"
 
-/* No message of a collective's data has this tag.  If no rank waits for the message it stays in the
- * group until the group ends.  A rank that gave up never joins again, so it is sent once. */
+/* No message of a collective's data has this tag.  If no rank waits for the message, it stays in
+ * the group until the group ends.  It is sent once, since a rank that gave up never joins again. */
 enum { WATCH_TAG = 1 };
 
-/* A rank that is done may exit while this one waits: the call is then over within GRACE_MS. */
+/* A rank that is done may exit while this one waits.  Then the call is over within GRACE_MS. */
 enum { GRACE_MS = 500, CAUSE_MS = 300, NAP_MS = 2 };
 
 static void liveness_post(struct watch *w)
@@ -29,7 +30,7 @@ static void liveness_post(struct watch *w)
                      WATCH_TAG, NULL, 0, &c->signature);
 }
 
-/* Looks at all messages that came, and polls whether one rank lives: the next one each time. */
+/* Looks at all messages that came.  Polls whether one rank lives: another one each time. */
 ct_status watch_check(struct watch *w)
 {
     ct_group *g = w->call->group;

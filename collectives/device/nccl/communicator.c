@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* communicator.c - ranks that each have a device of their own join a communicator of NCCL's, and
+/* communicator.c - ranks that each have a device to themselves join a communicator of NCCL, and
  * wait for calls that they have begun there.
  *
  *   the ranks gather which version of the library each has; it must be the same
@@ -60,7 +60,7 @@ static ct_status wait_with(struct call *c, const struct communicator *comm, stru
         if (status == CT_OK)
             status = comm->library->ask(comm->nccl, &done);
     }
-    /* If a rank is gone, its death is the better reason than NCCL's error. */
+    /* The death of a rank is a better reason than NCCL's error. */
     return status == CT_ERR_NCCL ? watch_for_cause(watch, status) : status;
 }
 
@@ -75,15 +75,15 @@ ct_status communicator_wait(struct call *c, const struct communicator *comm)
 
 /* ---- Joining ------------------------------------------------------------------------- */
 
-/* What a rank publishes in a step: its version, and rank 0 also the id. */
+/* What a rank publishes in a step: the version of its library, and rank 0 also the id. */
 struct step {
-    int32_t version; /* 0: it can't */
-    char why[124];   /* then why not */
+    int32_t version; /* 0: the rank can't use NCCL */
+    char why[124];   /* the reason for version 0 */
     struct comm_id id;
 };
 
-/* The communicator is freed with the group: to free it may wait for streams that wait themselves.
- */
+/* Gives the communicator up and disables NCCL.  The communicator is freed later, with the group: to
+ * free it may wait for streams that wait themselves. */
 static void comm_give_up(ct_group *group, struct communicator *comm)
 {
     if (comm->nccl)
@@ -91,10 +91,10 @@ static void comm_give_up(ct_group *group, struct communicator *comm)
     device_disable(group, PATH_NCCL);
 }
 
-enum { GIVES_UP_MS = 3000 }; /* it takes 2 s at most, but for the driver's lock */
+enum { GIVES_UP_MS = 3000 }; /* it takes 2 s at most, unless the driver's lock delays it */
 
-/* An abort frees memory.  If the driver keeps its lock meanwhile, this thread can't let the streams
- * go on. */
+/* Sets a limit, since an abort frees memory: if the driver keeps its lock meanwhile, this thread
+ * can't let the streams go on. */
 void communicator_fail(ct_group *group, struct communicator *comm)
 {
     struct device_group *d = group->device;
@@ -103,7 +103,7 @@ void communicator_fail(ct_group *group, struct communicator *comm)
     comm_give_up(group, comm);
 }
 
-/* On all ranks; rank 0 logs it. */
+/* Disables NCCL.  All ranks call it; rank 0 logs the reason. */
 static void disable_nccl(const struct call *c, struct communicator *comm, const char *why)
 {
     struct device_group *d = c->group->device;
@@ -115,7 +115,7 @@ static void disable_nccl(const struct call *c, struct communicator *comm, const 
                  "group %s: NCCL can't be: %s", c->group->name, why);
 }
 
-/* The first rank's reason why NCCL can't be used; NULL: all can. */
+/* Gives a rank's reason why NCCL can't be used; NULL: all ranks can. */
 static const char *objection(const struct step *steps, int size, char *why, size_t room)
 {
     const struct step *against = NULL;
@@ -136,8 +136,8 @@ static const char *objection(const struct step *steps, int size, char *why, size
     return NULL;
 }
 
-/* Gathers all ranks' results of a step; `mine` is this rank's.  *go_on: all could; else NCCL is
- * disabled. */
+/* Gathers all ranks' results of a step; `mine` is this rank's.  *go_on 0: a rank could not do the
+ * step, and NCCL is disabled. */
 static ct_status share_step(struct call *c, struct communicator *comm, ct_status mine,
                             struct step *step, struct step *steps, int *go_on)
 {
@@ -155,7 +155,7 @@ static ct_status share_step(struct call *c, struct communicator *comm, ct_status
     return status;
 }
 
-/* A rank that can't join tells the others, since they may wait for it in NCCL. */
+/* Joins NCCL.  A rank that can't join tells the others, since they may wait for it in NCCL. */
 static ct_status join_nccl(struct call *c, struct communicator *comm, const struct comm_id *id)
 {
     ct_status status =
@@ -164,7 +164,7 @@ static ct_status join_nccl(struct call *c, struct communicator *comm, const stru
     if (status == CT_OK) {
         status = communicator_wait(c, comm);
         if (status == CT_ERR_UNSUPPORTED)
-            ct_fail(status, "%s", ""); /* another rank gave up, and its step says why */
+            ct_fail(status, "%s", ""); /* another rank gave up and says why in its step */
     }
     if (status == CT_ERR_NCCL || status == CT_ERR_CUDA || status == CT_ERR_NOMEM
         || status == CT_ERR_UNSUPPORTED) {
@@ -183,7 +183,7 @@ static ct_status join_in_steps(struct call *c, struct communicator *comm, struct
     ct_status status, done;
     int go_on;
 
-    memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
+    memset(&mine, 0, sizeof mine); /* no byte that is sent is left undefined */
     done = comm->library->find(&mine.version);
     status = share_step(c, comm, done, &mine, steps, &go_on);
     if (status != CT_OK || !go_on)
@@ -194,7 +194,7 @@ static ct_status join_in_steps(struct call *c, struct communicator *comm, struct
         return status;
     done = join_nccl(c, comm, &steps[0].id);
     if (done != CT_OK && done != CT_ERR_UNSUPPORTED)
-        return done; /* the group breaks */
+        return done; /* the caller breaks the group */
     status = share_step(c, comm, done, &mine, steps, &go_on);
     comm->joined = status == CT_OK && go_on;
     return status;
@@ -210,7 +210,7 @@ ct_status communicator_join(struct call *c, struct communicator *comm)
         disable_nccl(c, comm, "a rank's libct was built without it");
         return CT_OK;
     }
-    /* On the device of the device table, wherever this call's buffers are. */
+    /* The device of the device table, which may not be where this call's buffers are. */
     comm->library = table->place.space->comm_library;
     comm->device = table->place.device;
     steps = malloc((size_t)c->group->size * sizeof *steps);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl.c - each rank has a device of its own, and NCCL makes the call between them.
+/* nccl.c - each rank has a device to itself, and NCCL makes the call between them.
  *
  *   prepare:
  *   -> the group's first call: all ranks join (communicator.c)
@@ -8,12 +8,12 @@
  *   -> each rank enqueues the call, and waits for it
  *
  * So no rank enqueues a call that waits for a rank which does not make it.  The gather costs some
- * microseconds on a host and some tens between hosts.  It also finds ranks that make different
- * calls, with which NCCL would hang.
+ * microseconds on a host and tens of microseconds between hosts.  It also finds ranks that make
+ * different calls, with which NCCL would hang.
  *
- * NCCL makes the calls below with the bits that ct.h promises, and sums of floats in an order of
- * its own (under CT_ORDER=fast, or where the user did not set CT_ORDER).  Other calls take another
- * path. */
+ * NCCL makes the calls below with the bits that ct.h promises.  It makes sums of floats in its own
+ * order, so it does so only under CT_ORDER=fast, or if the user did not set CT_ORDER.  Other calls
+ * take another path. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,14 +41,15 @@ static enum can can_fold(ct_dtype dtype, ct_op op)
     case CT_F64:
         return op == CT_SUM || op == CT_PRODUCT || op == CT_AVG ? OWN_ORDER : CANT;
     case CT_C64:
-    case CT_C128: /* twice as many parts */
+    case CT_C128: /* NCCL sees twice as many parts */
         return op == CT_SUM || op == CT_AVG ? OWN_ORDER : CANT;
     default:
         return CANT;
     }
 }
 
-/* By what all ranks agree on: does NCCL give the promised bits, or may it use its own order? */
+/* Says, by what all ranks agree on, whether NCCL gives the promised bits or may use its own order.
+ */
 static int nccl_can(const struct call *c)
 {
     const ct_group *g = c->group;
@@ -69,8 +70,8 @@ static int is_joined(const ct_group *group)
     return comm && comm->joined;
 }
 
-/* Under CT_DEVICE=fused, a call that can't be fused must not join NCCL: a stream may wait for it.
- */
+/* Under CT_DEVICE=fused a call that can't be fused must not join NCCL, since a stream may wait for
+ * the call. */
 static int may_use_nccl(const ct_group *group, enum path_number override)
 {
     if (device_is_disabled(group, PATH_NCCL)
@@ -87,7 +88,7 @@ static int may_join(const ct_group *group, enum path_number override)
            && table->with_nccl && table->apart;
 }
 
-/* By CT_DEVICE, or by an operation's override. */
+/* Says whether NCCL is still to be joined, by CT_DEVICE or by an operation's override. */
 static int nccl_is_to_come(const ct_group *group)
 {
     return may_join(group, group->device->table.override)
@@ -119,7 +120,7 @@ static int nccl_is_plain(const struct blocks *b)
     return !b->list && !b->counts && !b->displs;
 }
 
-/* By what only this rank knows of its call. */
+/* Says whether NCCL can make the call, by what only this rank knows. */
 static int nccl_can_here(const struct call *c, const struct communicator *comm)
 {
     const int in_place = c->send.base == c->recv.base;
@@ -160,7 +161,7 @@ static void say_order(const struct call *c, struct communicator *comm)
              c->group->name);
 }
 
-/* The user's override has no effect: logs it once. */
+/* Logs once that the user's override has no effect. */
 static void say_cant(const struct call *c, struct communicator *comm)
 {
     char text[96];
@@ -240,8 +241,8 @@ const struct device_path nccl_path = {
 /* The argument and the result of ct_nccl_comm()'s call. */
 struct wanted {
     struct place place; /* NULLs: this rank has no device */
-    void *comm;         /* NULL: there is none */
-    char why[300];      /* why there is no device or communicator */
+    void *comm;         /* NULL: no communicator */
+    char why[300];      /* the reason for no device or no communicator */
 };
 
 /* This may be the group's first use of devices: makes the device table and joins NCCL. */
@@ -250,7 +251,8 @@ static ct_status join_for_program(struct call *c, struct communicator *comm, str
     struct device_table *table = &c->group->device->table;
     ct_status status = table->known ? CT_OK : device_table_make(c, table);
 
-    if (status == CT_ERR_UNSUPPORTED) { /* only now: the rank may have a context in a later call */
+    if (status == CT_ERR_UNSUPPORTED) { /* not disabled for good: the rank may have a context in a
+                                           later call */
         if (c->place.device)
             snprintf(w->why, sizeof w->why, "%s", ct_last_error());
         return CT_OK;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* staged.c - a call on device memory through host memory: for any layout of ranks and
- * devices.
+/* staged.c - a call on device memory through host memory, for any layout of ranks and devices.
  *
- * A call is cut into pieces, and host memory of the group's (staging_memory.c) has room for three
- * of them.  Three steps run at the same time:
+ * A call is cut into pieces.  The group's host memory (staging_memory.c) has room for three of
+ * them. Three steps run at the same time:
  *
  *     piece k + 1 of what this rank sends is copied to the host
  *     piece k goes by the algorithm that was chosen for such a call on host memory
@@ -14,11 +13,11 @@
  *
  * In place is safe: piece k + 1 is read from memory that no earlier piece is written to.
  *
- * How a call is cut follows from what all ranks agree on: operation, count, dtype, and the group.
- * So v forms stay whole, and list forms don't.  Each piece goes by the row that was chosen for the
- * whole call; fits() knows only upper limits, so that row can do a smaller call as well.  All rows
- * fold each element in the same written order, wherever it lies.  Under CT_ORDER=fast a ring begins
- * each part's sum at another rank: there reductions of floats stay whole, and have the bits of such
+ * What all ranks agree on decides how a call is cut: operation, count, dtype, and the group.  So v
+ * forms stay whole, and list forms don't.  Each piece goes by the row that was chosen for the whole
+ * call; fits() knows only upper limits, so that row can do a smaller call as well.  All rows fold
+ * each element in the same written order, wherever it lies.  Under CT_ORDER=fast a ring begins each
+ * part's sum at another rank.  So there reductions of floats stay whole, and have the bits of such
  * a call on host memory. */
 #include "collectives/device/staged/staged.h"
 
@@ -28,11 +27,11 @@
 #include "runtime/group/group_device.h"
 #include "runtime/types/dtype.h"
 
-#define KEPT ((size_t)64 << 20)  /* of host memory, for the next call */
-#define LEAST ((size_t)64 << 10) /* of the first allocation; later ones are doubled */
-#define LINE ((size_t)64)        /* what is received begins at a multiple, behind what is sent */
+#define KEPT ((size_t)64 << 20)  /* most bytes of host memory that are kept for the next call */
+#define LEAST ((size_t)64 << 10) /* bytes of the first allocation; later ones are doubled */
+#define LINE ((size_t)64) /* what is received lies behind what is sent, at a multiple of it */
 
-enum { ROOM = 3 }; /* pieces at a time */
+enum { ROOM = 3 }; /* how many pieces at a time */
 
 /* Pinned memory that could not be given back. */
 struct former {
@@ -40,33 +39,34 @@ struct former {
     struct host_memory memory;
 };
 
-/* What a group keeps. */
+/* What a group keeps for the path. */
 struct staged {
-    struct host_memory agreed; /* as large on all ranks, and mapped by all ranks of the host */
+    struct host_memory agreed; /* has the same size on all ranks; all ranks of the host map it */
     struct host_memory own;    /* for calls whose ranks have different counts */
-    struct former *former;     /* was too small */
-    int cant_pin;              /* the driver never pins it; that was logged */
+    struct former *former;     /* memory that was too small */
+    int cant_pin;              /* the driver never pins it; the log has said so */
 };
 
-/* One call on its way. */
+/* One call under way. */
 struct flow {
     struct call *c;
     struct pieces pieces;
     char *host;
-    size_t place;          /* bytes there for a piece */
-    void *to_host[ROOM];   /* marks of what is being copied there; NULL: nothing */
-    void *from_host[ROOM]; /* and from there */
+    size_t place;          /* bytes of host memory for a piece */
+    void *to_host[ROOM];   /* marks of copies to the host; NULL: no copy */
+    void *from_host[ROOM]; /* marks of copies from the host */
 };
 
 /* ---- Pieces ---------------------------------------------------------------------------- */
 
-/* To copy a piece should take far longer than to begin and end the copy, some 10 us; to fill and
- * drain the three pieces should take little of the whole call.  4 MiB take 80 to 170 us over PCIe 5
- * and 4.  With many ranks a piece is many copies, at some 2 us each; the second number trades that
- * against the host memory that 1000 ranks take.  Calculated: no GPU has measured it. */
+/* A copy of a piece should take far longer than to begin and end the copy, about 10 us.  To fill
+ * and drain the three pieces should take little of the whole call.  4 MiB take 80 us over PCIe 5
+ * and 170 us over PCIe 4.  With many ranks a piece is many copies, at about 2 us each; the second
+ * number weighs that against the host memory that 1000 ranks take.  Calculated: no GPU has measured
+ * it. */
 struct piece_sizes piece_sizes = { (size_t)4 << 20, (size_t)8 << 10 };
 
-enum { WHOLE = 64 }; /* elements: cuts lie at cache lines in host memory */
+enum { WHOLE = 64 }; /* elements; cuts lie at cache lines in host memory */
 
 static size_t sent_blocks(const struct call *c)
 {
@@ -102,7 +102,7 @@ static size_t elements_of_piece(const struct call *c, size_t blocks)
     return bytes > c->element ? bytes / c->element : 1;
 }
 
-/* Nearly equal pieces, so that the last one is not tiny. */
+/* Cuts `count` into nearly equal pieces, so that the last one is not tiny. */
 static void cut(struct pieces *p, size_t count, size_t most)
 {
     p->pieces = (count + most - 1) / most;
@@ -187,8 +187,8 @@ static size_t doubled(size_t bytes)
     return all < bytes ? bytes : all;
 }
 
-/* Pinned memory may have to stay until the group's end.  Each allocation is twice as large as the
- * one before, so what stays is no more than what is in use. */
+/* Drops the memory; if it is pinned and can't be unpinned now, keeps it until the group's end. Each
+ * allocation is twice as large as the one before, so no more memory stays than is in use. */
 static ct_status drop_or_keep(ct_group *group, struct staged *s, struct host_memory *memory)
 {
     struct former *former;
@@ -222,7 +222,8 @@ static ct_status find_memory(struct flow *f, struct staged *s)
     return status;
 }
 
-/* All ranks drop memory that is as large on all, or none does. */
+/* Drops large memory.  `agreed` has the same size on all ranks, so all of them drop it or none
+ * does. */
 static void keep_little(ct_group *group, struct staged *s)
 {
     if (s->agreed.bytes > KEPT)
@@ -336,7 +337,7 @@ static int staged_sends_from_recv(const struct call *c)
     return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
 }
 
-/* The place is that of piece k - 3, whose copy to the device must be over. */
+/* Piece k takes the place of piece k - 3, whose copy to the device must be over. */
 static ct_status copy_in(struct flow *f, size_t k)
 {
     const ct_status status = wait_for_copy(f, &f->from_host[k % ROOM]);
@@ -350,7 +351,7 @@ static ct_status copy_in(struct flow *f, size_t k)
                               &f->to_host[k % ROOM]);
 }
 
-/* premul_sum: scales the input. */
+/* Runs the algorithm on piece k.  premul_sum: scales the input first. */
 static ct_status run_on_host(struct flow *f, size_t k)
 {
     const struct call *c = f->c;
@@ -390,7 +391,7 @@ static ct_status run_pieces(struct flow *f)
     return status;
 }
 
-/* When this returns no copy is at the caller's buffers any more. */
+/* Ends a failed call: when it returns, no copy uses the caller's buffers any more. */
 static void end_failed(struct flow *f)
 {
     f->c->place.space->end_copies(f->c->place.device);
@@ -400,7 +401,7 @@ static void end_failed(struct flow *f)
     }
 }
 
-/* The host takes part in the call, so it can't be in a graph. */
+/* A captured call is skipped: the host takes part in a staged call, so it can't be in a graph. */
 static ct_status staged_prepare(struct call *c, enum path_result *result)
 {
     *result = c->capture == NOT_CAPTURED && !c->elsewhere ? PATH_OK : PATH_SKIP_CALL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* staged.h - the path "staged": through host memory, by the algorithms of host memory (staged.c).
- */
+/* staged.h - the path "staged": calls go through host memory, by its algorithms (staged.c). */
 #ifndef COLLECTIVES_DEVICE_STAGED_STAGED_H
 #define COLLECTIVES_DEVICE_STAGED_STAGED_H
 
@@ -8,22 +7,22 @@
 
 extern const struct device_path staged_path;
 
-/* How a call is cut; the same on all ranks.  A piece is the same consecutive elements of every
+/* How a call is cut; the same on all ranks.  A piece has the same consecutive elements of every
  * block. */
 struct pieces {
     size_t pieces; /* 1: the whole call, whatever its blocks */
-    size_t count;  /* elements of a block in each piece but the last */
-    size_t most;   /* bytes that a rank sends and receives in a piece, at most; the same on all
-                    * ranks if ->agreed */
+    size_t count;  /* elements of a block in each piece except the last */
+    size_t most;   /* most bytes that a rank sends and receives in a piece; the same on all ranks if
+                      ->agreed */
     int agreed;    /* all ranks have the same counts */
 };
 struct pieces pieces_of(const struct call *c);
-/* The part of block i that is in piece k. */
+/* Gives the part of block i that is in piece k. */
 struct span piece_block(const struct call *c, const struct pieces *p, const struct blocks *b, int i,
                         size_t k);
 
-/* How large a piece may be, for all blocks of a side together, and how small its part of a block.
- * Tests make them smaller, on all ranks alike. */
+/* all: how large a piece may be, for all blocks of a side together.  block: how small its part of a
+ * block may be.  Tests make both smaller, on all ranks alike. */
 struct piece_sizes {
     size_t all, block;
 };
