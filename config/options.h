@@ -31,10 +31,9 @@ struct setting {
 struct surroundings {
     int srun_nodes; /* number of nodes on which ctrun starts itself by srun; 0: it does not use srun
                      */
-    const char *
-        exchange_of; /* launcher through which nodes learn where node 0 is; NULL: it isn't needed */
-    int is_host_of_job;     /* a ctrun with --hosts has started this one */
-    const char *host_names; /* hosts of all nodes, separated by commas; NULL: not known */
+    const char *exchange_of; /* launcher that tells where node 0 is; NULL: not needed */
+    int is_host_of_job;      /* a ctrun with --hosts has started this one */
+    const char *host_names;  /* hosts of all nodes, separated by commas; NULL: not known */
     int port_fd; /* descriptor to which node 0 writes its port for the ctrun of --hosts; 0: none */
     /* Bits 1 and 2: the standard output and error of the ctrun of --hosts are terminals. */
     int terminals;

@@ -37,15 +37,13 @@ struct device {
     struct device *next;
 
     void *test_pattern; /* scratch_pool.c, which has a lock for it; NULL: not created yet */
-    struct gate_flags
-        *gate_flags; /* stream_gate.c, which has a lock for them; NULL: not created yet */
+    struct gate_flags *gate_flags; /* stream_gate.c has their lock; NULL: none yet */
 
     pthread_mutex_t lock; /* for all fields below */
     CUmodule module;      /* reduce_launch.c: the kernels; NULL: not loaded yet */
     int has_no_kernels;   /* reduce_launch.c: the driver can't run them on this GPU */
-    CUfunction
-        *kernels;    /* reduce_launch.c: kernels of the module, by enum kernel; NULL: not loaded */
-    CUevent *events; /* context.c: idle events */
+    CUfunction *kernels;  /* reduce_launch.c: by enum kernel; NULL: not loaded */
+    CUevent *events;      /* context.c: idle events */
     int events_idle, events_room;
     struct pool_block *scratch_pool; /* used and idle blocks */
     CUcontext peers[PEERS_KEPT];     /* contexts of this process that this one can access */

@@ -18,8 +18,7 @@
 #include "runtime/util/error.h"
 
 enum {
-    SMALL_THREADS =
-        128 /* threads of a block, if there is too little work for every multiprocessor */
+    SMALL_THREADS = 128 /* of a block, if there is too little work for every multiprocessor */
 };
 
 enum { PIECE_BYTES = 16 };

@@ -118,8 +118,7 @@ void cuda_release(struct device *gpu, void *memory)
 
 /* ---- The test pattern ---------------------------------------------------------------- */
 
-static pthread_mutex_t pattern_lock =
-    PTHREAD_MUTEX_INITIALIZER; /* held while one is created, for any GPU */
+static pthread_mutex_t pattern_lock = PTHREAD_MUTEX_INITIALIZER; /* while one is created */
 
 ct_status cuda_test_pattern(struct device *gpu, void **memory)
 {

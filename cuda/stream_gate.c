@@ -110,12 +110,10 @@ struct gate_flags {
 /* A thread that closes a gate takes `closing`, then `lock`.  With `closing` alone it may call the
  * driver. */
 static pthread_mutex_t closing = PTHREAD_MUTEX_INITIALIZER;
-static int
-    calls_in_streams; /* those between cuda_call_enters_stream() and cuda_call_leaves_stream() */
+static int calls_in_streams; /* entered, not left */
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER;    /* for the gates of all GPUs and the limits */
-static struct gate_limit *limits; /* limits of calls that run now */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all gates and limits */
+static struct gate_limit *limits;                        /* limits of calls that run now */
 
 /* Creates the flags of a GPU.  To get such memory, the driver may wait for all running work. */
 static ct_status make_flags(struct device *gpu)

@@ -115,8 +115,7 @@ static int run(const struct options *options)
     if (*options->signals.unknown)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
-    if (meeting.kind != MEET_STATIC
-        || options->node_rank == 0) /* one ctrun of the job is enough to log it */
+    if (meeting.kind != MEET_STATIC || options->node_rank == 0) /* one ctrun logs it */
         nproc_warn(options, size);
     return job_run(options, &meeting, size, observers);
 }

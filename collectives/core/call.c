@@ -60,8 +60,7 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
         blame = late_rank(c->group, c->signature.seq, blame, late, sizeof late);
         where_are_missing(c->group, c->signature.seq, where, sizeof where);
     }
-    if (strncmp(ct_last_error(), text, strlen(text))
-        != 0) /* otherwise a path has named it already */
+    if (strncmp(ct_last_error(), text, strlen(text)) != 0) /* no path has named it */
         ct_fail_because(blame, status, "%s on group %s: %s%s%s%s", text,
                         group_here(c->group, here, sizeof here), how_long, *how_long ? ": " : "",
                         *ct_last_error() ? ct_last_error() : late, where);
@@ -253,8 +252,7 @@ static ct_status call_carry_out(struct call *c, ct_work **work)
     if (work || status != CT_ERR_UNSUPPORTED)
         return call_give_up(c, status);
     queue_drain(c->group->async.queue);
-    status = call_run_now(
-        c); /* it breaks the group after a failure, unless the group was broken before */
+    status = call_run_now(c); /* a failure breaks the group */
     call_forget(c);
     return status;
 }

@@ -72,9 +72,8 @@ struct call {
     ct_group *group;
     const struct executor *executor;
     struct signature signature;
-    const struct signature
-        *whole;     /* of a piece: the whole call's signature; NULL: this is not a piece */
-    size_t element; /* bytes of an element */
+    const struct signature *whole; /* the whole call's; NULL: this is no piece */
+    size_t element;                /* bytes of an element */
     struct blocks send, recv;
     struct limit limit;
     int wait_all; /* monitored_barrier */
@@ -90,8 +89,7 @@ struct call {
     /* Only on device memory: */
     void *mark;                /* the place in the group's stream that comes first; NULL: not set */
     enum path_number override; /* the path that the user wants to be tried first */
-    enum capture
-        capture; /* of the group's stream; if it is captured, the call becomes part of that graph */
+    enum capture capture;      /* of the group's stream: the call becomes part of its graph */
     int by_streams; /* streams hand the call over (stream_handover.c), so the host does not wait */
     int stream_waits;   /* the group's stream waits for the call, which the group's thread runs */
     int is_in_stream;   /* a part of the call was enqueued in the stream */
@@ -190,8 +188,7 @@ struct request_of_call {
     struct limit limit; /* ms 0: the group's limit */
     int wait_all;       /* monitored_barrier */
     int in_place;       /* which pair of blocks may be the same memory */
-    const void
-        *caller; /* __builtin_return_address(0) of the entry: the call's place in the program */
+    const void *caller; /* the call's place in the program */
 };
 
 enum in_place {

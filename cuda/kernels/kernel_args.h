@@ -60,10 +60,8 @@ struct fold_args {
     uint32_t op;                              /* a row of the dtype's ops; SUM for an average */
     uint32_t divisor;                         /* by which AVG divides; 0: not an average */
     uint32_t scaled[(FOLD_SCALED + 31) / 32]; /* bit s: source s has a scalar */
-    uint32_t
-        scalars; /* index in words[] of the scalars, SCALAR_WORDS for each source; 0: no scalars */
-    uint64_t
-        called_off; /* address of a uint32_t, or 0.  If that uint32_t is not 0, nothing is done */
+    uint32_t scalars;           /* index in words[]; SCALAR_WORDS for each source; 0: no scalars */
+    uint64_t called_off;        /* address of a uint32_t: if that is not 0, nothing is done; or 0 */
     uint64_t words[FOLD_WORDS]; /* first the spans, at the indices above addresses on the GPU and
                                    scalars */
 };

@@ -38,8 +38,7 @@ static void on_stop(void *arg, int number, int rank, const char *why)
     const int round = job->plan.round;
 
     job_take_pending_deaths(job);
-    if (job->plan.round
-        != round) /* the last worker was among the dead, and the next round has begun */
+    if (job->plan.round != round) /* the last worker died: the next round has begun */
         return;
     job->round.culprit = rank;
     take_root_cause(job, rank, why);

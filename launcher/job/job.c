@@ -137,8 +137,7 @@ const char *job_state_words(const struct job *job)
 
     if (job->state == DONE)
         return job->code == 0 ? "succeeded" : "failed";
-    if (job->size == 0
-        && job->plan.generation) /* the workers are on other nodes; here a round ends at once */
+    if (job->size == 0 && job->plan.generation) /* all workers are on other nodes */
         return words[RUNNING];
     return words[job->state];
 }

@@ -268,8 +268,7 @@ void job_start_round(struct job *job)
     root_graph_begin(&job->round.graph, job->plan.world);
     round = round_of(job);
     JOB_ASK(job, code, round_begins, job, &round);
-    if (job->size == 0
-        && code == 0) { /* as if its workers had ended: the coordinator does not wait for them */
+    if (job->size == 0 && code == 0) { /* no workers here: the round is over */
         job->state = ENDED;
         return;
     }

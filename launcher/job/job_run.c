@@ -76,8 +76,7 @@ static void say_threads(const struct job *job)
     const struct program *program = &job->program;
 
     if (worker_env_sets_omp(job->options, job->size)
-        && (job->meeting->kind != MEET_STATIC
-            || job->options->node_rank == 0) /* once for all nodes */
+        && (job->meeting->kind != MEET_STATIC || job->options->node_rank == 0) /* once */
         && (program->leading[0] || !is_plain_rank(program->path)))
         log_line(LOG_WARN,
                  "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "

@@ -35,8 +35,7 @@ void job_ask_stop(struct job *job, const char *why, int for_good)
 
     if (!note_request(job, for_good))
         return;
-    if (first && *why
-        && job->state != STOPPING) /* while the job stops, the SIGTERM is ctrun's own */
+    if (first && *why && job->state != STOPPING) /* else the SIGTERM is ctrun's */
         log_line(LOG_WARN, "%s: the ranks are asked to stop at the same step", why);
     job->nodes->ops->ask_stop(job->nodes, for_good);
 }

@@ -65,16 +65,14 @@ struct coordinator {
     int is_elastic, min, max; /* nodes */
     struct member own;        /* this ctrun */
     char clock[96];           /* this host's clock, as the traces of all nodes name it */
-    struct member *
-        *members; /* in the order they came; the first is this ctrun, if it has workers */
+    struct member **members;  /* in the order they came; first this ctrun, if it has workers */
     int count, room;
     struct member **ranked; /* the members of this round, by node number */
     int ranked_count, world;
     enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
-    char mapping[NODE_MAPPING]; /* of the round: struct plan */
-    struct text fence;          /* all that ranks have put by PMI for this barrier */
-    struct slow_rank slow,
-        slow_said; /* slow rank of the last window; slow rank last logged in this round */
+    char mapping[NODE_MAPPING];       /* of the round: struct plan */
+    struct text fence;                /* all that ranks have put by PMI for this barrier */
+    struct slow_rank slow, slow_said; /* of the last window; last logged in this round */
     struct restarts budget;
     int rounds, restarts;
     int code;                         /* exit code of the first failure */
@@ -87,9 +85,8 @@ struct coordinator {
     struct heartbeat heartbeat;
     int stop_asked; /* all members were asked to stop in this round; 2: and no restart follows */
     int signalled;  /* the signal that a ctrun got; 0: none */
-    int64_t newcomers_until; /* when FINISHED ends */
-    int64_t since, speak,
-        last_call; /* times in the phase WAITING; last_call 0: too few nodes are there */
+    int64_t newcomers_until;         /* when FINISHED ends */
+    int64_t since, speak, last_call; /* of WAITING; last_call 0: too few nodes */
 };
 
 /* ---- coordinator.c ------------------------------------------------------------ */

@@ -17,9 +17,8 @@
 struct heartbeat {
     struct event tick;
     int64_t patience_ms;
-    int64_t last, woke,
-        stood_still_ms;      /* the last tick; the first tick after a standstill; its length */
-    void (*beat)(void *arg); /* every second: sends, and checks which ends are silent */
+    int64_t last, woke, stood_still_ms; /* last tick; first after a standstill; its length */
+    void (*beat)(void *arg);            /* every second: sends, and checks which ends are silent */
     void *arg;
 };
 

@@ -190,8 +190,7 @@ static ct_status listen_as_node_0(struct job_rendezvous *meet, const struct opti
 {
     const ct_status status = listen_at_address(meet, options);
 
-    meet->has_no_address =
-        status != CT_OK && errno == ENOENT; /* a pod's name may resolve only later */
+    meet->has_no_address = status != CT_OK && errno == ENOENT; /* a pod's may come later */
     return status != CT_OK && options->nnodes.max > 1
                    && (meet->has_no_address || errno == EADDRNOTAVAIL)
                ? listen_elsewhere(meet, options)

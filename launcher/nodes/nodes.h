@@ -41,8 +41,7 @@ struct failure {
 
 #define NODE_TEXT 1024 /* largest message, except NODE_PUTS and NODE_ROWS */
 
-#define CLOCK_ASKS \
-    30 /* questions that a joining agent asks: the fastest answer is the most exact */
+#define CLOCK_ASKS 30 /* of a joining agent: the fastest answer is the most exact */
 
 /* A reading of the coordinator's CLOCK_MONOTONIC between two readings of this node's. */
 struct clock_reading {
@@ -103,13 +102,11 @@ struct nodes_ops {
     void (*start)(struct nodes *nodes); /* connects; a round may begin within the call */
     /* A worker of this node ended.  The message is in the sockets when this returns. */
     void (*died)(struct nodes *nodes, const struct control_death *death);
-    void (*failed)(struct nodes *nodes,
-                   const struct failure *failure); /* the round's first failure */
+    void (*failed)(struct nodes *nodes, const struct failure *failure); /* the first one */
     /* Called instead of failed() with --on-failure=continue.  If too few ranks are left, the hook
      * stop() follows. */
     void (*lost)(struct nodes *nodes, const struct failure *failure);
-    void (*refused)(struct nodes *nodes,
-                    int code); /* it can't start its workers: no restart follows */
+    void (*refused)(struct nodes *nodes, int code); /* no restart follows */
     /* This ctrun got that signal.  CONNECTION_LOST: its host lost the connection to `ctrun
      * --hosts`. */
     void (*signalled)(struct nodes *nodes, int number);

@@ -32,10 +32,9 @@ struct json_trouble { /* json_error_t */
 
 struct jansson {
     struct json *(*loadb)(const char *bytes, size_t size, size_t flags, struct json_trouble *error);
-    struct json *(*get)(const struct json *object,
-                        const char *key);             /* NULL: not an object, or no such key */
-    const char *(*string)(const struct json *string); /* NULL: not a string */
-    double (*number)(const struct json *number);      /* 0: not a number */
+    struct json *(*get)(const struct json *object, const char *key); /* NULL: none */
+    const char *(*string)(const struct json *string);                /* NULL: not a string */
+    double (*number)(const struct json *number);                     /* 0: not a number */
     struct json *(*integer)(long long value);
     int (*set)(struct json *object, const char *key, struct json *value);
     char *(*dumps)(const struct json *json, size_t flags);

@@ -33,9 +33,8 @@ struct root_rank {
     int end;                    /* where a walk from here ends; in a circle, its first rank */
     int searched;               /* number of deaths known when it was last found to be cut off */
     uint8_t circle;             /* CIRCLE_NONE: a walk from here has an end */
-    uint8_t
-        blamed_for;  /* the reason for which others blame it; of several, the first in enum order */
-    uint8_t is_root; /* marked as the end of a chain, or by root_graph_find() */
+    uint8_t blamed_for;         /* why others blame it; of several, the first in enum order */
+    uint8_t is_root;            /* marked as the end of a chain, or by root_graph_find() */
 };
 
 /* ---- The graph ---------------------------------------------------------------- */

@@ -181,8 +181,7 @@ static enum content content_of(const char *path)
     FILE *file;
 
     if (is_for_python(path)
-        || (stat(path, &about) == 0
-            && S_ISFIFO(about.st_mode))) /* only the interpreter may read it */
+        || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))) /* for the interpreter */
         return PYTHON;
     file = fopen(path, "re");
     if (!file)

@@ -30,9 +30,8 @@ struct worker {
     int lost;         /* it failed, and the others go on */
     int attempt;      /* rounds before this one, as in the path of its error file */
     time_t ended;     /* when ctrun noticed its end */
-    const struct wrapper
-        *wrapper;         /* command of --exec-on under which it runs; NULL: no such command */
-    int foreground, lent; /* it shall have our terminal; it has it now */
+    const struct wrapper *wrapper; /* --exec-on command that it runs under; NULL: none */
+    int foreground, lent;          /* it shall have our terminal; it has it now */
     struct stream out, err;
 };
 

@@ -233,8 +233,7 @@ static void order_by_node(struct group_order *o, const ct_group *g, int *number)
 
         o->host_least = h == 0 || count < o->host_least ? count : o->host_least;
         o->host_most = count > o->host_most ? count : o->host_most;
-        o->node_end[h] =
-            begin; /* then, the place of the host's next rank; it ends as the host's end */
+        o->node_end[h] = begin; /* place of the next rank, then the end */
         begin += count;
     }
     for (int i = 0; i < g->size; i++)
@@ -517,8 +516,7 @@ void group_destroy(ct_group *group)
     if (group->member) {
         channel_give_up(mesh, &group->channel);
         channel_goodbye(mesh, &group->channel);
-        channel_close(mesh,
-                      &group->channel); /* from here on, frames no longer report its failures */
+        channel_close(mesh, &group->channel); /* frames report its failures no more */
     }
     shm_group_destroy(group->host_shm);
     group->host_shm = group->shm = NULL; /* the mesh may still wait and look at this group */

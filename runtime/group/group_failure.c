@@ -203,8 +203,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
         is_death = due == &state->death;
         alone = !seq && running && running < failure.from_call;
         if (is_death && seq && seq < failure.from_call)
-            failure.from_call =
-                seq; /* call seq failed here, so the other ranks can't finish it either */
+            failure.from_call = seq; /* the others can't finish it either */
         if (!alone)
             failure_set_failed(group, &failure);
         if (!alone && is_death && group->host_shm)

@@ -252,8 +252,7 @@ void plan_free(struct copy_plan *plan)
 
 enum {
     LINE = 128,
-    LEAST =
-        32 << 10 /* least bytes for a leader; an estimate: no machine with two GPUs has run it */
+    LEAST = 32 << 10 /* bytes for a leader: an estimate, no machine with two GPUs has run it */
 };
 
 static size_t cut_at(size_t bytes, int slice, int slices)
@@ -264,8 +263,7 @@ static size_t cut_at(size_t bytes, int slice, int slices)
 struct slice slice_of(const struct leaders *l, int near, int shared, size_t bytes)
 {
     const int first = l->of[near];
-    const int own =
-        (l->mine - first + l->count) % l->count; /* this leader, counted from the nearest one */
+    const int own = (l->mine - first + l->count) % l->count; /* from the nearest */
     int slices = 1;
     size_t at;
 

@@ -60,13 +60,10 @@
 
 enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
-enum { OTHERS_MS = 20, POLL_MS = 5 }; /* between two checks of the other ranks; of messages */
-enum {
-    NAP_US = 200,
-    RELEASES_US = 1000
-};                           /* between two polls of a watch; between two raises of words */
-enum { GOING_ON_MS = 1000 }; /* for a stream whose words have all been raised */
-enum { PASSING_MS = 1000 };  /* how long the group's end waits for the other streams */
+enum { OTHERS_MS = 20, POLL_MS = 5 };      /* between two checks of the other ranks; of messages */
+enum { NAP_US = 200, RELEASES_US = 1000 }; /* between two polls; between two raises */
+enum { GOING_ON_MS = 1000 };               /* for a stream whose words have all been raised */
+enum { PASSING_MS = 1000 }; /* how long the group's end waits for the other streams */
 enum { SHORTEST_NAP_MS = 1, LONGEST_NAP_MS = 50 };
 
 /* ---- Words ------------------------------------------------------------------------------ */
@@ -157,8 +154,7 @@ static ct_status enqueue_list(const struct call *c, const struct list *list)
                          : c->place.space->flag_ops(c->place.device, c->group->on_device.stream,
                                                     list->op, list->count);
 
-    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA
-                                        : status; /* it is too late for another path */
+    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
 }
 
 /* Lists what a leader enqueues before its work.  Its READY comes before its waits, since another

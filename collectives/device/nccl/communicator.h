@@ -29,7 +29,6 @@ ct_status communicator_wait(struct call *c, const struct communicator *comm);
 /* After a failed call: makes NCCL stop using the buffers.  No further call takes this path. */
 void communicator_fail(ct_group *group, struct communicator *comm);
 
-#define NCCL_SAME_GPU \
-    "two ranks have the same GPU" /* a reason why NCCL can't be used, for the user */
+#define NCCL_SAME_GPU "two ranks have the same GPU" /* why NCCL can't be used */
 
 #endif
