@@ -2,8 +2,9 @@
 """CUDA tensors of the backend "ct": the streams that its calls are in, as programs know them from NCCL's.
 
 A call is in torch's current stream.  An asynchronous one is in a stream of the group's own, which first waits for the
-current one; wait() lets the stream that is current then wait for it.  So the host waits for neither the GPU nor the other
-ranks, but where ct_cuda.h says so (ct_set_stream: a group's first calls).  A call that fails breaks the group and lets
+current one; wait() lets the stream that is current then wait for it.  So the host does not wait for the GPU.  Where ranks
+share a host and hand calls over by their streams, a call returns when all ranks have made it (ct_set_stream() in
+ct_cuda.h, also for when the host waits for the GPU: a group's first calls).  A call that fails breaks the group and lets
 its stream go on; the next call raises the error.
 """
 
