@@ -5,7 +5,7 @@
 
 torch finds it by the entry point group torch.distributed.backends.  A collective runs in the caller's thread, without
 the GIL, unless the caller wants it asynchronous; then it runs on libct's thread of the group.  On CUDA tensors no call
-waits on the host (_torch_cuda.py).
+waits on the host for the GPU (_torch_cuda.py).
 
 The default group meets at torch's store.  A group of its ranks is made from it, by its members alone, and shares its
 connections; so libct's sentences name ranks by their number in the world.
