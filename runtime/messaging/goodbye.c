@@ -84,7 +84,7 @@ static void log_goodbye(struct mesh *mesh, const struct channel *channel)
     atomic_fetch_add(&node->head->goodbyes, 1);
     for (int i = 0; i < channel->size; i++)
         if (is_unconnected_neighbour(mesh, channel->ranks[i]))
-            bell_ring_fenced(&node->bells[mesh->peers[channel->ranks[i]].local], node->wake_fd);
+            bell_ring_stored(&node->bells[mesh->peers[channel->ranks[i]].local], node->wake_fd);
 }
 
 /* It also reads what has arrived: a rank that only makes and destroys groups would never do so. */

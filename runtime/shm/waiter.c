@@ -132,7 +132,7 @@ void bell_wake(struct doorbell *bell, int wake_fd)
 void bell_ring(struct doorbell *bell, int wake_fd)
 {
     bell_fence();
-    bell_ring_fenced(bell, wake_fd);
+    bell_ring_stored(bell, wake_fd);
 }
 
 /* ---- Processors ----------------------------------------------------------------- */
@@ -291,7 +291,8 @@ static long sleep_on_both(struct wait *wait, int ms)
         until.tv_sec++;
     }
     slept = syscall(NUMBER_OF_FUTEX_WAITV, words, 2, 0, &until, CLOCK_MONOTONIC);
-    if (slept < 0 && errno == ENOSYS)
+    /* ENOSYS: an old kernel; a filter of system calls (seccomp) may give EPERM. */
+    if (slept < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
         slept = sleep_on_one(wait, ms < LONGEST_ON_ONE_MS ? ms : LONGEST_ON_ONE_MS);
     return slept;
 }

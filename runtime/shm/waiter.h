@@ -51,15 +51,8 @@ void bell_ring(struct doorbell *bell, int wake_fd);
 /* The same for several doorbells: the fence once, then each doorbell. */
 void bell_fence(void);
 void bell_wake(struct doorbell *bell, int wake_fd); /* a thread sleeps */
-static inline void bell_ring_fenced(struct doorbell *bell, int wake_fd)
-{
-    if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)
-        || atomic_load_explicit(&bell->polling, memory_order_relaxed))
-        bell_wake(bell, wake_fd);
-}
-
-/* After an atomic_store() of what the sleeper waits for: sequentially consistent loads need no
- * fence after that. */
+/* After bell_fence(), or an atomic_store() of what the sleeper waits for: sequentially consistent
+ * loads need no fence after that. */
 static inline void bell_ring_stored(struct doorbell *bell, int wake_fd)
 {
     if (atomic_load(&bell->sleepers) || atomic_load(&bell->polling))

@@ -186,7 +186,7 @@ static int direct_await_untouched(struct shm_group *f)
         while (i != f->rank && (by = direct_touching(&f->members[i])) != 0
                && !shm_group_is_gone(f, i)) {
             if (by == BY_DEVICE && clock_ms() - begun >= SHM_GROUP_DEVICE_SETTLING_MS)
-                return 0;
+                break;
             if (by == BY_HOST && clock_ms() - begun >= LONGEST_SETTLING_MS)
                 return 1;
             sched_yield();

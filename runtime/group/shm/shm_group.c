@@ -34,12 +34,9 @@ static size_t shm_group_block_bytes(int count)
 static int shm_group_all_left(void *memory, size_t bytes)
 {
     const struct shm_head *head = memory;
-    const struct shm_member *members = (const void *)(head + 1);
 
-    for (int i = 0; i < head->count && shm_group_tree_offset(i + 1) <= bytes; i++)
-        if (atomic_load(&members[i].state) != LEFT)
-            return 0;
-    return 1;
+    (void)bytes;
+    return (int)atomic_load(&head->left) == head->count;
 }
 
 /* By the first member.  The memory of the mesh's first group is new and full of zeros, and the
@@ -179,7 +176,7 @@ void shm_group_destroy(struct shm_group *f)
         return;
     shm_group_withdraw(f);
     atomic_store(&f->members[f->rank].state, LEFT);
-    atomic_fetch_add(&f->head->left, 1);
+    atomic_fetch_add(&f->head->left, 1); /* from here on another group may get the block */
     bell_fence();
     shm_ring_members(f);
     if (f->rank == 0)

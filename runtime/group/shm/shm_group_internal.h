@@ -33,7 +33,7 @@ struct shm_member {
     /* shm_failure.c: 1 + the call from which on the group fails, as its owner knows; 0: none */
     _Atomic uint64_t fails_from;
     struct group_failure failure; /* written once, before that */
-    /* shm_wait.c: which members sleep until this one arrives; they write it */
+    /* shm_wait.c: which members sleep until this one arrives; all write it */
     _Alignas(CACHE_PAIR) _Atomic int awaited_by;
 };
 
@@ -148,7 +148,7 @@ static inline void shm_ring(const struct shm_group *f, int rank)
 {
     const struct node *node = &f->mesh->node;
 
-    bell_ring_fenced(&node->bells[f->peers[rank].local], node->wake_fd);
+    bell_ring_stored(&node->bells[f->peers[rank].local], node->wake_fd);
 }
 
 /* All but this rank. */

@@ -4,7 +4,7 @@
  *
  *     shm_group_next_slot(f, bytes);   a new slot, which no rank reads any more
  *     memcpy(shm_group_own(f), ...);   and a round (rounds.h)
- *     ... shm_group_slot(f, i) ...     until the shm_group_next_slot() after the next one
+ *     ... shm_group_slot(f, i) ...     until this rank publishes the round after the next
  *
  * Two rounds in a row use different slots, so a slot is free again when all ranks have arrived in
  * the next round: a call needs no barrier at its end. */

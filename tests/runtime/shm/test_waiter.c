@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_waiter.c - a rank that sleeps in epoll_wait() is woken through its wake socket. */
+/* test_waiter.c - a rank that sleeps in epoll_wait() is woken through its wake socket; and one
+ * sleeps where a filter forbids the call that it would sleep in. */
 #include "tests/harness.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "runtime/shm/waiter.h"
@@ -85,10 +91,63 @@ static void a_ring_wakes_a_rank_that_sleeps_in_epoll(void **state)
     close(own);
 }
 
+/* ---- Without futex_waitv() --------------------------------------------------------------- */
+
+enum { FUTEX_WAITV = 449, FOR_MS = 200, UNKNOWN = -1 };
+
+/* How often it tests in FOR_MS.  The filter is of this thread alone. */
+static void *count_turns(void *arg)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAITV, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = { sizeof rules / sizeof *rules, rules };
+    _Atomic uint32_t notices = 0;
+    struct doorbell bell = { .sleepers = 0 };
+    struct waiter waiter;
+    struct wait wait;
+    int *const turns = arg;
+    double start;
+
+    *turns = UNKNOWN;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+        || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+        return NULL;
+    memset(&waiter, 0, sizeof waiter);
+    waiter_setup(&waiter, 1);
+    waiter.bell = &bell;
+    waiter.epoll_fd = -1;
+    waiter.notices = &notices;
+    wait_begin(&wait, &waiter, NO_DEADLINE);
+    wait_sleeps_at_once(&wait);
+    *turns = 0;
+    for (start = now_ms(); now_ms() - start < FOR_MS; ++*turns)
+        wait_turn(&wait);
+    wait_end(&wait);
+    return NULL;
+}
+
+static void a_rank_sleeps_where_a_filter_forbids_to_wait_for_two_words(void **state)
+{
+    pthread_t thread;
+    int turns;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, count_turns, &turns), 0);
+    pthread_join(thread, NULL);
+    if (turns == UNKNOWN)
+        skip();
+    assert_true(turns <= FOR_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEAVES_NONE_OPEN(a_ring_wakes_a_rank_that_sleeps_in_epoll),
+        LEAVES_NONE_OPEN(a_rank_sleeps_where_a_filter_forbids_to_wait_for_two_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
