@@ -24,7 +24,9 @@ extern "C" {
  * group and lets the stream go on; the next call on the group returns the failure.
  * ct_barrier(group, NULL) waits on the host for all of them.  Where all ranks share one host and
  * its GPUs reach each other, the ranks meet in the call, as in a call that blocks, but no rank
- * waits for a GPU (docs/gpu.md; CT_HANDOVER=host: they do not meet).
+ * waits for a GPU (docs/gpu.md; CT_HANDOVER=host: they do not meet).  There a call also waits for
+ * works of the group that are not over, and after ct_set_stream() with another stream for the calls
+ * in the one before.
  *
  * CT_ERR_INVALID: cudaStreamPerThread, which is another stream in each of libct's threads.
  *

@@ -92,17 +92,32 @@ static uint64_t begin_traced_call(const struct call *c)
                                      .group = c->group->traced });
 }
 
+enum { LOOKS_MS = 5 }; /* between two looks at whether the group has failed */
+
+ct_status call_await_streams(const struct call *c)
+{
+    int64_t until = 0;
+
+    while (!queue_drain_by(c->group->async.watches, until)) {
+        const int64_t now = clock_ms();
+        const ct_status status = group_check(c->group);
+
+        if (status != CT_OK)
+            return status;
+        if (now >= c->deadline)
+            return ct_fail(CT_ERR_TIMEOUT, "the group's stream has not passed the calls before it");
+        until = now + LOOKS_MS < c->deadline ? now + LOOKS_MS : c->deadline;
+    }
+    return CT_OK;
+}
+
 ct_status call_run_now(struct call *c)
 {
-    int64_t started;
-    uint64_t now, traced;
+    const uint64_t now = clock_coarse_ns();
+    const int64_t started = clock_of_start(c->limit.ms, now);
+    const uint64_t traced = begin_traced_call(c);
     ct_status status;
 
-    if (operation_is_barrier(c->signature.operation))
-        queue_drain(c->group->async.watches);
-    now = clock_coarse_ns();
-    started = clock_of_start(c->limit.ms, now);
-    traced = begin_traced_call(c);
     fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
     status = group_begin(c->group, c->signature.seq);
     if (status != CT_OK) {
@@ -118,7 +133,10 @@ ct_status call_run_now(struct call *c)
     if (c->group->host_shm)
         shm_group_begin_call(c->group->host_shm, &c->signature, c->deadline,
                              &c->group->failure.status);
-    status = c->executor->run(c);
+    if (operation_is_barrier(c->signature.operation))
+        status = call_await_streams(c);
+    if (status == CT_OK)
+        status = c->executor->run(c);
     if (status == CT_OK && c->signature.root >= 0
         && atomic_load_explicit(&c->group->channel.unexpected, memory_order_relaxed))
         status = calls_compare_unexpected(c->group->mesh, &c->group->channel);

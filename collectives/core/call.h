@@ -91,6 +91,7 @@ struct call {
     enum path_number override; /* the path that the user wants to be tried first */
     enum capture capture;      /* of the group's stream: the call becomes part of its graph */
     int by_streams; /* streams hand the call over (stream_handover.c), so the host does not wait */
+    int is_behind_streams; /* calls before it, which streams hand over, are in another stream */
     int stream_waits;   /* the group's stream waits for the call, which the group's thread runs */
     int is_in_stream;   /* a part of the call was enqueued in the stream */
     const void *scalar; /* premul_sum: the factor of the input; NULL: none */
@@ -222,6 +223,9 @@ ct_status call_start(const struct call *c, ct_work **work);
  * CT_ERR_UNSUPPORTED: no stream can wait, and nothing was begun. */
 ct_status call_enqueue(const struct call *c);
 ct_status call_run_now(struct call *c); /* call.c: what the task does */
+/* Waits until the group's stream has passed all calls that streams hand over; at most until the
+ * call's deadline, or until the group has failed. */
+ct_status call_await_streams(const struct call *c);
 
 /* coalesce.c: replaces call_run() in a group that collects calls: checks the call and keeps it for
  * ct_coalesce_end().  coalesce_drop(): the group ends, and its collected calls are not made. */

@@ -140,6 +140,7 @@ static ct_status note_stream(struct call *c, int has_work)
         c->signature.algorithm |= SIGNATURE_CAPTURED;
     if (status == CT_OK)
         device_choose_way(c, has_work);
+    c->is_behind_streams = !c->by_streams && handover_is_in_another(c->group, stream);
     if (status == CT_OK && c->capture == NOT_CAPTURED && !c->by_streams)
         status = space->mark(c->place.device, stream, &c->mark);
     return status;
@@ -333,8 +334,10 @@ static ct_status begin_group(struct call *c, struct device_group *d)
 
 static ct_status run_paths(struct call *c, struct device_group *d, enum path_result *result)
 {
-    ct_status status = c->by_streams ? CT_OK : device_wait_for_mark(c);
+    ct_status status = c->is_behind_streams ? call_await_streams(c) : CT_OK;
 
+    if (status == CT_OK && !c->by_streams)
+        status = device_wait_for_mark(c);
     if (status == CT_OK && sizes_are_agreed(c))
         status = begin_group(c, d);
     return status == CT_OK ? try_paths(c, result) : status;
@@ -514,6 +517,7 @@ ct_status ct_set_stream(ct_group *group, void *stream)
 {
     ct_group *g;
     const ct_status status = group_resolve_member(group, &g);
+    char words[1024];
     struct place place;
 
     if (status != CT_OK)
@@ -525,8 +529,9 @@ ct_status ct_set_stream(ct_group *group, void *stream)
             "and libct has threads of its own: give it a stream that was created");
     /* To load kernels, the driver waits for all that runs.  In the group's first call the stream
        might already wait for another rank.  Where this fails, that call says why. */
-    if (stream)
-        place_current(&place);
+    snprintf(words, sizeof words, "%s", ct_last_error());
+    if (stream && place_current(&place) != CT_OK)
+        ct_fail(CT_OK, "%s", words);
     g->on_device.stream = stream;
     return CT_OK;
 }

@@ -120,6 +120,22 @@ void queue_drain(struct queue *q)
     pthread_mutex_unlock(&q->lock);
 }
 
+int queue_drain_by(struct queue *q, int64_t deadline)
+{
+    const struct timespec until = { .tv_sec = deadline / 1000,
+                                    .tv_nsec = deadline % 1000 * 1000000 };
+    int is_empty, error = 0;
+
+    if (!q)
+        return 1;
+    pthread_mutex_lock(&q->lock);
+    while (q->first && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&q->finished, &q->lock, &until);
+    is_empty = !q->first;
+    pthread_mutex_unlock(&q->lock);
+    return is_empty;
+}
+
 void queue_when_done(struct queue *q, struct task *task, struct sequel *sequel)
 {
     int done;

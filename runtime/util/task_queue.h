@@ -30,6 +30,7 @@ struct task {
 /* Starts the thread with the first task. */
 ct_status queue_push(struct queue **queue, struct task *task);
 void queue_drain(struct queue *queue); /* until all pushed tasks are done; NULL is fine */
+int queue_drain_by(struct queue *queue, int64_t deadline); /* 0: some are not done */
 /* Gives the task's status and error sentence; CT_ERR_TIMEOUT: it is not done. */
 ct_status queue_wait(struct queue *queue, struct task *task, int64_t deadline);
 /* Calls the sequel when the task has ended, before queue_wait() returns; now if it has ended. */

@@ -556,11 +556,11 @@ static ct_status fused_prepare(struct call *c, enum path_result *result)
         return CT_ERR_NOMEM;
     if (!is_checked(c->group, f))
         return CT_OK;
-    if (c->by_streams)
-        handover_turn(c);
-    status = !room_for_offer(c, f) ? CT_ERR_NOMEM
-             : c->group->size == 1 ? prepare_alone(c, f, result)
-                                   : prepare_among_ranks(c, f, result);
+    status = c->by_streams ? handover_turn(c) : CT_OK;
+    status = status != CT_OK         ? status
+             : !room_for_offer(c, f) ? CT_ERR_NOMEM
+             : c->group->size == 1   ? prepare_alone(c, f, result)
+                                     : prepare_among_ranks(c, f, result);
     return end_step(c, f, status, *result != PATH_OK);
 }
 

@@ -213,15 +213,26 @@ static void list_graph_end(struct list *list, const ct_group *g, const struct le
 /* Keeps a group's calls in one order.  After ct_set_stream() with another stream, the first call
  * there would overtake calls in the stream before, so it waits for them.  In a graph the program
  * orders its streams. */
-void handover_turn(const struct call *c)
+ct_status handover_turn(const struct call *c)
 {
     struct handover *h = &fused_of(c->group)->handover;
+    void *const stream = c->group->on_device.stream;
+    ct_status status = CT_OK;
 
     if (c->capture != NOT_CAPTURED)
-        return;
-    if (h->stream && h->stream != c->group->on_device.stream)
-        queue_drain(c->group->async.watches);
-    h->stream = c->group->on_device.stream;
+        return CT_OK;
+    if (handover_is_in_another(c->group, stream))
+        status = call_await_streams(c);
+    if (status == CT_OK)
+        h->stream = stream;
+    return status;
+}
+
+int handover_is_in_another(const ct_group *group, const void *stream)
+{
+    const struct fused_group *f = group->device ? fused_of(group) : NULL;
+
+    return f && f->handover.stream && f->handover.stream != stream;
 }
 
 /* A call that this rank's stream has not passed yet. */

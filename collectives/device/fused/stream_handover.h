@@ -37,7 +37,9 @@ int handover_stays(ct_group *group, struct handover *handover);
 void handover_end(ct_group *group, struct handover *handover);
 
 /* Comes first, in the caller's thread: one stream at a time uses the flags. */
-void handover_turn(const struct call *c);
+ct_status handover_turn(const struct call *c);
+/* Says whether calls before were handed over in another stream than this one. */
+int handover_is_in_another(const ct_group *group, const void *stream);
 /* Enclose a leader's work, once all ranks have agreed on the call; another rank has no work.  Once
  * a part of the call is in the stream, the call must be closed, even with less work in it.  Unless
  * the call is in a graph, a thread of the group waits for it, and releases the stream if the group

@@ -81,6 +81,21 @@ static void *open_soon(void *gate)
     return NULL;
 }
 
+/* The second call: in another stream, in none, with a work, or among collected ones. */
+static void second_call(ct_group *group, const struct scene *s, CUstream second, const char *how)
+{
+    ct_work *work = NULL;
+
+    EXPECT_OK(ct_set_stream(group, strcmp(how, "none") != 0 ? second : NULL));
+    if (!strcmp(how, "collected"))
+        EXPECT_OK(ct_coalesce_begin(group));
+    EXPECT_OK(ct_all_reduce(group, s->recv, s->recv, COUNT, CT_I32, CT_SUM,
+                            !strcmp(how, "with a work") ? &work : NULL));
+    if (!strcmp(how, "collected"))
+        EXPECT_OK(ct_coalesce_end(group, NULL));
+    EXPECT_OK(ct_wait(work));
+}
+
 /* What rank 1 gives comes late in the first stream, and the second one does not wait for it. */
 static void from_stream_to_stream(ct_group *group, void *arg)
 {
@@ -90,7 +105,6 @@ static void from_stream_to_stream(ct_group *group, void *arg)
     pthread_t opener;
     struct scene s;
 
-    (void)arg;
     if (!set_up(&s, group) || !CU(device.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING)))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
@@ -98,8 +112,7 @@ static void from_stream_to_stream(ct_group *group, void *arg)
         EXPECT(pthread_create(&opener, NULL, open_soon, &gate) == 0);
     fill(&s, 1);
     EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
-    EXPECT_OK(ct_set_stream(group, second));
-    EXPECT_OK(ct_all_reduce(group, s.recv, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    second_call(group, &s, second, arg);
     CU(device.cuStreamSynchronize(second));
     look(&s, s.recv);
     CU(device.cuStreamSynchronize(s.stream));
@@ -113,7 +126,10 @@ static void from_stream_to_stream(ct_group *group, void *arg)
 static void a_call_in_another_stream_comes_after_those_in_the_one_before(void **state)
 {
     (void)state;
-    run_everywhere(from_stream_to_stream, NULL);
+    run_everywhere(from_stream_to_stream, (void *)(uintptr_t) "in another");
+    run_by("stream", 3, from_stream_to_stream, (void *)(uintptr_t) "none");
+    run_by("stream", 3, from_stream_to_stream, (void *)(uintptr_t) "with a work");
+    run_by("stream", 3, from_stream_to_stream, (void *)(uintptr_t) "collected");
 }
 
 /* Rank 1's stream is late, so the call that all wait for is. */

@@ -190,7 +190,7 @@ static void where_a_leader_never_ends_its_work_the_other_streams_go_on_in_the_en
 
 /* Of rank 2, and what its failure is called. */
 struct limits {
-    int call_ms, later_ms;
+    int call_ms, barrier_ms;
     const char *late, *here, *there;
 };
 
@@ -202,7 +202,6 @@ static void one_has_a_short_limit(ct_group *group, void *arg)
     const int me = ct_rank(group);
     struct gate gate;
     struct scene s;
-    int ranks;
 
     if (!set_up(&s, group))
         return;
@@ -212,14 +211,12 @@ static void one_has_a_short_limit(ct_group *group, void *arg)
         EXPECT(gate_close(&gate, s.stream));
     EXPECT_OK(sum(&s, group));
     if (me == 2) {
-        EXPECT_OK(ct_set_next_timeout(group, limits->later_ms));
-        EXPECT_ERROR(ct_all_reduce(group, &me, &ranks, 1, CT_I32, CT_SUM, NULL), CT_ERR_TIMEOUT,
-                     limits->here);
+        EXPECT_OK(ct_set_next_timeout(group, limits->barrier_ms));
+        EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_TIMEOUT, limits->here);
         mark(limits->late, 2);
     } else {
         await(limits->late, 2);
-        EXPECT_ERROR(ct_all_reduce(group, &me, &ranks, 1, CT_I32, CT_SUM, NULL), CT_ERR_PEER,
-                     limits->there);
+        EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, limits->there);
     }
     if (me == 1)
         gate_open(&gate);
@@ -234,7 +231,7 @@ static void ranks_that_have_gone_on_name_the_one_whose_call_was_late(void **stat
         in_stream = { LIMIT_MS, LONG_MS, "late in its stream",
                       "all_reduce #2|in its stream: the GPU of rank 1|has not done its part",
                       "on rank 2|all_reduce #2" },
-        later = { LONG_MS, LIMIT_MS, "late later", "all_reduce #3", "on rank 2|all_reduce #3" };
+        later = { LONG_MS, LIMIT_MS, "late later", "barrier #3", "on rank 2|barrier #3" };
 
     (void)state;
     setenv("CT_HANDOVER", "stream", 1);
