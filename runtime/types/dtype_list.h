@@ -3,8 +3,10 @@
  *
  * Host C and CUDA C++ expand the same rows.  A dtype is one row; its family says how it is
  * computed, and what expands the rows has a macro for each family.  A narrow float also needs its
- * conversions: narrow_float.h, runtime/reduction/combine_narrow_avx2.h.  These have a list of their
- * own: ct.h, the assert in dtype.c, python/ctrun/_libct.py, bench/ct_bench/pattern.c, and what a
+ * conversions: narrow_float.h, runtime/reduction/combine_narrow_avx2.h.
+ *
+ * These files list the dtypes again: ct.h, dtype.c (an assert), _libct.py, _buffers.py and
+ * torch_backend.py in python/ctrun, bench/ct_bench/pattern.c, tests/elements.h.  These list what a
  * library can reduce: cuda/nccl/nccl.c, collectives/device/nccl/nccl.c, collectives/mpi/.
  *
  * An op is a row of each family in which it has a meaning, as an expression in a (what was folded
