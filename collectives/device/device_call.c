@@ -140,7 +140,8 @@ static ct_status note_stream(struct call *c, int has_work)
         c->signature.algorithm |= SIGNATURE_CAPTURED;
     if (status == CT_OK)
         device_choose_way(c, has_work);
-    c->is_behind_streams = !c->by_streams && handover_is_in_another(c->group, stream);
+    c->is_behind_streams = !c->by_streams && atomic_load(&c->group->on_device.in_streams) == AGREED
+                           && handover_is_in_another(c->group, stream);
     if (status == CT_OK && c->capture == NOT_CAPTURED && !c->by_streams)
         status = space->mark(c->place.device, stream, &c->mark);
     return status;

@@ -230,7 +230,7 @@ ct_status handover_turn(const struct call *c)
 
 int handover_is_in_another(const ct_group *group, const void *stream)
 {
-    const struct fused_group *f = group->device ? fused_of(group) : NULL;
+    const struct fused_group *f = fused_of(group);
 
     return f && f->handover.stream && f->handover.stream != stream;
 }

@@ -38,7 +38,8 @@ void handover_end(ct_group *group, struct handover *handover);
 
 /* Comes first, in the caller's thread: one stream at a time uses the flags. */
 ct_status handover_turn(const struct call *c);
-/* Says whether calls before were handed over in another stream than this one. */
+/* Says whether calls before were handed over in another stream than this one.  The group's first
+ * call is over. */
 int handover_is_in_another(const ct_group *group, const void *stream);
 /* Enclose a leader's work, once all ranks have agreed on the call; another rank has no work.  Once
  * a part of the call is in the stream, the call must be closed, even with less work in it.  Unless
