@@ -14,7 +14,7 @@
  *
  * From the bottom up: tag_match.c finds groups, requests and messages; control_frame.c sends frames
  * that no request owns; request.c starts, ends and gives up requests; request_wait.c waits for
- * them. transport/connection.c reads the bytes and calls message_arrived() and message_landed().
+ * them. transport/endpoint.c reads the bytes and calls message_arrived() and message_landed().
  * All of this runs under transport->lock. */
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +159,7 @@ static void arrived_data(struct mesh *mesh, struct frame_stream *stream)
 
 static void arrived_credit(struct mesh *mesh, struct frame_stream *stream)
 {
-    eager_credited(&mesh->transport->wires[stream->peer], stream->head.answer);
+    eager_credited(endpoint_of(mesh, stream->peer), stream->head.answer);
 }
 
 static void arrived_cancel(struct mesh *mesh, struct frame_stream *stream)

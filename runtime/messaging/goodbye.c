@@ -57,10 +57,10 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel)
 
 static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
     struct outgoing *out;
 
-    if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->unreachable || wire->gone
+    if (peer == mesh->rank || !endpoint_is_connected(endpoint) || endpoint->state != ENDPOINT_OPEN
         || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
@@ -70,7 +70,7 @@ static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 
 static int is_unconnected_neighbour(const struct mesh *mesh, int peer)
 {
-    return is_neighbour(mesh, peer) && !mesh->transport->wires[peer].out;
+    return is_neighbour(mesh, peer) && !endpoint_of(mesh, peer)->out;
 }
 
 static void log_goodbye(struct mesh *mesh, const struct channel *channel)
@@ -177,7 +177,7 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
     const int member = channel ? index_of(channel, from) : -1;
 
     if (frame->channel == FIRST_CHANNEL)
-        mesh->transport->wires[from].left = 1;
+        endpoint_of(mesh, from)->left = 1;
     if (!channel)
         note_early(m, frame->channel, from);
     if (member < 0)
@@ -209,7 +209,7 @@ static void read_log(struct mesh *mesh, int local)
                                      .channel = atomic_load(
                                          &log->channel[m->goodbyes_read[local] % GOODBYES_KEPT]) };
 
-        if (!mesh->transport->wires[peer].heard)
+        if (!endpoint_of(mesh, peer)->heard)
             goodbye_arrived(mesh, &frame, peer);
     }
 }

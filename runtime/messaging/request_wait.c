@@ -95,7 +95,7 @@ static void look_for_end(struct mesh *mesh, int peer)
 static int is_out(struct mesh *mesh, const struct channel *channel, int member, char *words,
                   size_t size)
 {
-    const struct wire *wire = &mesh->transport->wires[channel->ranks[member]];
+    const struct endpoint *endpoint = endpoint_of(mesh, channel->ranks[member]);
     char name[160];
 
     if (channel->left && channel->left[member]) {
@@ -104,9 +104,9 @@ static int is_out(struct mesh *mesh, const struct channel *channel, int member, 
         return 1;
     }
     look_for_end(mesh, channel->ranks[member]);
-    if (wire->gone)
-        peer_gone_words(mesh, channel->ranks[member], wire->why, words, size);
-    return wire->gone;
+    if (endpoint->state == ENDPOINT_GONE)
+        peer_gone_words(mesh, channel->ranks[member], endpoint->why, words, size);
+    return endpoint->state == ENDPOINT_GONE;
 }
 
 /* A receive from any rank fails when no other member is left that could send: this rank, which
@@ -137,7 +137,7 @@ static void look_at_members(struct mesh *mesh, struct request *request)
 static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
     return request->is_send && request->peer != mesh->rank
-           && !mesh->transport->wires[request->peer].out;
+           && !endpoint_of(mesh, request->peer)->out;
 }
 
 /* A sleep passed and nothing came from the peer.  1: a probe was sent. */

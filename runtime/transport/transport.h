@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport.h - frames to and from the peers of a mesh, over connections that come and go.
  *
- *   connection.c  the queue of frames to a peer, its connections and lanes, what comes on them,
+ *   endpoint.c  the queue of frames to a peer, its connections and lanes, what comes on them,
  *                 and when their end means that the peer is gone
  *   wireup.c      makes connections over sockets, in a thread of its own
  *   progress.c    one look at all connections
@@ -41,29 +41,46 @@ struct frame_stream {
     struct unexpected *unexpected; /* is kept here */
 };
 
-/* The link to one peer: its connections, and the frames that wait for them. */
-struct wire {
-    struct link *own;        /* the connection that this rank opened; NULL: none */
-    struct link *accepted;   /* the one that the peer opened */
-    struct link *out;        /* the one on which small frames go */
-    struct link *begun_on;   /* the one on which the first frame of the queue is written in part */
-    struct link *full;       /* the one whose socket takes no more bytes for now */
-    uint32_t sent, received; /* how many whole frames were written to it, and have come from it */
-    int opening;             /* `own` is being opened */
-    int own_tried;           /* opening `own` was tried */
-    int ended_one;           /* one of its streams has ended */
-    int held;                /* how many of its streams are held */
+/* What can pass between this rank and a peer. */
+enum endpoint_state {
+    ENDPOINT_OPEN,     /* frames in both directions, over connections that are made when needed */
+    ENDPOINT_DRAINING, /* nothing can be sent; frames that the peer has sent may still come */
+    ENDPOINT_GONE      /* nothing can be sent, and nothing will come */
+};
+
+/* The connection that this rank opens to a peer. */
+enum own_connection { OWN_NOT_TRIED, OWN_OPENING, OWN_TRIED /* made, failed or ended */ };
+
+/* The end of all that this rank sends to a peer and receives from it.  endpoint_change_state()
+ * alone writes `state`. */
+struct endpoint {
+    enum endpoint_state state;
+    char why[160]; /* the reason why the state is not ENDPOINT_OPEN */
+
+    /* Connections. */
+    enum own_connection own_connection;
+    struct link *own;      /* the connection that this rank opened; NULL: none */
+    struct link *accepted; /* the one that the peer opened */
+    struct link *out;      /* the one on which small frames go */
+    struct link *begun_on; /* the one on which the first frame of the queue is written in part */
+    struct link *full;     /* the one whose socket takes no more bytes for now */
     struct frame_stream *ring; /* the one in shared memory; NULL: none was opened */
-    int heard;                 /* the peer has written to its ring to us */
+    int streams;               /* how many are open */
+    int held;                  /* how many of them are held */
+    int ended_one;             /* one of its streams has ended */
+    int64_t ended_ms;          /* when the last of them closed; 0: checked since, or none did */
+
+    /* The queue of frames to the peer. */
     struct outgoing *first, *last;
-    struct wire *next_pending; /* in transport->pending, where wires with a queue stand */
+    struct endpoint *next_pending; /* in transport->pending, where endpoints with a queue stand */
     int is_pending;
-    int streams;      /* how many are open */
-    int64_t ended_ms; /* when the last of them closed; 0: checked since, or none did */
-    int gone;         /* nothing will come from the peer any more */
-    int unreachable;  /* nothing can be sent to the peer any more */
-    int left;         /* the peer has destroyed the root group: it reads nothing any more */
-    int gathered;     /* the queue is written when all requests of a batch are started */
+    int gathered;            /* the queue is written when all requests of a batch are started */
+    uint32_t sent, received; /* how many whole frames were written to the peer, and have come */
+
+    /* What the peer has said. */
+    int heard; /* it has written to its ring to us */
+    int left;  /* it has destroyed the root group: it reads nothing any more */
+
     /* The handlers' own. */
     size_t uncredited; /* bytes of eager messages that the peer has not credited back */
     size_t consumed;   /* bytes of its eager messages that this rank has yet to credit back */
@@ -71,8 +88,13 @@ struct wire {
     int64_t notice_due;
     int device_rts_limits;   /* what the peer's CTS said: bits of device_rendezvous.h */
     uint64_t device_cancels; /* how many DEVICE_CANCEL frames have come */
-    char why[160];
 };
+
+/* 1: there is a connection, or this rank is opening one. */
+static inline int endpoint_is_connected(const struct endpoint *endpoint)
+{
+    return endpoint->out || endpoint->own_connection == OWN_OPENING;
+}
 
 struct transport_handlers {
     /* The header of a frame has come.  Sets stream->left and ->into, which are 0 and NULL, if a
@@ -84,10 +106,10 @@ struct transport_handlers {
     void (*on_closed)(struct mesh *mesh, struct frame_stream *stream, const char *why);
     /* All of a frame was written.  It is the handlers' again. */
     void (*on_sent)(struct mesh *mesh, struct outgoing *out);
-    /* Nothing can be sent to a peer any more (wire->why).  The handler takes the queue, and fails
-     * what waits for an answer of the peer before it is queued. */
+    /* Nothing can be sent to a peer any more (endpoint->why).  The handler takes the queue, and
+     * fails what waits for an answer of the peer before it is queued. */
     void (*on_send_failed)(struct mesh *mesh, int peer);
-    /* Nothing will come from a peer any more (wire->why). */
+    /* Nothing will come from a peer any more (endpoint->why). */
     void (*on_peer_gone)(struct mesh *mesh, int peer);
     /* This process can't accept connections: receives from peers without one fail. */
     void (*on_no_connections)(struct mesh *mesh, const char *why);
@@ -98,17 +120,22 @@ struct transport_handlers {
 struct transport {
     pthread_mutex_t lock;               /* over all of this, and the handlers' state */
     struct transport_handlers handlers; /* a copy: each frame calls some */
-    struct wire *wires;                 /* [mesh->size] */
+    struct endpoint *endpoints;         /* [mesh->size] */
     struct frame_stream *streams;
-    int closed;           /* how many of these are closed and not yet freed */
-    struct wire *pending; /* a look writes the queues of these */
-    unsigned looks;       /* of progress_for() */
+    int closed;               /* how many of these are closed and not yet freed */
+    struct endpoint *pending; /* a look writes the queues of these */
+    unsigned looks;           /* of progress_for() */
     /* How often bytes went in or out; a waiting thread reads it without the lock. */
     _Atomic unsigned moves;
     int gathering;              /* a batch is started: frames are queued and not yet written */
     int64_t looked_for_loss_ms; /* when end_lost_connections() last looked */
-    int ended;                  /* wires for check_ended_peers() */
+    int ended;                  /* endpoints for check_ended_peers() */
 };
+
+static inline struct endpoint *endpoint_of(const struct mesh *mesh, int peer)
+{
+    return &mesh->transport->endpoints[peer];
+}
 
 static inline void transport_moved(struct transport *t)
 {
@@ -126,7 +153,7 @@ void progress(struct mesh *mesh);
  * one peer (CT_ANY_SOURCE: any): it looks at the other connections only now and then. */
 void progress_for(struct mesh *mesh, int peer, size_t bytes);
 
-/* ---- connection.c ----------------------------------------------------------- */
+/* ---- endpoint.c ----------------------------------------------------------- */
 
 /* Opens a connection to the peer, or begins to; link_kinds[] says in which order links are tried.
  */
@@ -161,13 +188,15 @@ int read_stream(struct mesh *mesh, struct frame_stream *stream);
 /* epoll reports events of a held stream. */
 void look_at_held(struct mesh *mesh, struct frame_stream *stream, uint32_t events);
 /* The connection on which a message of so many bytes most likely comes. */
-const struct link *link_from(const struct wire *wire, size_t bytes);
+const struct link *link_from(const struct endpoint *endpoint, size_t bytes);
 
 void free_closed_streams(struct mesh *mesh);
-void check_ended_peers(struct mesh *mesh); /* is the peer of a wire without streams gone? */
+void check_ended_peers(struct mesh *mesh); /* is the peer of an endpoint without streams gone? */
 /* Ends connections to hosts that answer no more; it looks once a second. */
 void end_lost_connections(struct mesh *mesh);
-void peer_gone(struct mesh *mesh, int peer, const char *why); /* nothing comes from it any more */
-void peer_unreachable(struct mesh *mesh, int peer, const char *why); /* nothing can be sent to it */
+/* Nothing can be sent to the peer any more, or nothing will come from it either.  The handlers are
+ * called even if that was known, since frames and requests may have come to wait since. */
+void peer_unreachable(struct mesh *mesh, int peer, const char *why);
+void peer_gone(struct mesh *mesh, int peer, const char *why);
 
 #endif

@@ -496,7 +496,7 @@ static void broken_before_it_was_made(ct_group *group, void *arg)
     options.parent = group;
     options.local_sync = 1;
     options.name = "early";
-    EXPECT_OK(ct_barrier(group, NULL)); /* opens the wires */
+    EXPECT_OK(ct_barrier(group, NULL)); /* opens the connections */
     if (ct_rank(group) == 1)
         await("broken", 0);
     EXPECT_OK(ct_new_group_with(both, 2, &options, &early));
@@ -529,7 +529,7 @@ static void left_before_it_was_made(ct_group *group, void *arg)
     options.parent = group;
     options.local_sync = 1;
     options.name = "early";
-    EXPECT_OK(ct_barrier(group, NULL)); /* opens the wires */
+    EXPECT_OK(ct_barrier(group, NULL)); /* opens the connections */
     if (ct_rank(group) == 1)
         EXPECT_OK(ct_recv(group, &word, 1, CT_I32, 0, 0, NULL));
     EXPECT_OK(ct_new_group_with(both, 2, &options, &early));
