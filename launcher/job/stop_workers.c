@@ -21,7 +21,7 @@ void stop_signal_workers(struct job *job, int number)
         worker_signal(&job->workers[i], number);
 }
 
-static void grace(struct job *job, int seconds)
+static void grace_begin(struct job *job, int seconds)
 {
     const struct timeval time = { seconds, 0 };
 
@@ -101,7 +101,7 @@ void stop_workers(struct job *job)
     for (int i = 0; i < job->size; i++)
         if (!is_spared(&job->workers[i]))
             worker_signal(&job->workers[i], number);
-    grace(job, job->options->shutdown_timeout);
+    grace_begin(job, job->options->shutdown_timeout);
 }
 
 /* Reports job->round.failed to the nodes.  tell: their failed() or lost(). */
@@ -140,7 +140,7 @@ void stop_for_failure(struct job *job)
 void stop_give_time(struct job *job)
 {
     if (!event_pending(&job->grace, EV_TIMEOUT, NULL))
-        grace(job, job->options->shutdown_timeout);
+        grace_begin(job, job->options->shutdown_timeout);
 }
 
 void stop_late(struct job *job)
@@ -211,7 +211,7 @@ void stop_for_signal(struct job *job)
     job_ask_stop(job, "", 1);
     JOB_TELL(job, stopping, job->told.signal, why[job->told.by]);
     stop_signal_workers(job, job->told.signal);
-    grace(job, job->options->shutdown_timeout);
+    grace_begin(job, job->options->shutdown_timeout);
     stop_tell_signal(job);
 }
 
@@ -225,7 +225,7 @@ void stop_hurry(struct job *job)
     if (++job->told.impatience > 1)
         stop_by_kill(job);
     else if (job->options->shutdown_timeout > HURRY_S)
-        grace(job, HURRY_S);
+        grace_begin(job, HURRY_S);
 }
 
 void stop_by_kill(struct job *job)
