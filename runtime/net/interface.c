@@ -64,7 +64,7 @@ static int to_text(const struct sockaddr *address, char *text, size_t size)
 }
 
 /* True for bridges and similar interfaces that lead only to virtual machines and containers of this
- * host, where there is no peer. */
+ * host and so to no peer. */
 static int is_inner(const char *name)
 {
     static const char *const begin[] = { "docker", "br-", "virbr", "veth",

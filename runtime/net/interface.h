@@ -8,11 +8,11 @@
 
 #include "runtime/util/error.h"
 
-/* Writes the name of the interface of the default route (IPv4); "" if there is none. */
+/* Writes the name of the interface of the default route (IPv4); "" without such a route. */
 void default_interface(char name[IF_NAMESIZE]);
 
-/* Writes the hardware address of the interface of the default route, such as "0242ac110002"; "" if
- * there is none. */
+/* Writes the hardware address of the interface of the default route, such as "0242ac110002"; ""
+ * without such a route. */
 #define HARDWARE_TEXT 13
 void default_hardware(char text[HARDWARE_TEXT]);
 
@@ -37,8 +37,8 @@ ct_status interface_addresses(char *list, size_t size);
  * GLOO_SOCKET_IFNAME; NULL if neither is set. */
 const char *interface_variable(void);
 
-/* Returns why the loopback interface does not work, and what to do; NULL if it works. */
-/* is_ipv6_fine: an interface with ::1 but without 127.0.0.1 works, too. */
+/* Returns why the loopback interface does not work, and what to do; NULL if it works.  If
+ * is_ipv6_fine, ::1 without 127.0.0.1 is enough. */
 const char *interface_loopback_fault(int is_ipv6_fine);
 
 #endif

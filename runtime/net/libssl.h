@@ -100,7 +100,7 @@ struct libssl {
 };
 
 /* Filled in by the first libssl_load() that succeeds, and never changed again.  libssl_load()
- * returns CT_ERR_UNSUPPORTED if there is no libssl.so.3. */
+ * returns CT_ERR_UNSUPPORTED if libssl.so.3 is missing. */
 extern struct libssl libssl;
 ct_status libssl_load(void);
 

@@ -527,8 +527,8 @@ static void skip_empty(struct source *from)
 
 /* Returns the bytes of the next record.  If the current part has enough bytes for a record, the
  * result points into the part; else the bytes are copied to `record`.  A part of several bytes is
- * begun with at least two of them: even if the last of these is owed, the other one is reported as
- * written, and the caller must continue with this part. */
+ * begun with at least two of them.  So even if the last byte is owed, another byte of that part is
+ * reported as written, and the caller must continue with that part. */
 static const unsigned char *next_record(struct source *from, unsigned char *record, size_t *bytes)
 {
     size_t size = 0;
@@ -617,7 +617,7 @@ ssize_t secure_channel_write(struct secure_channel *c, const struct iovec *parts
     return taken > 0 ? (ssize_t)taken : -1;
 }
 
-/* ---- All of it ---------------------------------------------------------------- */
+/* ---- Reading and writing all bytes ------------------------------------------ */
 
 ct_status secure_write_all(struct secure_channel *channel, int fd, const void *data, size_t bytes,
                            int64_t deadline)

@@ -44,7 +44,7 @@ void secure_context_new_key_after(struct secure_context *context, uint64_t recor
 enum channel_side { CHANNEL_CLIENT, CHANNEL_SERVER };
 
 /* Creates a channel on a socket.  The caller keeps the socket, and closes it after the channel.
- * Returns NULL if there is no memory. */
+ * Returns NULL if memory runs out. */
 struct secure_channel *secure_channel_create(struct secure_context *context, int fd,
                                              enum channel_side side);
 void secure_channel_destroy(struct secure_channel *channel); /* NULL is fine */

@@ -29,7 +29,7 @@
 
 struct secret {
     unsigned char bytes[256];
-    size_t size; /* 0 if there is no secret */
+    size_t size; /* 0 without a secret */
 };
 
 /* Reads the secret from the file `path`.  If path is NULL, reads it from CT_STORE_SECRET, or else
@@ -40,15 +40,15 @@ ct_status secret_make(struct secret *secret); /* 64 random hexadecimal digits */
 
 /* ---- CT_ENCRYPT --------------------------------------------------------------- */
 
-/* Returns CT_ERR_INVALID if there is no secret to encrypt with. */
+/* Returns CT_ERR_INVALID without a secret to encrypt with. */
 ct_status encryption_check_secret(const struct secret *secret);
 /* Sets *asked if CT_ENCRYPT is 1.  Returns CT_ERR_INVALID if the variable is neither 0 nor 1. */
 ct_status encryption_asked(int *asked);
 /* Sets *wanted if CT_ENCRYPT is 1.  Returns CT_ERR_INVALID if the variable is neither 0 nor 1, or
- * if there is no secret to encrypt with. */
+ * without a secret to encrypt with. */
 ct_status encryption_wanted(const struct secret *secret, int *wanted);
 /* Creates the TLS context for a purpose, "store" or "mesh", each with its own key.  Returns
- * CT_ERR_INVALID if there is no secret. */
+ * CT_ERR_INVALID without a secret. */
 ct_status secret_context(const struct secret *secret, const char *purpose,
                          struct secure_context **context);
 /* Puts a secure channel on a client's connection to the store at `where`.  Leaves *channel
@@ -70,7 +70,7 @@ ct_status hello_make(unsigned char hello[HELLO_BYTES], enum hello_role role);
 int hello_role(const unsigned char hello[HELLO_BYTES]); /* -1 if hello is invalid */
 
 /* Computes a proof.  who: the prover, "client" or "server".  The first call loads libcrypto;
- * returns CT_ERR_UNSUPPORTED if there is none. */
+ * returns CT_ERR_UNSUPPORTED if libcrypto is missing. */
 ct_status proof_make(const struct secret *secret, const char *who,
                      const unsigned char hello[HELLO_BYTES], const unsigned char nonce[NONCE_BYTES],
                      unsigned char proof[PROOF_BYTES]);

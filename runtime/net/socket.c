@@ -418,7 +418,7 @@ ct_status socket_accept(int listener, int64_t deadline, int *fd)
     return ct_fail(CT_ERR_TIMEOUT, "nobody connected in time");
 }
 
-/* ---- Connecting: one address------------------------------------------------ */
+/* ---- Connecting to one address -------------------------------------------- */
 
 /* Returns a socket that is connected or connecting, or -1 with errno. */
 static int connect_begin(const struct sockaddr *address, socklen_t length)
@@ -473,7 +473,7 @@ static int connect_one(const struct sockaddr *address, socklen_t length, int64_t
     return 0;
 }
 
-/* ---- All addresses of a name ---------------------------------------------- */
+/* ---- Connecting to all addresses of a name ------------------------------ */
 
 /* Why a try failed: `name` is an error of getaddrinfo(), or 0; then `address` is the errno of
  * the last address. */
@@ -539,7 +539,7 @@ ct_status socket_connect_begin(const char *host, int port, int *fd)
     return connect_first(host, port, NO_WAIT, fd);
 }
 
-/* ---- Until the deadline --------------------------------------------------- */
+/* ---- Connecting until the deadline -------------------------------------- */
 
 static void socket_sleep_ms(int ms)
 {

@@ -176,7 +176,7 @@ void node_ring_bell(const struct node *node, int local_rank)
     bell_ring(&node->bells[local_rank], node->wake_fd);
 }
 
-/* ---- The own arena: blocks for the groups that this rank leads, by first fit ----- */
+/* ---- This rank's arena: blocks for the groups that this rank leads, by first fit ---- */
 
 struct arena_block {
     struct arena_block *next; /* in ascending order of offsets */
@@ -245,9 +245,10 @@ static void arena_free(struct node *node)
     }
 }
 
-/* ---- Ends ---------------------------------------------------------------- */
+/* ---- Ended processes -------------------------------------------------- */
 
-/* Limit of the descriptors.  On a host with more ranks only node_peer_gone() finds deaths. */
+/* Most pidfds that a rank watches.  If a host has more ranks, only
+ * node_peer_gone() finds deaths. */
 #define MOST_WATCHED 128
 
 int node_watch_processes(struct node *node, int epoll_fd)
@@ -298,7 +299,7 @@ int node_peer_gone(struct node *node, int local_rank)
     return gone;
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Cleaning up ------------------------------------------------------ */
 
 void node_leave(struct node *node)
 {

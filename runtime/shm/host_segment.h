@@ -40,7 +40,7 @@ struct ring {
 struct node_head {
     /* Bytes given to regions since the start, behind the arenas. */
     _Alignas(CACHE_PAIR) _Atomic uint64_t given;
-    _Alignas(CACHE_PAIR) _Atomic uint32_t goodbyes; /* number of all ranks' goodbyes */
+    _Alignas(CACHE_PAIR) _Atomic uint32_t goodbyes; /* goodbyes of all ranks since the start */
 };
 
 /* The last groups that a rank has destroyed, for ranks to which it has no connection. */
@@ -56,7 +56,7 @@ struct arena_block; /* a block of this rank's arena */
 
 struct node {
     int rank, size;               /* among the ranks of this host */
-    int has_processors;           /* true if the host has a processor for each rank; same on all */
+    int has_processors;           /* true if the host has a processor per rank; same on all ranks */
     int *ranks;                   /* [size] the mesh ranks of this host's ranks, ascending */
     int *pidfds;                  /* [size] descriptors in the waiter's epoll set, or -1 */
     _Atomic unsigned char *ended; /* [size] flags that the waiter sets when a process has ended */
@@ -123,9 +123,9 @@ int process_has_ended(pid_t pid); /* pid in our pid namespace; returns 1 for a z
  * process's flag in node->ended.  Returns the number of pidfds added. */
 int node_watch_processes(struct node *node, int epoll_fd);
 
-/* Allocates a block of this rank's arena and returns its offset; SIZE_MAX if there is no room.
- * The block still has its old content.  After node_arena_retire() the block is free again as
- * soon as done() returns true, which means that no rank reads the block any more; each
+/* Allocates a block of this rank's arena and returns its offset; SIZE_MAX if the block does not
+ * fit.  The block still has its old content.  After node_arena_retire() the block is free again
+ * as soon as done() returns true, which means that no rank reads the block any more; each
  * allocation calls done(). */
 size_t node_arena_alloc(struct node *node, size_t bytes);
 /* Returns the offset of the first block in the arena of the host's first rank. */

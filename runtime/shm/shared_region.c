@@ -2,9 +2,9 @@
 /* shared_region.c - parts of the shared file, mapped while they are in use.
  *
  * A read-write lock guards the list of regions: calls read it, ct_mem_alloc() and ct_mem_free()
- * change it.  As long as there is no region, a call reads only one flag.  The pages of a part are
- * allocated when the part is created, so that a lack of memory is reported then.  ct_mem_free()
- * frees the pages by punching a hole into the file, even if other ranks still map them. */
+ * change it.  Until a region exists, a call reads only one flag.  The pages of a part are allocated
+ * when the part is created, so that a lack of memory is reported then.  ct_mem_free() frees the
+ * pages by punching a hole into the file, even if other ranks still map them. */
 #include "runtime/shm/shared_region.h"
 
 #include <errno.h>

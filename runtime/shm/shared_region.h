@@ -22,7 +22,7 @@ struct region_plan {
     uint64_t offset;   /* in the file; 0: each member gets private memory */
     size_t bytes;      /* of one part */
     const int *locals; /* [parts] each part's owner, as a rank on the host */
-    int parts, own;    /* number of parts, and the number of our part */
+    int parts, own;    /* how many parts, and which of them is ours */
     uint64_t group;    /* id of the group */
     /* True for memory of libct itself: no rank reads it once a call of its group has failed. */
     int our_own;
@@ -61,7 +61,7 @@ void *region_at(const struct node *node, uint64_t offset, size_t bytes);
 /* A buffer of a call that the other members may read or write while the call runs. */
 struct region_offer {
     const void *data;
-    size_t bytes;    /* 0 if there is no buffer */
+    size_t bytes;    /* 0 without a buffer */
     uint64_t offset; /* in the file; 0 if the buffer is not offered */
     struct region_offer *next;
 };

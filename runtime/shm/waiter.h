@@ -42,9 +42,9 @@ struct doorbell {
     char wake_name[8];
 };
 
-/* A rank that sleeps in epoll_wait() is woken by a datagram to its wake socket.  Its doorbell holds
- * the name of that socket, so no rank needs a descriptor for each other rank.  A datagram from an
- * unrelated process only wakes the rank in vain. */
+/* A rank that sleeps in epoll_wait() is woken by a datagram to its wake socket.  The rank's
+ * doorbell holds the name of that socket, so no rank needs a descriptor for each other rank.  A
+ * datagram from an unrelated process only wakes the rank in vain. */
 ct_status wake_socket_open(int *wake_fd);
 void wake_socket_name(int wake_fd, struct doorbell *bell); /* notes the socket's name in bell */
 
@@ -53,7 +53,7 @@ void wake_socket_name(int wake_fd, struct doorbell *bell); /* notes the socket's
 void bell_ring(struct doorbell *bell, int wake_fd);
 /* To ring several doorbells: bell_fence() once, then bell_ring_stored() for each doorbell. */
 void bell_fence(void);
-void bell_wake(struct doorbell *bell, int wake_fd); /* a thread sleeps */
+void bell_wake(struct doorbell *bell, int wake_fd); /* wakes the sleeping threads */
 /* Like bell_ring(), but without the fence.  To be called after bell_fence(), or after an
  * atomic_store() of what the sleeper waits for: the sequentially consistent loads here need no
  * fence after such a store. */
@@ -69,7 +69,7 @@ static inline int bell_is_on(const struct doorbell *bell, int processor)
            && atomic_load_explicit(&bell->processor, memory_order_relaxed) == processor + 1;
 }
 
-/* What one rank needs to wait; its threads share it. */
+/* The state that one rank needs for its waits; the rank's threads share it. */
 struct waiter {
     struct doorbell *bell;
     const struct doorbell *bells; /* of all ranks of the host; NULL if no memory is shared */
@@ -82,14 +82,14 @@ struct waiter {
     _Atomic int64_t crowded_until;
     _Atomic int64_t crowded_for;
     _Atomic int64_t yielding; /* ns for which a wait yields before it sleeps */
-    /* Another futex, which ctrun raises with each notice to the ranks of the host; NULL if there
-     * is no ctrun. */
+    /* Another futex, which ctrun raises with each notice to the ranks of the host;
+     * NULL without ctrun. */
     _Atomic uint32_t *notices;
     /* Used where no ctrun reports deaths; else NULL.  One flag for each process that epoll_fd
      * watches, set when the process has ended; `ends` counts the flags that are set.  A long wait
      * then sleeps in epoll_wait(), too. */
     _Atomic unsigned char *ended;
-    int watched; /* number of flags */
+    int watched; /* number of flags in `ended` */
     _Atomic unsigned ends;
 };
 
@@ -161,7 +161,8 @@ void wait_end(struct wait *wait);
  * although the host has a processor for each rank.  Called at the end of init, while nothing waits.
  * The thread's affinity mask stays the same.  ranks: how many ranks have a doorbell. */
 void waiter_stand_apart(const struct waiter *waiter, int ranks);
-/* Writes the number of our processor into the rank's doorbell if it has changed, and returns it. */
+/* Writes the number of our processor into the rank's doorbell if it has changed, and
+ * returns that number. */
 int wait_note_processor(const struct waiter *waiter);
 /* To be called before each turn of a wait for a rank of this host.  If that rank is on our
  * processor, the wait sleeps at once. */

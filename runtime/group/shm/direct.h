@@ -14,7 +14,7 @@
  *     shm_group_withdraw(f);
  *
  * When such a call fails, shm_group_settle() waits for the ranks that still use this
- * rank's buffers. If a rank does not stop in time, the pages of this rank's buffers
+ * rank's buffers.  If a rank does not stop in time, the pages of this rank's buffers
  * become private memory. */
 #ifndef RUNTIME_GROUP_SHM_DIRECT_H
 #define RUNTIME_GROUP_SHM_DIRECT_H
@@ -26,9 +26,9 @@
 struct shm_group;
 
 /* Offers this rank's buffers to the other ranks in the next round.  The round's payload must be too
- * large for the lines, which carry the offers.  A size of 0 means that there is no such buffer, or
- * that the other ranks do not need it.  A buffer is not offered if it shares a page with a buffer
- * that another call offers at present. */
+ * large for the lines, which carry the offers.  A size of 0 means that the call has no such buffer,
+ * or that the other ranks do not need it.  A buffer is not offered if it shares a page with a
+ * buffer that another call offers at present. */
 void shm_group_offer(struct shm_group *shm, const void *send, size_t send_bytes, void *recv,
                      size_t recv_bytes);
 /* Ends the offer of this rank's buffers.  The caller has made sure that no other rank uses them. */

@@ -14,7 +14,7 @@
  * A round may have a gate: one rank that reads the data of all other ranks and answers all of them.
  * This takes only one round, in which the other ranks do not wait for each other and sleep once.
  *
- *     shm_group_next_slot(f, bytes);          of the larger of a rank's data and the answer
+ *     shm_group_next_slot(f, bytes);          bytes of the data or the answer, whichever is larger
  *     all ranks but the gate:                 the gate:
  *     memcpy(shm_group_own(f), ...);          shm_group_hold_gate(f, gate);
  *     shm_group_enter_gate(f, gate);          ... shm_group_slot(f, i) ...
@@ -27,16 +27,16 @@
 
 struct shm_group;
 
-/* Arrive in the next round, and wait for one rank or for all ranks.  Each wait compares
- * signatures and returns CT_ERR_MISMATCH if a rank makes another call.  CT_ERR_ABORTED means that
- * the group has failed. */
+/* shm_group_publish() arrives in the next round.  The other two functions wait until one rank, or
+ * all ranks, are in this round.  Each wait compares signatures and returns CT_ERR_MISMATCH if a
+ * rank makes another call.  CT_ERR_ABORTED means that the group has failed. */
 ct_status shm_group_publish(struct shm_group *shm);
 ct_status shm_group_wait(struct shm_group *shm, int rank);
 ct_status shm_group_wait_all(struct shm_group *shm);
 
 /* A rank that needs nothing from other ranks in a round calls one of these instead of a wait.  The
  * root of a call calls shm_group_send_alone(); a rank that sends to the root calls
- * shm_group_glance(). Both compare the call with ranks that have already arrived.  If the ranks
+ * shm_group_glance().  Both compare the call with ranks that have already arrived.  If the ranks
  * disagree about the root, at least one of them notices in that round: the last rank that sends
  * alone, or the last of several ranks that each send to a rank that itself sends elsewhere. */
 ct_status shm_group_send_alone(struct shm_group *shm);

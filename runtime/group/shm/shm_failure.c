@@ -37,7 +37,7 @@ ct_status shm_look_at(const struct shm_group *f, int rank)
     return CT_OK;
 }
 
-/* ---- What members have reported ------------------------------------------------- */
+/* ---- Failures that members have reported -------------------------------------- */
 
 /* Returns the member with the failure of the earliest call; NULL if no member has failed. */
 static const struct shm_member *shm_failure_earliest(const struct shm_group *f)

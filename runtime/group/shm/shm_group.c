@@ -93,7 +93,7 @@ static ct_status shm_group_agree_on_block(struct shm_group *f, uint64_t channel,
     return status;
 }
 
-/* ---- Life ------------------------------------------------------------------------- */
+/* ---- Creating and destroying ---------------------------------------------------- */
 
 static void shm_group_free(struct shm_group *f)
 {
@@ -101,7 +101,7 @@ static void shm_group_free(struct shm_group *f)
     free(f);
 }
 
-/* Returns NULL if there is no memory. */
+/* Returns NULL if memory runs out. */
 static struct shm_group *shm_group_alloc(struct mesh *mesh, const int *ranks, int size)
 {
     struct shm_group *f = calloc(1, sizeof *f);

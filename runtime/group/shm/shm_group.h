@@ -11,7 +11,7 @@
 #include "runtime/transport/mesh.h"
 #include "runtime/types/call_signature.h"
 
-#define SHM_GROUP_MOST 1024 /* ranks */
+#define SHM_GROUP_MOST 1024 /* most ranks of a group on one host */
 
 struct shm_group;
 
@@ -21,8 +21,9 @@ struct shm_group;
  * `channel`; the other members wait for it until the deadline, or until *given_up is set (by
  * another thread or a death notice; given_up may be NULL).
  *
- * Returns CT_OK and leaves *shm NULL on all members if the host's ranks share no memory, if there
- * is no room, if this rank is the only member, or if the host has more than NODE_MOST ranks. */
+ * Returns CT_OK and leaves *shm NULL on all members if the host's ranks share no memory,
+ * if the block does not fit, if this rank is the only member, or if the host has more
+ * than NODE_MOST ranks. */
 ct_status shm_group_create(struct mesh *mesh, const int *ranks, int size, int is_first,
                            uint64_t channel, int64_t deadline, const _Atomic int *given_up,
                            struct shm_group **shm);

@@ -107,7 +107,7 @@ struct shm_group {
     struct region_offer own[2];            /* this rank's send and recv buffer */
 };
 
-/* ---- slots.c, tree.c, direct.c: what a group needs when it is made -------------- */
+/* ---- Used when a group is created: slots.c, tree.c -------------------------- */
 
 size_t shm_slots_bytes(int count); /* bytes of each rank's slots */
 void shm_slots_open(struct shm_group *f, unsigned char *base);
@@ -152,7 +152,7 @@ static inline ct_status shm_compare(const struct shm_group *f, int rank, uint64_
 /* Waits until all ranks are in that round. */
 ct_status shm_wait_all_in(struct shm_group *f, uint64_t round);
 
-/* ---- Doorbells: after a bell_fence() ----------------------------------------------- */
+/* ---- Ringing doorbells, after a bell_fence() ----------------------------------- */
 
 static inline void shm_ring(const struct shm_group *f, int rank)
 {

@@ -105,7 +105,7 @@ static void shm_wait_turn(const struct shm_group *f, struct shm_wait *w)
         messages_look(f->mesh); /* a probe or a failure may have come */
 }
 
-/* ---- Looking ---------------------------------------------------------------------- */
+/* ---- Checking the missing member ----------------------------------------------- */
 
 /* Returns the member that the wait is still waiting for; NO_RANK if the last one
  * has just arrived. */

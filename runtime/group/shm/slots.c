@@ -80,8 +80,8 @@ static size_t slot_next(struct shm_slots *s, size_t bytes)
     return 2 * SMALL_SLOT + at;
 }
 
-/* Returns when all ranks are in this rank's round n.  No rank then reads the lines or slots of
- * round n-1 any more, so this rank may overwrite them in round n+1. */
+/* Waits until all ranks are in this rank's round n.  No rank then reads the lines or slots of round
+ * n-1 any more, so this rank may overwrite them in round n+1. */
 ct_status shm_group_next_slot(struct shm_group *f, size_t bytes)
 {
     struct shm_slots *const s = &f->slots;
@@ -92,7 +92,7 @@ ct_status shm_group_next_slot(struct shm_group *f, size_t bytes)
     return shm_wait_all_in(f, f->round);
 }
 
-/* ---- What lies there ------------------------------------------------------------ */
+/* ---- Access to the slots ---------------------------------------------------- */
 
 static unsigned char *slot_of(const struct shm_group *f, int rank)
 {
