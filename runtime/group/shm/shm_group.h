@@ -34,9 +34,9 @@ void shm_group_destroy(struct shm_group *shm);
 void shm_group_begin_call(struct shm_group *shm, const struct signature *signature,
                           int64_t deadline, const _Atomic int *given_up);
 
-/* Records that the group has failed, unless a failure of the same or an earlier call is recorded
- * already.  All ranks' waits in the group then end with CT_ERR_ABORTED, and shm_group_failure()
- * returns the reason. */
+/* Records that the group has failed.  Does nothing if this rank has recorded a failure before, or
+ * if a member has recorded a failure of the same or an earlier call.  All ranks' waits in the group
+ * then end with CT_ERR_ABORTED, and shm_group_failure() returns the reason. */
 void shm_group_set_failure(struct shm_group *shm, const struct group_failure *failure);
 /* Returns 1 and copies the failure of the earliest call, or returns 0 if no member has failed. */
 int shm_group_failure(const struct shm_group *shm, struct group_failure *failure);
