@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fd_passing.c - passing open files over a unix socket (SCM_RIGHTS). */
+/* fd_passing.c - passes open file descriptors over a unix socket (SCM_RIGHTS). */
 #include "runtime/net/fd_passing.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define LONGEST_RETRY_MS 10000
 #define LONGEST_PAUSE_MS 20
 
-/* The byte of a message: whether descriptors come with it. */
+/* The byte of a message tells whether descriptors come with it. */
 enum { DESCRIPTORS = 'f', NO_DESCRIPTORS = 'n' };
 
 union fd_control {
@@ -89,7 +89,8 @@ ct_status send_fds(int socket, const int *fds, int count, int64_t deadline)
 
 /* ---- Receiving ------------------------------------------------------------ */
 
-/* The descriptors that came although there was no room for all. */
+/* Closes the descriptors of a message that the kernel cut short because this process has no room
+ * for all of them. */
 static void close_all(const struct cmsghdr *header)
 {
     int fd;

@@ -8,16 +8,17 @@
 
 #include "runtime/util/error.h"
 
-/* At most 128 descriptors.  Both sides give the same count.  The receiver owns what arrives, which
- * is CLOEXEC.
+/* Send and receive at most 128 descriptors; both sides pass the same count.  The receiver owns the
+ * descriptors that arrive, which are CLOEXEC.
  *
  * The kernel limits how many descriptors of a user may be in flight, in all programs together
- * (RLIMIT_NOFILE).  Beyond that the sender tries again until half of the time left is over, at most
- * 10 s.  Then both sides return CT_ERR_UNSUPPORTED, and the connection can still be used. */
+ * (RLIMIT_NOFILE).  Beyond this limit the sender retries until half of the time before the deadline
+ * is over, but for at most 10 s.  Then both sides return CT_ERR_UNSUPPORTED, and the connection can
+ * still be used. */
 ct_status send_fds(int socket, const int *fds, int count, int64_t deadline);
 ct_status recv_fds(int socket, int *fds, int count, int64_t deadline);
 
-/* "ulimit -n is 1024", for error messages. */
+/* Writes a text such as "ulimit -n is 1024", for error messages, and returns it. */
 const char *descriptor_limit(char *text, size_t size);
 
 #endif

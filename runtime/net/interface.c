@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interface.c - the interfaces of this host, and by /proc/net/route the one of its default route.
- */
+/* interface.c - the network interfaces of this host.  /proc/net/route tells which one has
+ * the default route. */
 #include "runtime/net/interface.h"
 
 #include <arpa/inet.h>
@@ -63,7 +63,8 @@ static int to_text(const struct sockaddr *address, char *text, size_t size)
            && inet_ntop(AF_INET6, &v6->sin6_addr, text, (socklen_t)size) != NULL;
 }
 
-/* Bridges and the like to virtual machines and containers of this host, where no peer is. */
+/* True for bridges and similar interfaces that lead only to virtual machines and containers of this
+ * host and so to no peer. */
 static int is_inner(const char *name)
 {
     static const char *const begin[] = { "docker", "br-", "virbr", "veth",
@@ -75,7 +76,8 @@ static int is_inner(const char *name)
     return inner;
 }
 
-/* The interface with the highest preference is taken, the first one of equals. */
+/* Returns the preference of an interface: 3 for the interface named `outward`, 1 for one that leads
+ * to containers of this host, 2 for all others.  Of equal interfaces the first one is taken. */
 static int preference(const struct ifaddrs *i, const char *outward)
 {
     return !strcmp(i->ifa_name, outward) ? 3 : is_inner(i->ifa_name) ? 1 : 2;
@@ -100,7 +102,7 @@ static ct_status best_interface(const struct ifaddrs *all, char *text, size_t si
     return best ? CT_OK : ct_fail(CT_ERR_SYSTEM, "%s", no_outward);
 }
 
-/* Adds the addresses of the interfaces of one preference. */
+/* Adds the addresses of all interfaces with the given preference to the list. */
 static void interface_add_addresses(const struct ifaddrs *all, int preferred, char *list,
                                     size_t size)
 {
@@ -118,7 +120,7 @@ static void interface_add_addresses(const struct ifaddrs *all, int preferred, ch
     }
 }
 
-/* "lo, eth0" */
+/* Writes the names of the interfaces that are up: "lo, eth0". */
 static void list_names(const struct ifaddrs *all, char *text, size_t size)
 {
     size_t used = 0;
@@ -130,8 +132,9 @@ static void list_names(const struct ifaddrs *all, char *text, size_t size)
                 (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", i->ifa_name);
 }
 
-/* The value is the name or an address of an interface; of a list (gloo's) the first that is there.
- */
+/* Writes the address of the interface that the value names.  The value is the name or the
+ * address of an interface, or a list of these (gloo allows lists), of which the first one that
+ * exists is taken. */
 static ct_status chosen_interface(const struct ifaddrs *all, const char *variable,
                                   const char *value, char *text, size_t size)
 {
@@ -232,7 +235,8 @@ const char *interface_loopback_fault(int is_ipv6_fine)
 
 /* ---- Speed ---------------------------------------------------------------------- */
 
-/* ETHTOOL_GSET, since its successor takes two questions for the same number. */
+/* Returns the speed in Mbit/s; 0 if it is unknown.  ETHTOOL_GLINKSETTINGS, the successor of
+ * ETHTOOL_GSET, needs two requests for the same number. */
 static uint32_t speed_of(const char *name)
 {
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -245,7 +249,7 @@ static uint32_t speed_of(const char *name)
         speed = ethtool_cmd_speed(&command);
     if (fd >= 0)
         close(fd);
-    /* A driver that does not know says 0, 0xffff or SPEED_UNKNOWN. */
+    /* A driver that does not know the speed returns 0, 0xffff or SPEED_UNKNOWN. */
     return speed == 0xffff || speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
 }
 

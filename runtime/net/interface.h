@@ -8,32 +8,37 @@
 
 #include "runtime/util/error.h"
 
-/* The interface of the default route (IPv4); "": there is none. */
+/* Writes the name of the interface of the default route (IPv4); "" without such a route. */
 void default_interface(char name[IF_NAMESIZE]);
 
-/* Its hardware address, "0242ac110002"; "": there is none. */
+/* Writes the hardware address of the interface of the default route, such as "0242ac110002"; ""
+ * without such a route. */
 #define HARDWARE_TEXT 13
 void default_hardware(char text[HARDWARE_TEXT]);
 
-/* The address, as text, of the interface that `value` names, or whose address it is; of a list
- * (gloo's, with commas) of the first that is there.  CT_ERR_INVALID: there is none that is up; the
- * sentence begins with what=value and lists those that are. */
+/* Writes the address of the interface that `value` gives by name or by address.  If `value` is a
+ * list (with commas, as gloo allows), the first interface that exists is taken.  Returns
+ * CT_ERR_INVALID if no such interface is up; the error message begins with what=value and lists the
+ * interfaces that are up. */
 ct_status interface_address(const char *what, const char *value, char *text, size_t size);
-/* Mbit/s of the link of the interface with this address, as its driver says; 0: it is unknown. */
+/* Returns the speed of the link of the interface with this address in Mbit/s, as the driver reports
+ * it; 0 if it is unknown. */
 uint32_t interface_speed(const char *address);
-/* The same as interface_address(), of the default route's interface, or of the first one that leads
+/* Writes the address of the default route's interface, or else of the first interface that leads
  * out of this host. */
 ct_status interface_outward(char *text, size_t size);
-/* Those of all interfaces that lead out of this host, with commas between them, in the order in
- * which interface_outward() prefers them; without those to containers and the like, if there are
- * others.  With interface_variable() the one that it names. */
+/* Writes the addresses of all interfaces that lead out of this host, separated by commas, in the
+ * order in which interface_outward() prefers them.  Interfaces to containers and virtual machines
+ * of this host are left out if there are others.  If interface_variable() is set, only the address
+ * of the interface that it names is written. */
 ct_status interface_addresses(char *list, size_t size);
 
-/* CT_INTERFACE or GLOO_SOCKET_IFNAME, which name the interface that the user wants; NULL: neither
- * is set. */
+/* Returns the name of the variable that is set to the interface the user wants: CT_INTERFACE or
+ * GLOO_SOCKET_IFNAME; NULL if neither is set. */
 const char *interface_variable(void);
 
-/* Why the loopback does not work, and what to do; NULL: nothing is wrong. */
-const char *interface_loopback_fault(int is_ipv6_fine); /* ::1 alone will do */
+/* Returns why the loopback interface does not work, and what to do; NULL if it works.  If
+ * is_ipv6_fine, ::1 without 127.0.0.1 is enough. */
+const char *interface_loopback_fault(int is_ipv6_fine);
 
 #endif

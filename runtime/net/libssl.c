@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libssl.c - OpenSSL 3, loaded at the first use.  It is never closed: it keeps state for the whole
- * process. */
+/* libssl.c - loads OpenSSL 3 at the first use.  The library is never closed, since it keeps state
+ * for the whole process. */
 #include "runtime/net/libssl.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 
-/* OPENSSL_INIT_NO_ATEXIT: a thread of ours may still use a connection while exit() runs. */
+/* OPENSSL_INIT_NO_ATEXIT: OpenSSL frees nothing at exit(), since one of our threads may still use
+ * a connection then. */
 #define NO_ATEXIT 0x00080000u
 #define TYPE_OF_BIO 0x0400 /* BIO_TYPE_SOURCE_SINK */
 
@@ -31,7 +32,7 @@ static ct_status libssl_find(void)
     if (!library)
         return ct_fail(CT_ERR_UNSUPPORTED, "CT_ENCRYPT=1 needs OpenSSL's libssl.so.3, which is not "
                                            "there (Debian: libssl3)");
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) /* libcrypto's are found, too */
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) /* also libcrypto's functions */
         if (!(*places[i].function = dlsym(library, places[i].name)))
             return ct_fail(CT_ERR_UNSUPPORTED, "CT_ENCRYPT=1: libssl.so.3 has no %s",
                            places[i].name);

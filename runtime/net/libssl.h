@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libssl.h - the functions of OpenSSL 3 that secure_channel.c calls.
  *
- * libssl is loaded when a process first encrypts.  So a build needs no headers of OpenSSL, and a
+ * A process loads libssl when it first encrypts.  So a build needs no headers of OpenSSL, and a
  * process that does not encrypt loads nothing.  The prototypes are those of <openssl/ssl.h>; a test
- * compares them with it.  A new function is a new row. */
+ * compares them with that header.  To add a function, add a row. */
 #ifndef RUNTIME_NET_LIBSSL_H
 #define RUNTIME_NET_LIBSSL_H
 
@@ -23,7 +23,8 @@ struct evp_md_st;
 struct x509_store_ctx_st;
 struct ossl_init_settings_st;
 
-/* What PSK callbacks look like: the client's names the key, the server's finds it. */
+/* The types of the PSK callbacks: the client's callback names the key, the server's
+ * callback finds it. */
 typedef int ssl_use_session(struct ssl_st *ssl, const struct evp_md_st *hash,
                             const unsigned char **name, size_t *length,
                             struct ssl_session_st **session);
@@ -95,15 +96,15 @@ struct libssl {
 #define SSL_FIELD(result, name, parameters) __typeof__(result(*) parameters) name;
     SSL_FUNCTIONS(SSL_FIELD)
 #undef SSL_FIELD
-    struct bio_method_st *bio; /* how secure_channel.c moves bytes */
+    struct bio_method_st *bio; /* the functions by which secure_channel.c moves bytes */
 };
 
-/* Filled by the first libssl_load() that succeeds, and never changed again.
- * CT_ERR_UNSUPPORTED: there is no libssl.so.3. */
+/* Filled in by the first libssl_load() that succeeds, and never changed again.  libssl_load()
+ * returns CT_ERR_UNSUPPORTED if libssl.so.3 is missing. */
 extern struct libssl libssl;
 ct_status libssl_load(void);
 
-/* What our connections read and write by; one for the process. */
+/* The functions by which all our connections read and write. */
 struct bio_functions {
     bio_read_function *read;
     bio_write_function *write;

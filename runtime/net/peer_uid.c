@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_uid.c - queries the kernel (NETLINK_SOCK_DIAG) for the socket at the other end.
+/* peer_uid.c - asks the kernel (NETLINK_SOCK_DIAG) for the socket at the other end of a connection.
  *
- * Both ends of a connection within a network namespace are sockets there.  The other end has the
- * same two addresses and ports the other way round, and the kernel gives the uid of its owner.  So
- * a process of our user is known without a proof in its protocol.
+ * If both ends of a connection are in one network namespace, both are sockets there.  The socket of
+ * the other end has the same two addresses and ports in reverse order, and the kernel tells the uid
+ * of its owner.  So a process of our user is recognized without a proof in its protocol.
  *
- * Three replies of the kernel say nothing.  A socket that its process has closed, or that no
- * process has accepted yet, has inode 0, and its uid may read as root's.  Where no connection has
- * the two addresses and ports, the kernel gives a listener at one of them, so the reply's addresses
- * are compared.  And in a user namespace all uids that are not mapped there read as the overflow
- * uid. */
+ * Three replies of the kernel prove nothing.  First, a socket that its process has closed, or that
+ * no process has accepted yet, has inode 0, and its uid may read as root's.  Second, if no
+ * connection has the two addresses and ports, the kernel returns a listener at one of them, so the
+ * addresses in the reply are compared.  Third, in a user namespace all uids that are not mapped
+ * there read as the overflow uid. */
 #include "runtime/net/peer_uid.h"
 
 #include <arpa/inet.h>
@@ -24,11 +24,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An address as the kernel's tables have it: a mapped IPv4 one is IPv4. */
+/* An address as in the kernel's tables, where an IPv4-mapped IPv6 address is an IPv4 address. */
 struct socket_end {
     int family;
     uint32_t address[4];
-    uint16_t port; /* network order, as in address */
+    uint16_t port; /* in network order, as is the address */
 };
 
 static struct socket_end end_of(const struct sockaddr_storage *address)
@@ -94,7 +94,8 @@ static int same_end(struct socket_end a, const struct socket_end *b)
            && !memcmp(a.address, b->address, sizeof a.address);
 }
 
-/* A listener's queue holds connections that are complete, and some that are about to be. */
+/* Returns where the peer is if its socket has this state and inode.  Inode 0 may be a connection in
+ * a listener's queue, which is established or about to be. */
 static enum peer_place peer_uid_place_of(int state, unsigned long inode)
 {
     if (inode == 0)
@@ -139,7 +140,7 @@ static int every_uid_has_a_name(void)
     FILE *map = fopen("/proc/self/uid_map", "re");
 
     if (!map)
-        return 1; /* a kernel without user namespaces */
+        return 1; /* the kernel has no user namespaces */
     if (fscanf(map, "%u %u %u", &inside, &outside, &count) != 3)
         count = 0;
     fclose(map);
@@ -167,8 +168,8 @@ enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
 
 /* ---- Without netlink (some sandboxes) ---------------------------------------- */
 
-/* "0100007F:1F90", as the table prints the words of an address; the table of IPv6
- * has mapped IPv4 connections too. */
+/* Writes an end as the tables in /proc/net print it: "0100007F:1F90".  The table of IPv6 also has
+ * connections with IPv4-mapped addresses. */
 static void print_end(const struct socket_end *end, int v6_table, char *text, size_t size)
 {
     uint32_t words[4] = { end->address[0] };

@@ -7,20 +7,21 @@
 #include <sys/types.h>
 
 enum peer_place {
-    PEER_HERE,      /* in this network namespace; *uid is its owner */
-    PEER_ELSEWHERE, /* on another host, or gone */
-    PEER_PENDING,   /* here, and no process has accepted the connection yet */
+    PEER_HERE,      /* in this network namespace; *uid is the owner */
+    PEER_ELSEWHERE, /* on another host, or already closed */
+    PEER_PENDING,   /* here, but no process has accepted the connection yet */
     PEER_UNKNOWN    /* the kernel does not say */
 };
 
-/* The netlink socket for peer_uid(); -1 where there is none.  The caller closes it. */
+/* Opens the netlink socket for peer_uid(), which the caller closes; -1 if the system has none. */
 int peer_uid_open(void);
 
-/* peer and self: the two ends as getpeername() and getsockname() give them. */
+/* Finds the uid of the other end.  `peer` and `self` are the two ends as getpeername() and
+ * getsockname() return them. */
 enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
                          const struct sockaddr_storage *self, uid_t *uid);
 
-/* The same from /proc/net/tcp: slower the more connections there are. */
+/* Like peer_uid(), but from /proc/net/tcp, which takes longer the more connections there are. */
 enum peer_place peer_uid_proc(const struct sockaddr_storage *peer,
                               const struct sockaddr_storage *self, uid_t *uid);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port_owner.c - which process listens on a port: /proc/net/tcp gives the inode, /proc/<pid>/fd the
- * process that has it open.  Only root sees that of other users' processes. */
+/* port_owner.c - finds the process that listens on a port.  /proc/net/tcp gives the socket's inode,
+ * and /proc/<pid>/fd shows which process has that socket open.  Only root can read /proc/<pid>/fd
+ * of other users' processes. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

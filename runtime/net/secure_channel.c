@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secure_channel.c - a TLS connection between a caller's bytes and a socket.
  *
- * OpenSSL reads from the socket itself, READ_BYTES at a time.  What it writes gathers in
- * channel->out and leaves in one send() for some records: a record holds 16 KiB, and small parts of
- * a write share one.
+ * OpenSSL reads from the socket through bio_read(), READ_BYTES at a time.  Encrypted bytes for the
+ * socket gather in channel->out, and one send() takes several records.  A record holds 16 KiB, and
+ * the small parts of a write share a record.
  *
- * OpenSSL's own rule for a write that the socket does not take, to come again with the same bytes,
- * does not suit callers whose next bytes may then be others.  So a write reports all bytes as
- * written but the last one, and that one when the socket has taken everything (channel->owed).
+ * If the socket does not take a write, OpenSSL requires the caller to repeat it with the
+ * same bytes.  That does not suit callers that may have other bytes to write next.  So a
+ * write reports all bytes but the last one as written, and the last one when the socket has
+ * taken everything (channel->owed).
  *
- * Any failure of TLS, also a record that was changed on its way, ends the connection: the socket is
- * shut down, so that a caller that waits for it wakes. */
+ * Any TLS failure ends the connection, for example a record that was changed on its way.  The
+ * socket is then shut down, so that a caller that waits for the socket wakes. */
 #include "runtime/net/secure_channel.h"
 
 #include <errno.h>
@@ -27,15 +28,16 @@
 
 #define RECORD_BYTES ((size_t)16 << 10)
 #define RECORDS_AT_ONCE 4
-#define RECORD_OVERHEAD 64 /* 22 in TLS 1.3 */
+#define RECORD_OVERHEAD 64 /* TLS 1.3 adds 22 bytes */
 #define OUT_BYTES (RECORDS_AT_ONCE * (RECORD_BYTES + RECORD_OVERHEAD))
-#define WRITE_BYTES ((size_t)512 << 10) /* of one write: the caller may have to read, too */
+#define WRITE_BYTES ((size_t)512 << 10) /* limit of one write: the caller may have to read, too */
 #define READ_BYTES (64 << 10)
-#define READ_AT_ONCE ((size_t)512 << 10) /* of one read: the caller has deadlines */
-/* RFC 8446, 5.5: a key of AES-GCM is good for 2^24.5 records, some 380 GiB of full ones. */
+#define READ_AT_ONCE ((size_t)512 << 10) /* limit of one read: the caller has deadlines */
+/* RFC 8446, 5.5: a key of AES-GCM is good for 2^24.5 records, about 380 GiB if the
+ * records are full. */
 #define RECORDS_OF_A_KEY (UINT64_C(1) << 22)
 
-/* Macros of <openssl/ssl.h> and its like. */
+/* Macros of <openssl/ssl.h> and other headers of OpenSSL. */
 enum {
     TLS1_3 = 0x0304,
     CTRL_MODE = 33,
@@ -50,12 +52,12 @@ enum {
     BIO_FLUSH = 11,
     BIO_RETRY_READ = 0x1 | 0x8,
     BIO_RETRY_ANY = 0x1 | 0x2 | 0x4 | 0x8,
-    ALERT_REASONS = 1000, /* the reason of an error is that plus the number of the alert */
+    ALERT_REASONS = 1000, /* an error's reason is this plus the number of the alert */
     ALERT_INSUFFICIENT_SECURITY = 71,
 };
 
 struct secure_context {
-    atomic_int holders; /* its creator and its channels */
+    atomic_int holders; /* one for its creator, one for each channel */
     struct ssl_ctx_st *tls;
     unsigned char key[CHANNEL_KEY_BYTES];
     char purpose[32];
@@ -67,14 +69,14 @@ struct secure_channel {
     struct ssl_st *tls;
     int fd;
     enum channel_side side;
-    unsigned char *out; /* encrypted bytes that the socket has not taken; NULL: none */
+    unsigned char *out; /* encrypted bytes for the socket; NULL if there are none */
     size_t out_from, out_to, out_room;
-    size_t owed;      /* 1: the last byte of the last write is encrypted and was not reported */
-    uint64_t records; /* written with this key */
-    int no_recv;      /* OpenSSL gets nothing more from the socket for now */
-    int short_recv;   /* the last recv() returned less than there was room for */
-    int ended;        /* the other end closed the connection */
-    int error;        /* an errno of the socket, or EPROTO; 0: none */
+    size_t owed;      /* 1 if the last write's last byte is encrypted but not reported */
+    uint64_t records; /* number of records written with the present key */
+    int no_recv;      /* true while OpenSSL may get no more from the socket */
+    int short_recv;   /* true if the last recv() did not fill its buffer */
+    int ended;        /* true if the other end closed the connection */
+    int error;        /* errno of the socket, or EPROTO; 0 without an error */
     ct_status status; /* of a failed handshake */
     char why[192];
 };
@@ -85,7 +87,7 @@ const unsigned char secure_channel_refusal[CHANNEL_REFUSAL_BYTES] = {
 
 /* ---- The socket --------------------------------------------------------------- */
 
-/* 0: all is sent; -1 with errno. */
+/* Sends the encrypted bytes in channel->out.  Returns 0 if all are sent, else -1 with errno. */
 static int tls_flush(struct secure_channel *c)
 {
     while (c->out_from < c->out_to) {
@@ -105,7 +107,7 @@ static int tls_flush(struct secure_channel *c)
     return 0;
 }
 
-/* Idle connections hold no memory for bytes. */
+/* Frees the buffer when it is empty, so that idle connections hold no memory for bytes. */
 static void free_out(struct secure_channel *c)
 {
     if (c->out_to > 0)
@@ -138,7 +140,8 @@ static int bio_read(struct bio_st *bio, char *data, int bytes)
     return (int)n;
 }
 
-/* Takes all, so that OpenSSL never has to come again; tls_flush() sends it. */
+/* Appends all bytes to channel->out, so that OpenSSL never has to repeat a write.
+ * tls_flush() sends them. */
 static int bio_write(struct bio_st *bio, const char *data, int bytes)
 {
     struct secure_channel *c = libssl.BIO_get_data(bio);
@@ -197,15 +200,15 @@ static int use_key(struct ssl_st *tls, const struct evp_md_st *hash, const unsig
 {
     const struct secure_context *context = context_of(tls);
 
-    (void)hash; /* of the one cipher that we offer */
+    (void)hash; /* the hash of the only cipher that we offer */
     *session = session_of(context, tls);
     *name = (const unsigned char *)context->purpose;
     *length = strlen(context->purpose);
     return *session != NULL;
 }
 
-/* A name that we don't know is no error here: without a key and without certificates the handshake
- * fails by itself. */
+/* An unknown name is not an error here: the handshake then fails by itself, since it has neither a
+ * key nor a certificate. */
 static int find_key(struct ssl_st *tls, const unsigned char *name, size_t length,
                     struct ssl_session_st **session)
 {
@@ -220,7 +223,7 @@ static int find_key(struct ssl_st *tls, const unsigned char *name, size_t length
 
 /* ---- Contexts ----------------------------------------------------------------- */
 
-/* The one cipher and version. */
+/* Allows one cipher and one TLS version.  Returns 0 if OpenSSL refuses them. */
 static int set_up(struct ssl_ctx_st *tls)
 {
     libssl.SSL_CTX_ctrl(tls, CTRL_MODE, MODE_AUTO_RETRY | MODE_RELEASE_BUFFERS, NULL);
@@ -295,12 +298,13 @@ struct secure_channel *secure_channel_create(struct secure_context *context, int
     c->side = side;
     libssl.BIO_set_data(bio, c);
     libssl.BIO_set_init(bio, 1);
-    libssl.SSL_set_bio(c->tls, bio, bio); /* which frees it */
+    libssl.SSL_set_bio(c->tls, bio, bio); /* the SSL object frees bio */
     libssl.SSL_set_ex_data(c->tls, 0, c);
     if (side == CHANNEL_SERVER) {
         libssl.SSL_set_accept_state(c->tls);
     } else {
-        libssl.SSL_set_verify(c->tls, VERIFY_PEER, NULL); /* and no certificate is believed */
+        /* No certificate authority is set, so no certificate is accepted. */
+        libssl.SSL_set_verify(c->tls, VERIFY_PEER, NULL);
         libssl.SSL_set_connect_state(c->tls);
     }
     return c;
@@ -326,8 +330,8 @@ static void tls_note_failure(struct secure_channel *c, ct_status status, const c
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
-/* What the last call of OpenSSL met, in words.  A server sends a client that has another secret an
- * alert; a server that does not encrypt sends secure_channel_refusal. */
+/* Records in words why the last call of OpenSSL failed.  A server sends an alert to a client that
+ * has another secret.  A server that does not encrypt sends secure_channel_refusal. */
 static void tls_explain(struct secure_channel *c)
 {
     const unsigned long reason = libssl.ERR_peek_error() & 0x7FFFFF;
@@ -358,7 +362,7 @@ static void tls_explain(struct secure_channel *c)
     }
 }
 
-/* So much is written before the first answer that a new socket always takes it. */
+/* The handshake writes so few bytes before the first answer that a new socket always takes them. */
 enum channel_step secure_channel_handshake(struct secure_channel *c)
 {
     int done, waits;
@@ -370,7 +374,8 @@ enum channel_step secure_channel_handshake(struct secure_channel *c)
     waits = done != 1 && libssl.SSL_get_error(c->tls, done) == ERROR_WANT_READ;
     if (tls_flush(c) < 0 && (waits || done == 1))
         tls_note_failure(c, CT_ERR_PEER, "does not take the bytes of the TLS handshake");
-    else if (done == 1 && !libssl.SSL_session_reused(c->tls)) /* by a key, and so by ours */
+    /* The session is reused only if both ends had the key. */
+    else if (done == 1 && !libssl.SSL_session_reused(c->tls))
         tls_note_failure(c, CT_ERR_INVALID, "made a TLS connection without the job's secret");
     else if (done != 1 && !waits)
         tls_explain(c);
@@ -389,7 +394,7 @@ ct_status secure_channel_status(const struct secure_channel *channel)
     return channel->status;
 }
 
-/* 1: ready; 0: the deadline passed. */
+/* Returns 1 if the socket is ready, 0 if the deadline passed. */
 static int tls_wait_for(int fd, short events, int64_t deadline)
 {
     struct pollfd ready = { .fd = fd, .events = events };
@@ -430,7 +435,7 @@ ct_status secure_channel_connect(struct secure_context *context, int fd, const c
 
 /* ---- Reading ------------------------------------------------------------------ */
 
-/* What recv() would return after OpenSSL returned `result` <= 0. */
+/* Returns what recv() would return (0, or -1 with errno) after OpenSSL returned `result` <= 0. */
 static ssize_t no_bytes(struct secure_channel *c, int result)
 {
     if (!c->ended && !c->error && libssl.SSL_get_error(c->tls, result) == ERROR_WANT_READ) {
@@ -440,8 +445,8 @@ static ssize_t no_bytes(struct secure_channel *c, int result)
     libssl.ERR_clear_error();
     if (c->ended)
         return 0;
-    if (!c->error) {  /* a record that was changed on its way, for example */
-        tls_flush(c); /* TLS's alert */
+    if (!c->error) {  /* e.g. a record was changed on its way */
+        tls_flush(c); /* sends TLS's alert */
         c->error = EPROTO;
         shutdown(c->fd, SHUT_RDWR);
     }
@@ -449,7 +454,7 @@ static ssize_t no_bytes(struct secure_channel *c, int result)
     return -1;
 }
 
-/* Receives up to `most` bytes, and then decrypts what is there. */
+/* Receives up to `most` bytes from the socket, and then decrypts what was received. */
 static ssize_t tls_read_some(struct secure_channel *c, void *data, size_t bytes, size_t most)
 {
     size_t got = 0;
@@ -490,7 +495,7 @@ int secure_channel_has_more(struct secure_channel *c)
 
     if (c->ended || c->error || libssl.SSL_pending(c->tls) > 0)
         return 1;
-    if (!libssl.SSL_has_pending(c->tls)) /* perhaps the part of a record that came so far */
+    if (!libssl.SSL_has_pending(c->tls)) /* perhaps only a part of a record has come */
         return 0;
     libssl.ERR_clear_error();
     c->no_recv = 1;
@@ -506,10 +511,10 @@ int secure_channel_is_dry(const struct secure_channel *c)
 
 /* ---- Writing ------------------------------------------------------------------ */
 
-/* Where a write is in its parts. */
+/* The position of a write in its parts. */
 struct source {
     const struct iovec *part, *end;
-    size_t at; /* in that part */
+    size_t at; /* offset in that part */
 };
 
 static void skip_empty(struct source *from)
@@ -520,9 +525,10 @@ static void skip_empty(struct source *from)
     }
 }
 
-/* The next record's bytes: where they lie, if they are enough for one, else copied to `record`.  Of
- * a part that is begun at least two bytes are taken: then not all that is reported of it may be
- * owed. */
+/* Returns the bytes of the next record.  If the current part has enough bytes for a record, the
+ * result points into the part; else the bytes are copied to `record`.  A part of several bytes is
+ * begun with at least two of them.  So even if the last byte is owed, another byte of that part is
+ * reported as written, and the caller must continue with that part. */
 static const unsigned char *next_record(struct source *from, unsigned char *record, size_t *bytes)
 {
     size_t size = 0;
@@ -549,7 +555,8 @@ static const unsigned char *next_record(struct source *from, unsigned char *reco
     return record;
 }
 
-/* Encrypts as much as `out` has room for.  Returns the bytes; -1 with errno. */
+/* Encrypts up to RECORDS_AT_ONCE records into channel->out.  Returns the number of bytes taken;
+ * -1 with errno. */
 static ssize_t encrypt(struct secure_channel *c, struct source *from)
 {
     unsigned char record[RECORD_BYTES];
@@ -562,7 +569,7 @@ static ssize_t encrypt(struct secure_channel *c, struct source *from)
         if (bytes == 0)
             break;
         if (++c->records % c->context->records_of_a_key == 0)
-            libssl.SSL_key_update(c->tls, KEY_UPDATE_OURS); /* goes out before this record */
+            libssl.SSL_key_update(c->tls, KEY_UPDATE_OURS); /* sent before this record */
         if (libssl.SSL_write(c->tls, data, (int)bytes) != (int)bytes) {
             c->error = c->error ? c->error : c->ended ? EPIPE : EPROTO;
             errno = c->error;
@@ -573,7 +580,7 @@ static ssize_t encrypt(struct secure_channel *c, struct source *from)
     return (ssize_t)taken;
 }
 
-/* 0, or -1 with errno. */
+/* Returns 0, or -1 with errno. */
 static int fail_if_broken(const struct secure_channel *c)
 {
     errno = c->error;
@@ -587,7 +594,7 @@ ssize_t secure_channel_write(struct secure_channel *c, const struct iovec *parts
     size_t taken = 0;
     ssize_t n = 1;
 
-    if (is_sent && c->owed) { /* the caller's first byte: encrypted before, and gone now */
+    if (is_sent && c->owed) { /* the caller's first byte was encrypted before, and is sent now */
         skip_empty(&from);
         from.at++;
         taken = 1;
@@ -610,7 +617,7 @@ ssize_t secure_channel_write(struct secure_channel *c, const struct iovec *parts
     return taken > 0 ? (ssize_t)taken : -1;
 }
 
-/* ---- All of it ---------------------------------------------------------------- */
+/* ---- Reading and writing all bytes ------------------------------------------ */
 
 ct_status secure_write_all(struct secure_channel *channel, int fd, const void *data, size_t bytes,
                            int64_t deadline)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_secret.c - reading the secret, and HMAC-SHA256 by OpenSSL's libcrypto.
+/* shared_secret.c - reads the secret, and computes HMAC-SHA256 with OpenSSL's libcrypto.
  *
- * libcrypto is loaded at the first proof.  Between processes of one uid on one host no proof is
- * needed, so a job on one host never loads it. */
+ * A process loads libcrypto at the first proof.  Processes of one uid on one host need no proof, so
+ * a job on one host never loads it. */
 #include "runtime/net/shared_secret.h"
 
 #include <ctype.h>
@@ -22,10 +22,10 @@
 
 static ct_status secret_take(struct secret *secret, const char *from, const char *text, size_t size)
 {
-    while (size > 0 && isspace((unsigned char)text[size - 1])) /* an editor's newline */
+    while (size > 0 && isspace((unsigned char)text[size - 1])) /* e.g. the newline of an editor */
         size--;
     for (size_t i = 0; i < size; i++)
-        if (!isgraph((unsigned char)text[i])) /* it has to fit into a variable of the workers */
+        if (!isgraph((unsigned char)text[i])) /* the workers get the secret in a variable */
             return ct_fail(CT_ERR_INVALID,
                            "%s: character %zu of the secret is a space or not printable", from,
                            i + 1);
@@ -119,15 +119,15 @@ int hello_role(const unsigned char hello[HELLO_BYTES])
     return memcmp(hello, hello_start, sizeof hello_start) ? -1 : hello[7];
 }
 
-/* As libcrypto declares them, in all its versions. */
+/* The types of libcrypto's functions, the same in all its versions. */
 typedef unsigned char *hmac_function(const void *hash, const void *key, int key_bytes,
                                      const unsigned char *data, size_t bytes, unsigned char *mac,
                                      unsigned *mac_bytes);
 typedef const void *hash_function(void);
 typedef int init_function(uint64_t options, const void *settings);
 
-/* OPENSSL_INIT_NO_ATEXIT: what OpenSSL would free at exit() a thread of ours may still use then
- * (secure_channel.h).  Only the first call in a process counts. */
+/* OPENSSL_INIT_NO_ATEXIT: OpenSSL frees nothing at exit(), since one of our threads may still use
+ * OpenSSL then (secure_channel.h).  Only the first initialization in a process counts. */
 #define NO_ATEXIT 0x00080000u
 
 static ct_status secret_load(hmac_function **hmac, hash_function **sha256)
@@ -140,7 +140,7 @@ static ct_status secret_load(hmac_function **hmac, hash_function **sha256)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     *hmac = NULL;
     *sha256 = NULL;
-    if (library) { /* never closed: it keeps state for the whole process */
+    if (library) { /* never closed: libcrypto keeps state for the whole process */
         *(void **)&init = dlsym(library, "OPENSSL_init_crypto");
         if (init)
             init(NO_ATEXIT, NULL);
@@ -181,7 +181,7 @@ ct_status proof_make(const struct secret *secret, const char *who,
     return secret_hmac(secret, text, sizeof text, proof);
 }
 
-/* Takes the same time wherever they differ. */
+/* Compares in constant time, so that the time does not tell where the proofs differ. */
 int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_BYTES])
 {
     unsigned char differs = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* socket.c - TCP and unix sockets: names and addresses, listening, connecting, whole blocks by a
- * deadline, and how a connection notices that the other host is gone.
+/* socket.c - TCP and unix sockets: names and addresses, listening, connecting, reading and writing
+ * by a deadline, and noticing that the other host is gone.
  *
- * A try to connect goes through the addresses of a name until one of them accepts.  A peer that may
- * only be starting is tried again, after pauses that grow, and so is a name that does not resolve
- * yet; an error that waiting does not mend ends it at once.  When a port is in use, the error names
- * the process that has it (port_owner.c), and errno is kept for callers that try another port. */
+ * A try to connect goes through the addresses of a name until one of them accepts.  If the peer
+ * may only be starting, or the name does not resolve yet, the try is repeated after growing
+ * pauses.  Other errors, which waiting would not change, end it at once.  When a port is in
+ * use, the error names the process that has it (port_owner.c), and errno is kept for callers
+ * that try another port. */
 #include "runtime/net/socket.h"
 
 #include <arpa/inet.h>
@@ -29,14 +30,14 @@
 #define FIRST_PAUSE_MS 10
 #define LONGEST_PAUSE_MS 500
 #define NAME_PATIENCE_MS \
-    300000             /* a pod gets its name when it is scheduled; a wrong name stays wrong */
-#define NO_WAIT (-1)   /* a deadline: a connection that is being made is enough */
-#define ANSWER_MS 1000 /* for what was sent last */
+    300000             /* a pod gets its name only when it is scheduled; a wrong name stays wrong */
+#define NO_WAIT (-1)   /* a deadline: return once the connection is begun */
+#define ANSWER_MS 1000 /* time that the peer has to answer the bytes sent last */
 
 /* ---- Names ------------------------------------------------------------------ */
 
-/* Literals, the usual case, do not call the resolver.  0, and the caller calls freeaddrinfo(); or
- * an error of getaddrinfo(). */
+/* Resolves a name.  Literal addresses, the usual case, do not call the resolver.  Returns 0, and
+ * the caller then calls freeaddrinfo(); or returns an error of getaddrinfo(). */
 static int address_of_name(const char *host, int port, struct addrinfo **list)
 {
     char bare[256], service[8];
@@ -58,8 +59,8 @@ static int address_of_name(const char *host, int port, struct addrinfo **list)
     return error;
 }
 
-/* In the abstract name space: a 0 byte, then the name.  name NULL or "": the kernel chooses one.
- * Returns the length. */
+/* Makes an address in the abstract name space: a 0 byte and the name.  If name is NULL or "", the
+ * kernel chooses a name.  Returns the length of the address. */
 static socklen_t address_of_unix(const char *name, struct sockaddr_un *address)
 {
     const size_t length = name ? strlen(name) : 0;
@@ -132,8 +133,8 @@ int socket_stays_here(int fd)
            && !memcmp(&v6[0]->sin6_addr, &v6[1]->sin6_addr, sizeof v6[0]->sin6_addr);
 }
 
-/* The kernel may give a client the very port to which it connects, if no process listens there: TCP
- * then connects the socket to itself. */
+/* If no process listens on a port, the kernel may give this very port to the client that connects
+ * to it.  TCP then connects the socket to itself. */
 int socket_is_self_connected(int fd)
 {
     return socket_stays_here(fd) && socket_port(fd) == peer_port(fd);
@@ -187,7 +188,7 @@ ct_status socket_peer(int fd, pid_t *pid, uid_t *uid)
 
 /* ---- Reading and writing ---------------------------------------------------- */
 
-/* 1: ready; 0: the deadline passed. */
+/* Returns 1 if the socket is ready, 0 if the deadline passed. */
 static int socket_wait(int fd, short events, int64_t deadline)
 {
     struct pollfd ready = { .fd = fd, .events = events };
@@ -198,7 +199,7 @@ static int socket_wait(int fd, short events, int64_t deadline)
         if (polled > 0)
             return 1;
         if (polled < 0 && errno != EINTR)
-            return 1; /* the read or write that follows gives the error */
+            return 1; /* the read or write that follows returns the error */
         if (polled == 0 && clock_ms() >= deadline)
             return 0;
     }
@@ -265,7 +266,8 @@ static void keep_alive(int fd, int idle, int interval, int probes)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-/* The same, but only while we wait: a peer may leave our bytes unread for any time. */
+/* Breaks an idle connection about 6 s after the other host vanished.  Bytes that we have sent are
+ * not limited, since a peer may leave them unread for any time. */
 static void notice_absence(int fd)
 {
     keep_alive(fd, 2, 1, 4);
@@ -276,8 +278,8 @@ void socket_notice_lost_host(int fd)
     keep_alive(fd, 5, 2, (HOST_LOST_MS / 1000 - 5) / 2);
 }
 
-/* The kernel sends again, after pauses that double, or probes a peer without room.  1: neither was
- * answered. */
+/* Returns 1 if the other host answers neither retransmissions, which the kernel sends after pauses
+ * that double, nor the probes to a peer that has no room for our bytes. */
 int socket_host_is_lost(int fd)
 {
     struct tcp_info info = { 0 };
@@ -285,7 +287,9 @@ int socket_host_is_lost(int fd)
 
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
         return 0;
-    if (info.tcpi_retransmits > 1) /* and the last one so long after the last packet from there */
+    /* The last bytes were sent more than ANSWER_MS ago, and for HOST_LOST_MS before that
+     * no packet came. */
+    if (info.tcpi_retransmits > 1)
         return info.tcpi_last_data_sent > ANSWER_MS
                && info.tcpi_last_ack_recv > HOST_LOST_MS + info.tcpi_last_data_sent;
     return info.tcpi_probes > 1 && info.tcpi_last_ack_recv > 2 * HOST_LOST_MS;
@@ -370,8 +374,8 @@ ct_status socket_listen(const char *host, int port, int *fd)
         return CT_ERR_SYSTEM;
     }
     *fd = -1;
-    /* A port in use ends it: at the name's next address this socket would be the one that nobody
-     * connects to, since all try the addresses in this order. */
+    /* A port in use ends the loop.  If this socket listened at the name's next address, clients
+     * would not connect to it, since they try the addresses in the same order. */
     for (const struct addrinfo *a = list; a && *fd < 0 && error != EADDRINUSE; a = a->ai_next) {
         *fd = listen_on(a->ai_addr, a->ai_addrlen);
         error = *fd < 0 ? errno : 0;
@@ -414,9 +418,9 @@ ct_status socket_accept(int listener, int64_t deadline, int *fd)
     return ct_fail(CT_ERR_TIMEOUT, "nobody connected in time");
 }
 
-/* ---- Connecting: one address------------------------------------------------ */
+/* ---- Connecting to one address -------------------------------------------- */
 
-/* A socket that is connected or connecting, or -1 with errno. */
+/* Returns a socket that is connected or connecting, or -1 with errno. */
 static int connect_begin(const struct sockaddr *address, socklen_t length)
 {
     const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -436,7 +440,7 @@ static int connect_begin(const struct sockaddr *address, socklen_t length)
     return fd;
 }
 
-/* 0, or an errno. */
+/* Waits until the connection is made.  Returns 0 or an errno. */
 static int connect_end(int fd, int family, int64_t deadline)
 {
     struct pollfd ready = { .fd = fd, .events = POLLOUT };
@@ -451,7 +455,7 @@ static int connect_end(int fd, int family, int64_t deadline)
     return !error && family != AF_UNIX && socket_is_self_connected(fd) ? ECONNREFUSED : error;
 }
 
-/* 0, or -1 with errno. */
+/* Returns 0, or -1 with errno. */
 static int connect_one(const struct sockaddr *address, socklen_t length, int64_t deadline,
                        int *connected)
 {
@@ -469,12 +473,13 @@ static int connect_one(const struct sockaddr *address, socklen_t length, int64_t
     return 0;
 }
 
-/* ---- All addresses of a name ---------------------------------------------- */
+/* ---- Connecting to all addresses of a name ------------------------------ */
 
-/* Why a try failed: an error of getaddrinfo(), or 0 and the errno of the last address. */
+/* Why a try failed: `name` is an error of getaddrinfo(), or 0; then `address` is the errno of
+ * the last address. */
 struct refusal {
     int name, address;
-    int no_loopback; /* all addresses were this host's loopback, which is down */
+    int no_loopback; /* true if all addresses were this host's loopback, which is down */
 };
 
 static int is_loopback(const struct sockaddr *address)
@@ -491,7 +496,8 @@ static const char *refusal_words(struct refusal why)
     return why.name ? gai_strerror(why.name) : strerror(why.address);
 }
 
-/* One try for each.  1: *fd is connected, or connecting if the deadline is NO_WAIT. */
+/* Tries each address of the name once.  Returns 1 if *fd is connected, or connecting if the
+ * deadline is NO_WAIT; else returns 0 and sets *why. */
 static int try_each(const char *host, int port, int64_t deadline, int *fd, struct refusal *why)
 {
     struct addrinfo *list = NULL;
@@ -533,7 +539,7 @@ ct_status socket_connect_begin(const char *host, int port, int *fd)
     return connect_first(host, port, NO_WAIT, fd);
 }
 
-/* ---- Until the deadline --------------------------------------------------- */
+/* ---- Connecting until the deadline -------------------------------------- */
 
 static void socket_sleep_ms(int ms)
 {
@@ -566,7 +572,8 @@ static void say_what_is_awaited(const char *host, int port, const struct refusal
                  LONG_WAIT_MS / 1000, port, host, refusal_words(*why));
 }
 
-/* An address that drops packets blocks a try until its deadline. */
+/* Returns the deadline of one try.  An address that drops packets blocks the try until then, so the
+ * first tries end when the message about the long wait is due. */
 static int64_t end_of_try(const struct long_wait *wait, int64_t deadline)
 {
     const int64_t word = wait->since + LONG_WAIT_MS;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_to_shared.c - copies by ordinary or by non-temporal stores, whichever is faster at present.
+/* copy_to_shared.c - copies with ordinary or with non-temporal stores, whichever is
+ * faster at present.
  *
  * A writer that overwrites memory which another processor has read must first get the cache lines
- * back from that processor.  Two threads of one core share the cache, so that costs nothing.  From
- * a core with another cache, 64 KiB took 16 us here, and 6 us by non-temporal stores: those fetch
- * nothing, and the reader finds the bytes in memory.  With a shared cache it is the other way
- * round, 3 us and 6 us.  On virtual machines one case becomes the other within seconds, and no
- * topology shows it.
+ * back from that processor.  That costs nothing between two threads of one core, which share the
+ * cache.  From a core with another cache, a copy of 64 KiB took 16 us here with ordinary stores and
+ * 6 us with non-temporal stores, which fetch nothing and leave the bytes in memory for the reader.
+ * With a shared cache ordinary stores took 3 us and non-temporal stores 6 us.  On virtual machines
+ * one case becomes the other within seconds, and no topology shows it.
  *
- * So the writer measures its own copies.  Now and then it tries the other way, for a bit more
- * than one lap of all of the memory: the first copies find their lines where the last way has
- * left them, so only the last ones count.  Trials take a fiftieth of the time. */
+ * So the writer measures its own copies.  From time to time it tries the other kind of stores, for
+ * a bit more than one lap through the memory.  In a trial only the last copies count, since the
+ * first ones find the cache lines as the previous kind of stores left them.  Trials take a fiftieth
+ * of the time. */
 #include "runtime/shm/copy_to_shared.h"
 
 #include <string.h>
@@ -18,23 +20,26 @@
 #include "runtime/reduction/combine.h"
 #include "runtime/util/clock.h"
 
-#define LEAST_BYTES 4096 /* for fewer bytes, reading the clock costs too large a part */
-/* one of so many copies outside of trials: each reading of the clock costs some 40 ns */
+#define LEAST_BYTES 4096 /* for fewer bytes, reading the clock would cost too much */
+/* Outside of trials one copy in so many is measured, since each reading of the clock costs
+ * about 40 ns. */
 #define MEASURED 4
-#define THAT_COUNTS 4     /* the last one of so many parts of a lap counts */
-#define BETWEEN_TRIALS 50 /* so many times as long as a trial, within these limits */
+#define THAT_COUNTS 4     /* in a trial only the last lap/THAT_COUNTS bytes count */
+#define BETWEEN_TRIALS 50 /* pause after a trial, as a multiple of the trial's length */
 #define LEAST_BETWEEN_NS 1000000
 #define MOST_BETWEEN_NS 50000000
-#define SOONER 8   /* so many times sooner if the chosen way has become */
-#define SLOWER 1.5 /* this many times slower since it was chosen */
-/* The writer does not see the reader's cost of fetching from memory what non-temporal stores
- * wrote.  So they must be this many times faster for the writer (measured: 3 to 5 times with
- * separate caches, 0.5 to 1.4 times with a shared one). */
+/* The pause is so many times shorter if the chosen kind of stores has become SLOWER times slower
+ * since it was chosen. */
+#define SOONER 8
+#define SLOWER 1.5
+/* Non-temporal stores are chosen only if the writer is so many times faster with them, since the
+ * writer does not see what it costs the reader to fetch the bytes from memory.  They were 3 to 5
+ * times as fast with separate caches, and 0.5 to 1.4 times as fast with a shared cache. */
 #define AT_LEAST 2
-#define MEMORY 4      /* how many measured copies the mean goes back */
-#define INTERRUPTED 4 /* so many times the mean: another process ran meanwhile */
+#define MEMORY 4      /* the mean is taken over about this many measured copies */
+#define INTERRUPTED 4 /* a copy that takes so many times the mean was interrupted */
 
-enum { ORDINARY, STREAMING }; /* ordinary stores, non-temporal stores: indices of cost[] */
+enum { ORDINARY, STREAMING }; /* the kinds of stores; indices of cost[] */
 
 static void copy_by(int streams, void *to, const void *from, size_t bytes)
 {
@@ -69,7 +74,7 @@ static void note_trial(struct copy_shared *s, double cost, size_t bytes, int64_t
 
 static void note_copy(struct copy_shared *s, double cost, int64_t now)
 {
-    /* the memory is new, so the time includes page faults */
+    /* The memory is new in the first lap, so the time includes page faults. */
     const int is_first_lap = s->bytes <= s->lap;
     double *mean = &s->cost[s->streams];
 
@@ -78,7 +83,7 @@ static void note_copy(struct copy_shared *s, double cost, int64_t now)
     else if (cost < INTERRUPTED * *mean)
         *mean += (cost - *mean) / MEMORY;
     else
-        *mean *= 1 + 1.0 / MEMORY; /* unless it became so slow for good */
+        *mean *= 1 + 1.0 / MEMORY; /* rises slowly, in case the copies stay so slow */
     if (is_first_lap || now < s->try_soonest || (now < s->try_at && *mean < SLOWER * s->found))
         return;
     s->counts = s->lap / THAT_COUNTS;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_segment.c - the memory that the ranks of a host share, and the ends of their processes.
+/* host_segment.c - the memory that the ranks of a host share, and how a rank notices that the
+ * process of another rank has ended.
  *
- * host_segment.h describes the layout of the file; host_segment_join.c brings its descriptor to
- * all ranks.  A pidfd shows that the process of a rank has ended. */
+ * host_segment.h describes the layout of the file; host_segment_join.c brings its descriptor to all
+ * ranks.  A pidfd shows that the process of a rank has ended. */
 #include "runtime/shm/host_segment.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-/* Length of the file.  It is sparse: what was never written takes no memory. */
+/* Length of the file.  The file is sparse: pages that were never written take no memory. */
 #define MOST_FILE_BYTES ((uint64_t)1 << 60)
 
 /* ---- The memory --------------------------------------------------------- */
@@ -42,7 +43,8 @@ static size_t marks_offset(const struct node *node)
     return sizeof(struct node_head) + sizeof(struct doorbell) * (size_t)node->size;
 }
 
-/* A rank's marks share no line with those of others. */
+/* Returns the bytes from one rank's marks to the next rank's.  The marks of two ranks share
+ * no cache line. */
 static size_t marks_stride(const struct node *node)
 {
     const size_t bytes = (size_t)node_mark_words(node) * sizeof(uint64_t);
@@ -60,7 +62,8 @@ static size_t rings_offset(const struct node *node)
     return whole_pages(goodbyes_offset(node) + (size_t)node->size * sizeof(struct goodbye_log));
 }
 
-/* A page more than the bytes: else all rings would begin in the same lines of the caches. */
+/* Returns the bytes from one ring's data to the next ring's: one page more than a ring, since
+ * otherwise all rings would begin in the same lines of the caches. */
 static size_t data_stride(const struct node *node)
 {
     return node_ring_bytes(node) + PAGE;
@@ -99,15 +102,15 @@ int node_map_memory(struct node *node, int fd)
     node->base = memory_map(fd, 0, node->bytes);
     if (!node->base)
         return -1;
-    madvise(node->base, node->bytes, MADV_DONTFORK); /* else children would keep it alive */
+    madvise(node->base, node->bytes, MADV_DONTFORK); /* else children would keep the memory alive */
     node->head = (struct node_head *)(void *)node->base;
     node->bells = (struct doorbell *)(void *)(node->base + sizeof *node->head);
     node->marks = marks_of(node, node->rank);
     return 0;
 }
 
-/* The file is as long as the kernel allows.  Where `ulimit -f` forbids that, it is only as long
- * as what is mapped, and there are no regions. */
+/* The file gets the greatest length that the kernel allows.  Where `ulimit -f` forbids that, the
+ * file is only as long as the mapped part, and there are no regions. */
 int node_make_memory(struct node *node)
 {
     const size_t bytes = mapped_bytes(node);
@@ -150,8 +153,9 @@ struct ring *node_ring(const struct node *node, int from, int to)
     return (struct ring *)(void *)(node->base + rings_offset(node)) + pair(node, from, to);
 }
 
-/* The receiver takes the bits first, then reads the rings; the sender has written before it sets
- * the bit.  So what comes behind the receiver's read is marked for its next one. */
+/* The sender writes the ring before it sets the bit, and the receiver takes the bits before it
+ * reads the rings.  So bytes that the sender writes after the receiver's read are marked for
+ * its next read. */
 void node_mark(const struct node *node, int from, int to)
 {
     atomic_fetch_or(&marks_of(node, to)[from / 64], (uint64_t)1 << from % 64);
@@ -172,12 +176,12 @@ void node_ring_bell(const struct node *node, int local_rank)
     bell_ring(&node->bells[local_rank], node->wake_fd);
 }
 
-/* ---- The own arena: blocks for the groups that this rank leads, by first fit ----- */
+/* ---- This rank's arena: blocks for the groups that this rank leads, by first fit ---- */
 
 struct arena_block {
     struct arena_block *next; /* in ascending order of offsets */
     size_t offset, bytes;
-    int (*done)(void *memory, size_t bytes); /* NULL: in use */
+    int (*done)(void *memory, size_t bytes); /* NULL while the block is in use */
 };
 
 static void reclaim(struct node *node)
@@ -241,9 +245,10 @@ static void arena_free(struct node *node)
     }
 }
 
-/* ---- Ends ---------------------------------------------------------------- */
+/* ---- Ended processes -------------------------------------------------- */
 
-/* descriptors; with more ranks on the host, deaths are found by node_peer_gone() alone */
+/* Most pidfds that a rank watches.  If a host has more ranks, only
+ * node_peer_gone() finds deaths. */
 #define MOST_WATCHED 128
 
 int node_watch_processes(struct node *node, int epoll_fd)
@@ -294,7 +299,7 @@ int node_peer_gone(struct node *node, int local_rank)
     return gone;
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Cleaning up ------------------------------------------------------ */
 
 void node_leave(struct node *node)
 {

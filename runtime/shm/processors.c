@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors.c - affinity masks and the limits of control groups. */
+/* processors.c - counts processors from affinity masks and the limits of control groups. */
 #include "runtime/shm/processors.h"
 
 #include "runtime/util/cgroup.h"
 
 void processors_own(struct processors *processors, const char *root)
 {
-    cpus_of_process(0, &processors->cpus); /* on failure it is empty */
+    cpus_of_process(0, &processors->cpus); /* on failure the mask is empty */
     processors->milli = cgroup_milli_cpus(root);
 }
 

@@ -11,15 +11,16 @@ struct processors {
     long long milli; /* thousandths of a processor that a control group allows; 0: no limit */
 };
 
-/* The processors that the caller may use.  root: the root folder of /proc and /sys, "" outside of
- * tests. */
+/* Gets the processors that the calling process may use.  root: the root folder of /proc and /sys;
+ * "" except in tests. */
 void processors_own(struct processors *processors, const char *root);
 
-/* Adds the CPUs of another rank.  The ranks share the time of one control group.  If they have
- * several, the narrowest limit is the safe guess. */
+/* Adds the CPUs of another rank.  The ranks usually share the time of one control group,
+ * so their limits are not added.  If they have several control groups, the lowest limit is
+ * the safe guess. */
 void processors_add(struct processors *processors, const struct processors *more);
 
-/* Whole processors, at least 1. */
+/* Returns the number of whole processors, at least 1. */
 int processors_count(const struct processors *processors);
 
 #endif

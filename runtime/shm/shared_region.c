@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shared_region.c - parts of the shared file, mapped while they are in use.
  *
- * A list under a read-write lock: calls read it, ct_mem_alloc() and ct_mem_free() change it.  As
- * long as there is no region, a call reads one flag only.  The pages of a part are allocated
- * when it is made, so that a lack of memory is reported then.  They are freed by punching a hole
- * into the file, whichever ranks still map it. */
+ * A read-write lock guards the list of regions: calls read it, ct_mem_alloc() and ct_mem_free()
+ * change it.  Until a region exists, a call reads only one flag.  The pages of a part are allocated
+ * when the part is created, so that a lack of memory is reported then.  ct_mem_free() frees the
+ * pages by punching a hole into the file, even if other ranks still map them. */
 #include "runtime/shm/shared_region.h"
 
 #include <errno.h>
@@ -19,18 +19,18 @@
 #include "runtime/util/log.h"
 
 #ifndef MADV_POPULATE_WRITE
-/* Linux 5.14; older kernels return EINVAL, and allocate the pages later */
+/* Since Linux 5.14; older kernels return EINVAL, and the pages are then allocated when touched. */
 #define MADV_POPULATE_WRITE 23
 #endif
 
 struct region {
     struct region *next;
-    char *base;   /* of the mapping: all parts */
+    char *base;   /* start of the mapping, which has all parts */
     size_t bytes; /* of the mapping */
     char *own;
     size_t own_bytes;
-    uint64_t offset; /* of base in the file; 0: not shared */
-    int cut_off;     /* some pages are private by now: nothing in it is offered any more */
+    uint64_t offset; /* of base in the file; 0 if the region is not shared */
+    int cut_off;     /* true once some pages are private; the region is then never offered again */
     int our_own;
     uint64_t group;
     uint64_t members[NODE_SET_WORDS];
@@ -256,7 +256,7 @@ void regions_offer(struct node *node, struct region_offer *offers, int count,
         if (o->offset && is_in_use(node, o))
             o->offset = 0;
     }
-    for (int i = 0; i < count; i++) /* only now, since buffers of one call may share pages */
+    for (int i = 0; i < count; i++) /* after all checks: buffers of one call may share pages */
         if (offers[i].offset) {
             offers[i].next = node->offers;
             node->offers = &offers[i];
@@ -264,7 +264,7 @@ void regions_offer(struct node *node, struct region_offer *offers, int count,
     pthread_rwlock_unlock(&node->regions_lock);
 }
 
-/* Under regions_lock. */
+/* The caller holds regions_lock. */
 static void withdraw_locked(struct node *node, struct region_offer *offer)
 {
     struct region_offer **link = &node->offers;
@@ -295,9 +295,9 @@ void regions_withdraw(struct node *node, struct region_offer *offers, int count)
     pthread_rwlock_unlock(&node->regions_lock);
 }
 
-/* Maps the pages privately.  Such a page is copied when it is first written to; that happens
- * here, by a write to each that changes nothing.  What another thread writes meanwhile, before
- * or behind the buffer, is in the copy. */
+/* Replaces the pages by private copies at the same address.  A page that is mapped privately is
+ * copied when it is first written to.  So this writes to each page without changing it.  Bytes
+ * before or behind the buffer that another thread writes meanwhile are in the copy. */
 static void cut_off(const struct node *node, struct region *r, char *data, size_t bytes)
 {
     const size_t page = in_pages(1);
@@ -316,7 +316,7 @@ static void cut_off(const struct node *node, struct region *r, char *data, size_
     }
     madvise(first, all, MADV_DONTDUMP);
     for (char *at = data; at < data + bytes; at = at - (uintptr_t)at % page + page)
-        /* volatile: the compiler must not drop the write */
+        /* Volatile, since the compiler must not drop the write. */
         atomic_fetch_or((volatile _Atomic unsigned char *)(void *)at, 0);
 }
 
@@ -338,8 +338,8 @@ static void join_offers(struct region_offer *whole, const struct region_offer *o
     whole->bytes = (end > its ? end : its) - whole->offset;
 }
 
-/* Overlapping buffers are joined first.  To map a page a second time would undo what was written
- * to it since. */
+/* Joins buffers that share pages before it cuts them off.  Mapping a page for the second time would
+ * undo what was written to it since the first time. */
 void regions_cut_off(struct node *node, struct region_offer *offers, int count)
 {
     if (!is_offered(offers, count))

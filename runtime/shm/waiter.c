@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waiter.c - spin, yield, sleep; and the doorbells that end a sleep.
+/* waiter.c - how a wait spins, yields and sleeps, and the doorbells that end a sleep.
  *
- * With a core for each rank a hand-over by spinning costs 0.06 us and one by futex 3 to 20 us, so a
- * wait first spins.  With more ranks than cores a spinning rank keeps the awaited rank off the core
- * (for 4 ms, a scheduler tick), so there a wait yields at once.
+ * If each rank has a core, a rank notices another rank's write within 0.06 us while it spins, but
+ * needs 3 to 20 us to wake from a futex.  So a wait first spins.  If there are more ranks than
+ * cores, a spinning rank keeps the awaited rank off the core (for 4 ms, a scheduler tick), so there
+ * a wait yields at once.
  *
- * Sleeping is contagious.  To wake an idle virtual processor took 50 to 600 us here.  A rank that
- * waits for one that is being woken, and goes to sleep within that time, must be woken next in
- * turn: hundreds of calls in a row took 350 us each.  So a wait stays awake for longer than that:
- * 500 us, and up to 2 ms as long as sleeps turn out to be short.  Where the awaited rank or another
- * program needs the same processor, yields only take its time and use up our share.  There a wait
- * sleeps after some dozens of them: a processor that is busy wakes us at once.
+ * Sleeping is contagious.  Waking an idle virtual processor took 50 to 600 us here.  A rank that
+ * waits for a rank that is being woken, and falls asleep within that time, must itself be woken
+ * next: hundreds of calls in a row took 350 us each.  So a wait stays awake for longer than that:
+ * 500 us, and up to 2 ms as long as sleeps turn out to be short.  But if the awaited rank or
+ * another program needs the same processor, yields only take its time and use up our share.  In
+ * this case a wait sleeps after a few dozen yields: a busy processor wakes us at once.
  *
  * No sleep is longer than 100 ms, so that the death of a peer is noticed even if no doorbell rings.
  *
  * Under ctrun a sleeping thread waits for two words: its doorbell, which peers ring, and the
  * notices of the control page, which ctrun raises once for all ranks of the host.  Before Linux
- * 5.16 a thread can sleep on one word only; there it checks the other one every 5 ms. */
+ * 5.16 a thread can sleep on one word only; it then sleeps on its doorbell and checks the notices
+ * every 5 ms. */
 #include "runtime/shm/waiter.h"
 
 #include <errno.h>
@@ -34,36 +36,42 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/cpu_set.h"
 
-/* between two checks of where the awaited rank is: that cache line is written by another core */
+/* Spinning turns between two checks of the processor on which the awaited rank is.  Another core
+ * writes the cache line that tells this. */
 #define TURNS_BETWEEN_LOOKS 64
-#define LONGEST_SLEEP_MS 100 /* within that time a death without a ring is noticed */
-#define FIRST_SLEEP_MS 2     /* where the caller wants its first WAIT_LOOK soon */
-/* where a thread can sleep on the doorbell alone: how long until it checks for notices */
+#define LONGEST_SLEEP_MS 100 /* a death without a ring is noticed within this time */
+#define FIRST_SLEEP_MS 2     /* limit of the first sleep if the caller wants to look soon */
+/* Longest sleep of a thread that can sleep only on the doorbell.  Then it checks the notices. */
 #define LONGEST_ON_ONE_MS 5
-#define SHORT_SLEEP_MS 1 /* on the doorbell, while deaths wake only the thread in epoll_wait() */
+/* Longest sleep on the doorbell while a wait is not yet long: deaths wake only the
+ * thread in epoll_wait(). */
+#define SHORT_SLEEP_MS 1
 
-#define WAKE_TRIES 1000 /* of one datagram */
+#define WAKE_TRIES 1000 /* to send one datagram */
 
-#define SPINS_WITH_A_CORE 2000 /* some 50 us; a hand-over between two cores takes less */
+#define SPINS_WITH_A_CORE 2000 /* about 50 us; a write reaches another core sooner */
 
-/* Longer than it takes to wake a processor, so that sleep does not spread (see above). */
+/* How long a wait yields before it sleeps.  This is longer than it takes to wake a processor, so
+ * that sleep does not spread (see the top of this file). */
 #define YIELDING_NS 500000
 #define LONGEST_YIELDING_NS 2000000
-/* Where another rank needs our processor: enough for each of a dozen ranks to run a few times. */
+/* How often a wait yields where another rank needs our processor: enough for each of a dozen ranks
+ * to run a few times. */
 #define YIELDS 40
-/* The time of a yield shows what ran: if it returns at once, nothing did.  If it takes so long,
- * no rank ran, which would have slept or yielded itself, but a program at work. */
+/* The time of a yield shows what ran on the processor.  Nothing ran if the yield returned within
+ * YIELD_TO_NOBODY_NS.  If it took YIELD_TO_WORK_NS or longer, a busy program ran: a rank would have
+ * slept or yielded sooner. */
 #define YIELD_TO_NOBODY_NS 1000
 #define YIELD_TO_WORK_NS 100000
-/* How long such a program is taken to go on, at first and after it was seen again and again. */
+/* How long such a program is assumed to continue, at first and after it was seen repeatedly. */
 #define CROWDED_NS 2000000
 #define LONGEST_CROWDED_NS 256000000
 
 /* ---- Doorbells ------------------------------------------------------------------ */
 
 /* Orders the caller's change before its check for sleepers.  The sleeper orders its announcement
- * before its last test of what it waits for.  ThreadSanitizer knows no fences; there an atomic
- * read-modify-write does the same. */
+ * before its last test of what it waits for.  So at least one of the two sees what the other wrote.
+ * ThreadSanitizer does not understand fences; there an atomic read-modify-write does the same. */
 void bell_fence(void)
 {
 #ifdef CT_THREAD_SANITIZER
@@ -92,7 +100,8 @@ void wake_socket_name(int wake_fd, struct doorbell *bell)
 {
     struct sockaddr_un own;
     socklen_t size = sizeof own;
-    const size_t head = offsetof(struct sockaddr_un, sun_path) + 1; /* an abstract name's first 0 */
+    /* An abstract name follows a 0 byte. */
+    const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
 
     memset(bell->wake_name, 0, sizeof bell->wake_name);
     if (getsockname(wake_fd, (struct sockaddr *)&own, &size) == 0 && size > head
@@ -100,8 +109,9 @@ void wake_socket_name(int wake_fd, struct doorbell *bell)
         memcpy(bell->wake_name, own.sun_path + 1, size - head);
 }
 
-/* The kernel refuses a datagram while the owner has not read earlier ones, which wake it as well,
- * or while too many of ours are unread, which takes hundreds of ranks that sleep. */
+/* Sends a datagram to the wake socket of the doorbell's owner.  The kernel refuses the datagram in
+ * two cases: while the owner has not read earlier datagrams, which wake it as well, or while too
+ * many of our datagrams are unread, which takes hundreds of sleeping ranks. */
 static void send_wake(const struct doorbell *bell, int wake_fd)
 {
     struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -137,7 +147,7 @@ void bell_ring(struct doorbell *bell, int wake_fd)
 
 /* ---- Processors ----------------------------------------------------------------- */
 
-/* Written only when it changes, since the other ranks read it all the time. */
+/* Writes the number only when it has changed, since the other ranks read it all the time. */
 int wait_note_processor(const struct waiter *waiter)
 {
     const int here = sched_getcpu();
@@ -147,8 +157,8 @@ int wait_note_processor(const struct waiter *waiter)
     return here;
 }
 
-/* Two ranks that hand over to each other look half idle: while they yield, the scheduler leaves
- * both on one processor for seconds.  One that sleeps is woken on an idle processor. */
+/* Two ranks that wait for each other in turns look half idle.  While they yield, the scheduler
+ * leaves both on one processor for seconds, but it wakes a sleeping rank on an idle processor. */
 void wait_for_rank(struct wait *wait, int local_rank)
 {
     const struct waiter *waiter = wait->waiter;
@@ -166,8 +176,8 @@ static int is_taken(const struct waiter *waiter, int ranks, int processor)
     return 0;
 }
 
-/* A mask that was never set grows with the control group's CPUs; a mask that was set does not.  So
- * a mask that had all CPUs gets all CPUs again. */
+/* Sets the mask back to `before`.  The kernel adds new CPUs of the control group to a mask that was
+ * never set, but not to a mask that was set.  So a mask that had all CPUs is set to all CPUs. */
 static void restore_mask(const struct cpus *before)
 {
     struct cpus all, now;
@@ -178,9 +188,9 @@ static void restore_mask(const struct cpus *before)
         cpus_enter(before);
 }
 
-/* If two ranks wait for each other in turns on one processor, only one is runnable at a time, so
- * the scheduler sees nothing to balance for 10 ms and longer.  A rank publishes its new processor
- * before it moves, so that no other rank chooses the same one. */
+/* If two ranks wait for each other in turns on one processor, only one of them is runnable at a
+ * time, so the scheduler sees nothing to balance for 10 ms and longer.  A rank publishes its new
+ * processor before it moves, so that no other rank chooses the same one. */
 void waiter_stand_apart(const struct waiter *waiter, int ranks)
 {
     struct cpus before, one = { { 0 } };
@@ -218,14 +228,16 @@ void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline)
     wait_note_processor(waiter);
 }
 
-/* Has a thread to sleep in epoll_wait()?  For sockets at once.  For deaths, which are rare, only
- * once a wait is long, since waking a thread there takes longer. */
+/* True if one thread of the rank has to sleep in epoll_wait().  Sockets need this at once.  Deaths
+ * are rare, and waking a thread in epoll_wait() takes longer, so for deaths a thread does this only
+ * in a long wait. */
 static int wants_poller(const struct wait *wait)
 {
     return atomic_load(&wait->waiter->sockets) || (wait->is_long && wait->waiter->ended);
 }
 
-/* One thread of the rank sleeps in epoll_wait(), the others on the doorbell. */
+/* Announces that this thread will sleep.  One thread of the rank sleeps in epoll_wait(), all other
+ * threads sleep on the doorbell. */
 static void announce_sleep(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
@@ -258,7 +270,7 @@ static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
     return ready == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* struct futex_waitv of Linux 5.16, which older headers lack. */
+/* Like struct futex_waitv of Linux 5.16, which older headers lack. */
 struct two_words {
     uint64_t value, address;
     uint32_t flags, reserved;
@@ -291,7 +303,7 @@ static long sleep_on_both(struct wait *wait, int ms)
         until.tv_sec++;
     }
     slept = syscall(NUMBER_OF_FUTEX_WAITV, words, 2, 0, &until, CLOCK_MONOTONIC);
-    /* ENOSYS: an old kernel; a filter of system calls (seccomp) may give EPERM. */
+    /* ENOSYS comes from an old kernel.  A filter of system calls (seccomp) may return EPERM. */
     if (slept < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
         slept = sleep_on_one(wait, ms < LONGEST_ON_ONE_MS ? ms : LONGEST_ON_ONE_MS);
     return slept;
@@ -308,7 +320,8 @@ static enum wait_turn sleep_on_bell(struct wait *wait, int ms)
     return timed_out ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* Other peers may keep ringing the doorbell, and the awaited one be dead all the same. */
+/* Returns WAIT_LOOK at least every LONGEST_SLEEP_MS: other peers may keep ringing the doorbell
+ * although the awaited peer is dead. */
 static enum wait_turn look_if_due(struct wait *wait, enum wait_turn turn)
 {
     const int64_t now = clock_ms();
@@ -321,8 +334,8 @@ static enum wait_turn look_if_due(struct wait *wait, enum wait_turn turn)
     return WAIT_LOOK;
 }
 
-/* Another program ran on our processor, or the hypervisor took it away.  A program will go on,
- * so the time doubles if this happens again soon. */
+/* Notes that another program ran on our processor, or that the hypervisor took the processor away.
+ * Such a program is assumed to continue, for twice as long if it is seen again soon. */
 static void note_crowd(struct waiter *waiter, int64_t now)
 {
     const int64_t until = atomic_load_explicit(&waiter->crowded_until, memory_order_relaxed);
@@ -336,9 +349,9 @@ static void note_crowd(struct waiter *waiter, int64_t now)
     atomic_store_explicit(&waiter->crowded_until, now + length, memory_order_relaxed);
 }
 
-/* No system call tells whether other threads want our processor.  A yield to a program that
- * waits for it also returns at once, until our share is used up; the next one returns after that
- * program's time slice. */
+/* Yields once and measures how long that takes.  No system call tells whether other threads want
+ * our processor.  Even if a program waits for the processor, a yield returns at once until our
+ * share of the time is used up; the next yield returns after that program's time slice. */
 static void wait_yield(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
@@ -399,9 +412,9 @@ enum wait_turn wait_turn(struct wait *wait)
     return look_if_due(wait, turn);
 }
 
-/* If the sleep was shorter than LONGEST_YIELDING_NS, it would have been better to stay awake.  A
- * wait that slept because another thread needed the processor, or because its caller asked for
- * that, teaches nothing about this. */
+/* Adapts the time for which waits yield.  If the sleep was shorter than LONGEST_YIELDING_NS, it
+ * would have been better to stay awake.  The caller skips sleeps that began because another thread
+ * needed the processor or because a caller asked to sleep at once. */
 static void learn_from_sleep(struct waiter *waiter, const struct wait *wait)
 {
     const int64_t slept = clock_ns(CLOCK_MONOTONIC) - wait->tired;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* direct.c - buffers of a call that the other ranks read and write where they lie.
+/* direct.c - buffers of a call that the other ranks read and write in place.
  *
  * Memory of ct_mem_alloc() lies in the file that the ranks of a host share (shared_region.h).  Each
- * rank publishes where in that file its buffers lie, as the payload of its line in a round; the
- * others look up where the file is mapped in their own memory.
+ * rank publishes the offsets of its buffers in that file, as the payload of its line in a round.
+ * The other ranks look up where they have mapped these parts of the file.
  *
- * A rank also marks itself while it reads or writes buffers of others: a rank whose call has failed
- * must not return while another one may still write to memory that then belongs to the program
- * again.  A rank that uses buffers first marks itself, then checks whether the group has failed.  A
- * rank whose call fails first records the failure, then checks the marks.  So one of the two sees
- * the other.
+ * A rank marks itself while it reads or writes buffers of other ranks.  A rank whose call has
+ * failed must not return while another rank may still write to its buffers, which then belong to
+ * the program again.  A rank that uses buffers first sets its mark, then checks whether the group
+ * has failed.  A rank whose call fails first records the failure, then checks the marks.  So at
+ * least one of these two ranks sees the other.
  *
- * Cost: no copy into a slot; one more round, after which no rank uses the buffers of others. */
+ * Cost: no copy into a slot, but one more round, after which no rank uses buffers
+ * of other ranks. */
 #include "runtime/group/shm/direct.h"
 
 #include <sched.h>
@@ -27,7 +28,7 @@
 
 enum { SEND, RECV };
 
-/* Offsets in the host's shared file; 0: not there. */
+/* Offsets of a rank's buffers in the host's shared file; 0 if the buffer does not lie there. */
 struct direct_offer {
     uint64_t send, recv;
 };
@@ -153,7 +154,7 @@ ct_status shm_group_touch_in_stream(struct shm_group *f)
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
-/* Another thread may have taken all of them back meanwhile. */
+/* Subtracts at most what is left, since another thread may have taken back all calls meanwhile. */
 void shm_group_untouch_in_stream(struct shm_group *f, int calls)
 {
     _Atomic int *const in_streams = &f->members[f->rank].in_streams;
@@ -165,7 +166,7 @@ void shm_group_untouch_in_stream(struct shm_group *f, int calls)
 
 /* ---- After a failure ------------------------------------------------------------ */
 
-/* BY_HOST, BY_DEVICE; 0: the member does not use buffers of others. */
+/* Returns BY_HOST or BY_DEVICE, or 0 if the member does not use buffers of other members. */
 static int direct_touching(const struct shm_member *member)
 {
     const int by = atomic_load(&member->touching);
@@ -173,10 +174,11 @@ static int direct_touching(const struct shm_member *member)
     return by || atomic_load(&member->in_streams) == 0 ? by : BY_DEVICE;
 }
 
-/* Waits until no other rank uses our buffers.  1: one still does, through its processor: a
- * process that was stopped there may stay for ever, so the buffers must be cut off.  That is
- * impossible for a device; but a device works on, so this waits for it.  No shm_wait_until(): the
- * group has failed and the call's deadline may have passed, both of which end such a wait. */
+/* Waits until no other rank uses our buffers and returns 0.  Returns 1 if another rank's processor
+ * still uses them after LONGEST_SETTLING_MS: that process may be stopped for ever, so the caller
+ * must cut the buffers off.  A device's access can't be cut off, but a device does not stop, so
+ * this waits up to SHM_GROUP_DEVICE_SETTLING_MS for it.  shm_wait_until() would not do here: it
+ * ends when the group has failed or the call's deadline has passed. */
 static int direct_await_untouched(struct shm_group *f)
 {
     const int64_t begun = clock_ms();

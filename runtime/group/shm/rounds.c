@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rounds.c - how the ranks of one host meet in a round.
  *
- * Each rank has two lines, used by even and odd rounds.  Only its owner writes a line: the
- * signature of the call, a small payload, and last the number of the round.  Numbers have 64 bits
- * and only grow, so nothing is ever reset, and a late reader can't mistake an old round for a new
- * one.
+ * Each rank has two lines, one for even and one for odd rounds.  Only the owner writes a line:
+ * the signature of its call, a small payload, and last the number of the round.  Round numbers
+ * have 64 bits and only grow, so no line is ever reset, and a late reader can't mistake an old
+ * round for a new one.
  *
- * Round n may overwrite the line of round n-2 when all ranks are in round n-1: no rank reads n-2
- * any more.  Each wait compares signatures.  So a rank that makes another call is found by the
- * first rank that waits for it, at the latest in its next call.  Ranks that wait for no rank
- * compare with the ranks that have arrived: shm_group_send_alone(), shm_group_glance().
+ * A rank may overwrite its line of round n-2 with round n when all ranks are in round n-1,
+ * because no rank reads round n-2 any more.  Each wait compares signatures.  So if a rank makes
+ * another call, the first rank that waits for it notices, at the latest in its next call.  A rank
+ * that waits for no other rank compares signatures with ranks that have arrived:
+ * shm_group_send_alone() and shm_group_glance().
  *
- * In a round with a gate the others wait for the gate's line alone.  The gate shows it when it
- * opens, so the line carries the answer.
+ * In a round with a gate the other ranks wait for the gate's line alone.  The gate shows its line
+ * when it opens, so the line can carry the answer.
  *
- * Cost of a round: one line written, p-1 lines read.  That is the fastest while each rank has a
- * processor.  The ranks of a large group also count their arrivals, and a rank that waits for all
- * waits for that count: tree.c. */
+ * Cost of a round: each rank writes one line and reads p-1 lines.  That is the fastest way while
+ * each rank has a processor.  The ranks of a large group also count their arrivals, and a rank that
+ * waits for all ranks waits for that count (tree.c). */
 #include "runtime/group/shm/rounds.h"
 
 #include "runtime/fault/fault_injection.h"
@@ -25,8 +26,8 @@
 
 /* ---- Waiting ---------------------------------------------------------------------- */
 
-/* Waits until `rank` is in `round`, the current one or the one before, and compares its call with
- * ours of that round. */
+/* Waits until `rank` is in `round`, which is the current round or the one before.  Then compares
+ * the call of `rank` in that round with ours. */
 static ct_status round_wait_for(struct shm_group *f, int rank, uint64_t round)
 {
     const ct_status status = shm_wait_until(f, &shm_line(f, rank, round)->round, round, rank);
@@ -57,7 +58,8 @@ ct_status shm_wait_all_in(struct shm_group *f, uint64_t round)
 
 /* ---- Arriving --------------------------------------------------------------------- */
 
-/* Writes this rank's line for the next round, which begins here, but does not show it. */
+/* Begins the next round: writes the signature into this rank's line, but does not show
+ * the line yet. */
 static ct_status round_begin(struct shm_group *f)
 {
     const ct_status status = shm_wait_all_in(f, f->round);
@@ -77,8 +79,9 @@ static void round_show_line(const struct shm_group *f)
     shm_arrived(f);
 }
 
-/* Before the line shows the round: a rank that ends in between is missing.  gate: the rank that
- * waits for all others; NO_RANK: all wait for all. */
+/* Counts this rank's arrival in the tree, if the group has one.  The caller shows its line only
+ * afterwards, so a rank that dies in between is still found missing.  gate: the rank that waits for
+ * all others, or NO_RANK if all ranks wait for all. */
 static ct_status round_count(const struct shm_group *f, int gate)
 {
     return f->tree ? shm_tree_count(f, gate) : CT_OK;
@@ -114,8 +117,8 @@ ct_status shm_group_wait_all(struct shm_group *f)
     return shm_wait_all_in(f, f->round);
 }
 
-/* An exchange is cheaper than reading all lines, which are in the caches of ranks that are about to
- * write them. */
+/* One atomic exchange is cheaper than reading all lines: these are in the caches of ranks that will
+ * soon write them. */
 ct_status shm_group_send_alone(struct shm_group *f)
 {
     const uint64_t here = f->round * SHM_GROUP_MOST + (uint64_t)f->rank;
@@ -146,7 +149,7 @@ ct_status shm_group_pass_gate(struct shm_group *f, int gate)
 {
     const ct_status status = round_wait_for(f, gate, f->round);
 
-    if (status == CT_OK) /* the gate saw all of them */
+    if (status == CT_OK) /* the gate has seen all ranks in this round */
         f->all_in = f->round;
     return status;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_failure.c - why a call of a group on one host fails: a member makes another call, is gone, or
- * has reported a failure.
+/* shm_failure.c - why a call of a group on one host fails: a member makes another call, has ended,
+ * or has reported a failure.
  *
- * Each member has room for one failure, which only its owner writes: first the record, then the
- * call from which on the group fails.  A word of all says whether there is any, so while there is
- * none a wait reads that word alone.  Of several failures that of the earliest call counts. */
+ * Each member has room for one failure, which only that member writes: first the record, then the
+ * number of the first call that fails.  A word shared by all members says whether there is any
+ * failure, so until then a wait reads only that word.  If several members have failed, the failure
+ * of the earliest call counts. */
 #include "runtime/group/shm/shm_group_internal.h"
 
 ct_status shm_mismatch(const struct shm_group *f, int rank, uint64_t round)
@@ -36,14 +37,14 @@ ct_status shm_look_at(const struct shm_group *f, int rank)
     return CT_OK;
 }
 
-/* ---- What members have reported ------------------------------------------------- */
+/* ---- Failures that members have reported -------------------------------------- */
 
-/* The member with the failure of the earliest call; NULL: no member has one. */
+/* Returns the member with the failure of the earliest call; NULL if no member has failed. */
 static const struct shm_member *shm_failure_earliest(const struct shm_group *f)
 {
     const struct shm_member *earliest = NULL;
 
-    if (!atomic_load(&f->head->failed)) /* after a mark of direct.c, which the others look for */
+    if (!atomic_load(&f->head->failed)) /* direct_touch() sets its mark before this load */
         return NULL;
     for (int i = 0; i < f->size; i++) {
         const struct shm_member *member = &f->members[i];

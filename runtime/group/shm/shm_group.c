@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_group.c - the memory of a group on one host is made and given back.
+/* shm_group.c - allocates and frees the memory that the ranks of a group on one host share.
  *
- * The block with the head, the members, the tree and the slots lies in the arena of the first
- * member.  That of the mesh's first group is the first one there; else the first member allocates
- * it and sends its offset to the others.  The block is free again when all members have left. */
+ * A group's block holds the head, the members, the tree and the slots.  It lies in the arena of the
+ * group's first member.  The block of the mesh's first group is the first one in that arena.  For
+ * any other group the first member allocates the block and sends its offset to the other members.
+ * The block is free again when all members have left. */
 #include "runtime/group/shm/shm_group.h"
 
 #include <stdlib.h>
@@ -39,8 +40,9 @@ static int shm_group_all_left(void *memory, size_t bytes)
     return (int)atomic_load(&head->left) == head->count;
 }
 
-/* By the first member.  The memory of the mesh's first group is new and full of zeros, and the
- * others may already use it. */
+/* Allocates the block; only the first member calls this.  The block of the mesh's first
+ * group is new memory full of zeros.  It must not be cleared here, since other members may
+ * already use it. */
 static void shm_group_alloc_block(struct shm_group *f, int is_first)
 {
     struct node *node = &f->mesh->node;
@@ -55,7 +57,8 @@ static void shm_group_alloc_block(struct shm_group *f, int is_first)
     head->count = f->size;
 }
 
-/* The mesh's first group has all ranks of the host. */
+/* Finds the block of the mesh's first group without a message: that group has all ranks of the
+ * host, so its block is the first one in the arena of the host's first rank. */
 static void shm_group_take_first_block(struct shm_group *f)
 {
     if (f->rank == 0)
@@ -64,11 +67,12 @@ static void shm_group_take_first_block(struct shm_group *f)
         f->offset = node_first_block(&f->mesh->node);
 }
 
-/* The first member sends the offset in messages through the host segment. */
+/* Brings the block's offset to all members: the first member allocates the block and sends the
+ * offset to the others, in messages through the host segment. */
 static ct_status shm_group_agree_on_block(struct shm_group *f, uint64_t channel, int64_t deadline,
                                           const _Atomic int *given_up)
 {
-    const struct signature signature = { .op = -1, .root = -1 }; /* for no call: seq 0 */
+    const struct signature signature = { .op = -1, .root = -1 }; /* belongs to no call: seq 0 */
     struct request request;
     ct_status status = CT_OK;
 
@@ -83,13 +87,13 @@ static ct_status shm_group_agree_on_block(struct shm_group *f, uint64_t channel,
                      &signature);
         status = request_wait(f->mesh, &request, deadline, given_up);
         if (status == CT_ERR_PEER)
-            /* it died: the first call will report that, and the others wait for us */
+            /* peer i died; the first call will report that, and the others still wait for us */
             status = CT_OK;
     }
     return status;
 }
 
-/* ---- Life ------------------------------------------------------------------------- */
+/* ---- Creating and destroying ---------------------------------------------------- */
 
 static void shm_group_free(struct shm_group *f)
 {
@@ -97,7 +101,7 @@ static void shm_group_free(struct shm_group *f)
     free(f);
 }
 
-/* NULL: there is no memory. */
+/* Returns NULL if memory runs out. */
 static struct shm_group *shm_group_alloc(struct mesh *mesh, const int *ranks, int size)
 {
     struct shm_group *f = calloc(1, sizeof *f);
@@ -144,7 +148,7 @@ ct_status shm_group_create(struct mesh *mesh, const int *ranks, int size, int is
     struct shm_group *f;
     ct_status status = CT_OK;
 
-    if (!mesh->node.base || mesh->node.size > NODE_MOST) /* a set of ranks has no room for more */
+    if (!mesh->node.base || mesh->node.size > NODE_MOST) /* a set of ranks has room for NODE_MOST */
         return CT_OK;
     f = shm_group_alloc(mesh, ranks, size);
     if (!f)

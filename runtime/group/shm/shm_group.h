@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_group.h - the memory that the ranks of a group on one host share: its life, the call that
- * uses it, and its failure.
+/* shm_group.h - the memory that the ranks of a group on one host share: its creation, its use by a
+ * call, and its failure.
  *
- * A call is a number of rounds (rounds.h).  Data lies in slots (slots.h), or is read and written in
- * the buffers of the other ranks (direct.h). */
+ * A call consists of rounds (rounds.h).  The ranks pass data through slots in this memory
+ * (slots.h), or read and write the buffers of other ranks in place (direct.h). */
 #ifndef RUNTIME_GROUP_SHM_SHM_GROUP_H
 #define RUNTIME_GROUP_SHM_SHM_GROUP_H
 
@@ -11,29 +11,34 @@
 #include "runtime/transport/mesh.h"
 #include "runtime/types/call_signature.h"
 
-#define SHM_GROUP_MOST 1024 /* ranks */
+#define SHM_GROUP_MOST 1024 /* most ranks of a group on one host */
 
 struct shm_group;
 
-/* ranks: those of the group, in the mesh; the ones on this host are the members.  is_first: it is
- * the mesh's first group and has all ranks of the host.  Of others the first member allocates the
- * memory and sends its offset over `channel`.  given_up (may be NULL), set by another thread or by
- * a death notice, ends that wait.  *shm stays NULL on all members where no memory is shared, there
- * is no room for it, this rank is the only member, or the host has more than NODE_MOST ranks. */
+/* Creates the memory that the members share.  `ranks` are the group's ranks in the mesh; those on
+ * this host are the members.  is_first: this is the mesh's first group, which has all ranks of the
+ * host.  For any other group the first member allocates the memory and sends its offset over
+ * `channel`; the other members wait for it until the deadline, or until *given_up is set (by
+ * another thread or a death notice; given_up may be NULL).
+ *
+ * Returns CT_OK and leaves *shm NULL on all members if the host's ranks share no memory,
+ * if the block does not fit, if this rank is the only member, or if the host has more
+ * than NODE_MOST ranks. */
 ct_status shm_group_create(struct mesh *mesh, const int *ranks, int size, int is_first,
                            uint64_t channel, int64_t deadline, const _Atomic int *given_up,
                            struct shm_group **shm);
-/* NULL is fine.  The other ranks see that this one left. */
+/* Leaves the group, which the other ranks see, and frees the handle.  NULL is fine. */
 void shm_group_destroy(struct shm_group *shm);
 
-/* Before the first round of a call. */
+/* Sets the call's signature and limits.  To be called before the first round of each call. */
 void shm_group_begin_call(struct shm_group *shm, const struct signature *signature,
                           int64_t deadline, const _Atomic int *given_up);
 
-/* The group has failed: the waits in it end with CT_ERR_ABORTED on all ranks, and
- * shm_group_failure() returns the reason.  The rank that failed first leaves its record for all. */
+/* Records that the group has failed.  Does nothing if this rank has recorded a failure before, or
+ * if a member has recorded a failure of the same or an earlier call.  All ranks' waits in the group
+ * then end with CT_ERR_ABORTED, and shm_group_failure() returns the reason. */
 void shm_group_set_failure(struct shm_group *shm, const struct group_failure *failure);
-/* 0: no member has failed */
+/* Returns 1 and copies the failure of the earliest call, or returns 0 if no member has failed. */
 int shm_group_failure(const struct shm_group *shm, struct group_failure *failure);
 
 #endif

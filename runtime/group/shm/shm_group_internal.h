@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_group_internal.h - what the files of this folder share: the memory that all ranks of a group
- * on one host see, and a rank's own view of it.
+/* shm_group_internal.h - declarations that the files of this folder share: the memory that all
+ * ranks of a group on one host see, and one rank's view of it.
  *
- * In shared memory each word has one writer, its owner, unless its comment says otherwise. */
+ * Each word in the shared memory is written by one rank, its owner, unless its
+ * comment says otherwise. */
 #ifndef RUNTIME_GROUP_SHM_SHM_GROUP_INTERNAL_H
 #define RUNTIME_GROUP_SHM_SHM_GROUP_INTERNAL_H
 
@@ -15,9 +16,9 @@
 
 /* ---- In shared memory --------------------------------------------------------- */
 
-/* What a member shows in a round; rounds.c. */
+/* A member's arrival in a round, with its call and a small payload (rounds.c). */
 struct shm_line {
-    _Alignas(CACHE_PAIR) _Atomic uint64_t round; /* written last */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t round; /* number of the round; written last */
     struct signature signature;
     unsigned char payload[SHM_GROUP_INLINE_BYTES];
 };
@@ -27,49 +28,52 @@ enum { ALIVE, LEFT };
 struct shm_member {
     struct shm_line lines[2]; /* for even and odd rounds */
     _Alignas(CACHE_PAIR) _Atomic int state;
-    /* direct.c: how its owner uses buffers of the others; 0: it does not */
+    /* How the owner uses buffers of other members: BY_HOST or BY_DEVICE of direct.c; 0 if
+     * it does not. */
     _Atomic int touching;
-    _Atomic int in_streams; /* number of calls in which its device uses them, or will */
-    /* shm_failure.c: 1 + the call from which on the group fails, as its owner knows; 0: none */
+    _Atomic int in_streams; /* calls in streams whose device work uses such buffers */
+    /* 1 + number of the first call that fails, as far as the owner knows; 0 if it knows of
+     * no failure (shm_failure.c). */
     _Atomic uint64_t fails_from;
-    struct group_failure failure; /* written once, before that */
-    /* shm_wait.c: which members sleep until this one arrives; all write it */
+    struct group_failure failure; /* written once, before fails_from */
+    /* Which members sleep until this one arrives, encoded as in shm_wait.c.  All
+     * members write it. */
     _Alignas(CACHE_PAIR) _Atomic int awaited_by;
 };
 
-/* What lies in front of the members.  All ranks write it. */
+/* The start of the shared block, in front of the members.  All ranks write it. */
 struct shm_head {
-    _Alignas(CACHE_PAIR) _Atomic int failed; /* a member has a failure */
-    _Atomic unsigned left;                   /* how many members have left */
-    int count;                               /* of the members */
-    /* tree.c: the last round in which all ranks are */
+    _Alignas(CACHE_PAIR) _Atomic int failed; /* true once a member has a failure */
+    _Atomic unsigned left;                   /* number of members that have left */
+    int count;                               /* number of members */
+    /* The latest round in which all ranks have arrived (tree.c). */
     _Alignas(CACHE_PAIR) _Atomic uint64_t all_in;
-    /* rounds.c: the last round in which a rank sent without a wait, and that rank */
+    /* round * SHM_GROUP_MOST + rank, of the last rank that sent without a wait (rounds.c). */
     _Alignas(CACHE_PAIR) _Atomic uint64_t sole_sender;
 };
 
-struct tree_node; /* tree.c */
+struct tree_node; /* defined in tree.c */
 
 /* ---- A rank's view ------------------------------------------------------------ */
 
-/* slots.c */
+/* Where a rank's slots lie; used by slots.c. */
 struct shm_slots {
-    size_t most;         /* the largest payload of a slot */
+    size_t most;         /* bytes of the largest payload of a slot */
     unsigned char *base; /* [size], `stride` bytes each */
-    size_t stride;       /* bytes of a rank's slots */
-    size_t at;           /* in them: the slot in use, */
-    size_t small;        /* the last small one; behind the small ones: */
-    size_t lap;          /* how many bytes are used for large ones, */
-    size_t next;         /* where the next large one begins, */
-    uint64_t through;    /* and the bytes of all large ones so far */
-    int inlined;         /* this round's payload lies in the lines */
+    size_t stride;       /* bytes of one rank's slots */
+    size_t at;           /* offset of the slot in use, in each rank's slots */
+    size_t small;        /* offset of the last small slot: 0 or SMALL_SLOT */
+    size_t lap;          /* large slots rotate through so many bytes, behind the small slots */
+    size_t next;         /* where in these bytes the next large slot begins */
+    uint64_t through;    /* total bytes of all large slots so far */
+    int inlined;         /* true if this round's payload lies in the lines */
     struct copy_shared copies;
 };
 
 struct shm_peer {
     int rank;  /* in the mesh */
-    int local; /* in the node */
-    /* direct.c: its buffers of this call, since shm_group_resolve_peers() */
+    int local; /* on this host */
+    /* Addresses of the peer's buffers of this call, set by shm_group_resolve_peers() (direct.c). */
     const char *send;
     char *recv;
 };
@@ -78,48 +82,53 @@ struct shm_group {
     struct mesh *mesh;
     int rank, size;
     struct shm_peer *peers; /* [size] */
-    /* The group has ranks on other hosts, too: what its waits wait for may take a network's time,
-     * so they yield at once and do not spin first. */
+    /* True if the group also has ranks on other hosts.  A wait may then last as long as a network
+     * transfer, so it yields at once and does not spin first. */
     int has_network;
     struct shm_head *head;
     struct shm_member *members;
-    uint64_t offset; /* of the head in the host's memory; SIZE_MAX: there was no room */
-    /* the call */
+    uint64_t offset; /* of `head` in the host's memory; SIZE_MAX if there was no room */
+    /* the current call */
     struct signature signature;
     int64_t deadline;
     const _Atomic int *given_up;
-    /* rounds.c */
-    uint64_t round;            /* that this rank is in */
-    uint64_t all_in;           /* the last round in which all ranks were seen */
-    struct signature calls[2]; /* a copy of those in our lines, which lie in other caches by now */
-    /* tree.c */
-    struct tree_node *tree; /* its leaves first, its root last; NULL: a small group has none */
-    uint64_t before;        /* the round before the first one */
+    /* used by rounds.c */
+    uint64_t round;  /* the round in which this rank is */
+    uint64_t all_in; /* the latest round in which this rank has seen all ranks */
+    /* Copies of the signatures in this rank's two lines.  The lines themselves would be slower to
+     * read, since they are in other processors' caches by now. */
+    struct signature calls[2];
+    /* used by tree.c */
+    struct tree_node *tree; /* leaves first, root last; NULL if the group is too small */
+    uint64_t before;        /* the round before the group's first one */
     struct shm_slots slots;
-    /* direct.c */
-    uint64_t members_here[NODE_SET_WORDS]; /* as a set of ranks on the host */
-    struct region_offer own[2];            /* our send and recv buffer */
+    /* used by direct.c */
+    uint64_t members_here[NODE_SET_WORDS]; /* the members, as a set of ranks on the host */
+    struct region_offer own[2];            /* this rank's send and recv buffer */
 };
 
-/* ---- slots.c, tree.c, direct.c: what a group needs when it is made -------------- */
+/* ---- Used when a group is created: slots.c, tree.c -------------------------- */
 
-size_t shm_slots_bytes(int count); /* of each rank's slots */
+size_t shm_slots_bytes(int count); /* bytes of each rank's slots */
 void shm_slots_open(struct shm_group *f, unsigned char *base);
-size_t shm_tree_bytes(int count); /* 0: a group of so many ranks has no tree */
+/* Returns the bytes of the tree; 0 if a group of `count` ranks has no tree. */
+size_t shm_tree_bytes(int count);
 
 /* ---- shm_failure.c --------------------------------------------------------------- */
 
-/* Has the group failed, as far as this call is concerned? */
+/* True if the group has failed in this call or an earlier one, or if given_up is set. */
 int shm_has_failed(const struct shm_group *f);
-/* CT_ERR_PEER: that member will not arrive. */
+/* Returns CT_ERR_PEER if that member has died or left the group and so will not
+ * arrive; else CT_OK. */
 ct_status shm_look_at(const struct shm_group *f, int rank);
 
 /* ---- tree.c ------------------------------------------------------------------------ */
 
-/* This rank's line is written, and does not show the round yet: counts its arrival.  The last one
- * wakes the gate, or all if that is NO_RANK. */
+/* Counts this rank's arrival in the tree.  The rank has written its line, but the line
+ * does not show the round yet.  The last rank to arrive wakes the gate, or all ranks if
+ * `gate` is NO_RANK. */
 ct_status shm_tree_count(const struct shm_group *f, int gate);
-/* Until all are counted. */
+/* Waits until all ranks have been counted in that round. */
 ct_status shm_tree_wait(struct shm_group *f, uint64_t round);
 
 /* ---- rounds.c ---------------------------------------------------------------------- */
@@ -131,7 +140,8 @@ static inline struct shm_line *shm_line(const struct shm_group *f, int rank, uin
 
 ct_status shm_mismatch(const struct shm_group *f, int rank, uint64_t round);
 
-/* That rank has arrived in the round: does it make the same call there? */
+/* Compares the call of `rank` with ours.  `rank` has arrived in the round.  Returns CT_ERR_MISMATCH
+ * if the calls differ. */
 static inline ct_status shm_compare(const struct shm_group *f, int rank, uint64_t round)
 {
     return signature_equal(&shm_line(f, rank, round)->signature, &f->calls[round % 2])
@@ -142,7 +152,7 @@ static inline ct_status shm_compare(const struct shm_group *f, int rank, uint64_
 /* Waits until all ranks are in that round. */
 ct_status shm_wait_all_in(struct shm_group *f, uint64_t round);
 
-/* ---- Doorbells: after a bell_fence() ----------------------------------------------- */
+/* ---- Ringing doorbells, after a bell_fence() ----------------------------------- */
 
 static inline void shm_ring(const struct shm_group *f, int rank)
 {
@@ -151,7 +161,7 @@ static inline void shm_ring(const struct shm_group *f, int rank)
     bell_ring_stored(&node->bells[f->peers[rank].local], node->wake_fd);
 }
 
-/* All but this rank. */
+/* Rings the doorbells of all members but this rank. */
 static inline void shm_ring_members(const struct shm_group *f)
 {
     for (int i = f->rank + 1; i < f->size; i++)

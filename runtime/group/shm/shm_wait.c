@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_wait.c - the wait of all rounds.
+/* shm_wait.c - how a rank waits for other ranks in a round.
  *
- * A wait spins, yields and sleeps as waiter.c has it.  Between any two turns it tests the word,
- * whether the group has failed, and whether the deadline passed.  It looks at the members that are
- * missing after each sleep that no ring ended, and when a process has ended or a member has left:
- * the first turn looks if any did so before, the next ones if more did.
+ * A wait spins, then yields, then sleeps (waiter.c).  Between two turns it tests whether the
+ * word has reached the round, the group has failed, or the deadline has passed.  It checks a
+ * missing member after each sleep that no ring ended, and whenever a process has ended or a
+ * member has left.  The first turn compares the count of these ends with 0, each later turn with
+ * the last count.
  *
- * A rank that arrives need not look at the doorbells of all others.  Before a rank sleeps until
- * another one arrives it announces that to the other one, which then rings it. */
+ * A rank that arrives need not check the doorbells of all other ranks.  Before a rank sleeps until
+ * another rank arrives, it announces that to the other rank, which then rings it on arrival. */
 #include "runtime/group/shm/shm_wait.h"
 
 #include <sched.h>
@@ -16,15 +17,15 @@
 #include "runtime/messaging/messages.h"
 #include "runtime/trace/trace.h"
 
-#define SEVERAL (-1) /* in awaited_by; else 1 + the member that sleeps, 0: none */
+#define SEVERAL (-1) /* a value of awaited_by; else 1 + the sleeping member, or 0 */
 
 struct shm_wait {
     const _Atomic uint64_t *word;
     uint64_t round;
     int rank;
     struct wait wait;
-    enum wait_turn turn; /* the last one */
-    unsigned ends;       /* how many processes had ended or members had left when it last looked */
+    enum wait_turn turn; /* result of the last turn */
+    unsigned ends;       /* ended processes plus departed members at the last check */
 };
 
 static int shm_wait_is_over(const struct shm_wait *w)
@@ -34,7 +35,8 @@ static int shm_wait_is_over(const struct shm_wait *w)
 
 /* ---- Sleeping --------------------------------------------------------------------- */
 
-/* 1: the announcement is new, so the caller tests once more whether that rank has arrived. */
+/* Announces to `rank` that this rank will sleep until `rank` arrives.  Returns 1 if the
+ * announcement is new; the caller must then test once more whether `rank` has arrived. */
 static int shm_wait_announce(const struct shm_group *f, int rank)
 {
     _Atomic int *const awaited_by = &f->members[rank].awaited_by;
@@ -62,7 +64,8 @@ static int shm_wait_has_arrived(const struct shm_group *f, int rank, uint64_t ro
     return atomic_load_explicit(&shm_line(f, rank, round)->round, memory_order_acquire) >= round;
 }
 
-/* Was a rank that has not arrived in the round last on the processor that we are on? */
+/* True if a rank that has not arrived in the round was last seen on the processor
+ * of this thread. */
 static int shm_wait_keeps_processor(const struct shm_group *f, uint64_t round)
 {
     const int here = sched_getcpu();
@@ -74,8 +77,8 @@ static int shm_wait_keeps_processor(const struct shm_group *f, uint64_t round)
     return 0;
 }
 
-/* Where a host has more ranks than processors a wait for all of many sleeps at once: with 40 yields
- * first a barrier of 256 ranks took 9.9 ms and not 5. */
+/* Begins the wait.  If the host has more ranks than processors, a wait for all ranks sleeps at
+ * once, without yielding: with 40 yields first, a barrier of 256 ranks took 9.9 ms instead of 5. */
 static void shm_wait_begin(const struct shm_group *f, struct shm_wait *w)
 {
     struct waiter *waiter = &f->mesh->waiter;
@@ -99,12 +102,13 @@ static void shm_wait_turn(const struct shm_group *f, struct shm_wait *w)
     w->turn = wait_turn(wait);
     mesh_look_for_deaths(f->mesh);
     if (wait->asleep || wait->polls)
-        messages_look(f->mesh); /* a probe may have come, or a failure */
+        messages_look(f->mesh); /* a probe or a failure may have come */
 }
 
-/* ---- Looking ---------------------------------------------------------------------- */
+/* ---- Checking the missing member ----------------------------------------------- */
 
-/* The member because of which the wait goes on; NO_RANK: the last one has just arrived. */
+/* Returns the member that the wait is still waiting for; NO_RANK if the last one
+ * has just arrived. */
 static int shm_wait_missing(const struct shm_group *f, const struct shm_wait *w)
 {
     for (int i = 0; w->rank == NO_RANK && i < f->size; i++)
@@ -118,11 +122,11 @@ static ct_status shm_wait_look(const struct shm_group *f, const struct shm_wait 
     const int missing = shm_wait_missing(f, w);
     const ct_status status = missing == NO_RANK ? CT_OK : shm_look_at(f, missing);
 
-    /* It may have come, and then ended, since the check. */
+    /* The member may have arrived, and then ended, since shm_wait_missing() found it missing. */
     return shm_wait_is_over(w) || shm_wait_missing(f, w) != missing ? CT_OK : status;
 }
 
-/* Has a process ended, or a member left, since the last time? */
+/* True if a process has ended or a member has left since the last check. */
 static int shm_wait_sees_end(const struct shm_group *f, struct shm_wait *w)
 {
     const unsigned left = atomic_load_explicit(&f->head->left, memory_order_acquire);

@@ -5,12 +5,14 @@
 
 #include "runtime/group/shm/shm_group_internal.h"
 
-/* Waits until the word is at least `round`, the group has failed (CT_ERR_ABORTED), a missing member
- * is gone (CT_ERR_PEER), or the deadline of the call passed (CT_ERR_TIMEOUT).  rank: the member
- * that writes the word when it arrives; NO_RANK: the last one that arrives. */
+/* Waits until the word is at least `round`.  Returns CT_ERR_ABORTED if the group has failed,
+ * CT_ERR_PEER if a missing member has ended or left, and CT_ERR_TIMEOUT if the call's deadline has
+ * passed.  rank: the member that writes the word when it arrives; NO_RANK if the last member to
+ * arrive writes it. */
 ct_status shm_wait_longer(struct shm_group *f, const _Atomic uint64_t *word, uint64_t round,
                           int rank);
-/* It first reads the word for about as long as a cache line takes from one processor to another. */
+/* Like shm_wait_longer(), but first polls the word for about as long as a cache line takes from one
+ * processor to another. */
 static inline ct_status shm_wait_until(struct shm_group *f, const _Atomic uint64_t *word,
                                        uint64_t round, int rank)
 {
@@ -20,7 +22,8 @@ static inline ct_status shm_wait_until(struct shm_group *f, const _Atomic uint64
     return shm_wait_longer(f, word, round, rank);
 }
 
-/* This rank has arrived, and a bell_fence() passed: wakes the members that sleep until then. */
+/* Wakes the members that sleep until this rank arrives.  To be called after this rank has arrived
+ * and called bell_fence(). */
 void shm_wake_waiting(const struct shm_group *f);
 static inline void shm_arrived(const struct shm_group *f)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slots.c - which memory a call's data goes through.
+/* slots.c - chooses the memory through which a call's data passes.
  *
- * Each rank has an area, from which it takes a slot in each round, at the same place in all areas.
- * Round n may overwrite what round n-2 left when all ranks are in round n-1: no rank reads n-2 any
- * more.
+ * Each rank has an area, from which it takes a slot in each round.  The slot lies at the same place
+ * in all areas.  Round n may overwrite the slots of round n-2 when all ranks are in round n-1,
+ * because no rank reads round n-2 any more.
  *
- * A slot has one writer in a round, mostly its owner.  In a scatter the root writes to all slots,
- * each rank's piece into that rank's slot.  That is allowed: no other rank has data to send, and
- * ranks that read there two rounds ago are done, as above.  The root's own line announces that the
- * pieces are there.
+ * One rank writes a slot in a round, mostly the owner of the slot.  In a scatter the root writes to
+ * all slots: each rank's piece into that rank's slot.  This is safe: no other rank has data to
+ * send, and the ranks that read these slots two rounds ago have finished, as above.  The root's own
+ * line announces that the pieces are there.
  *
  * Cost: the bytes are written once, and read once by each rank that needs them. */
 #include "runtime/group/shm/slots.h"
@@ -16,8 +16,9 @@
 #include "runtime/group/shm/shm_group_internal.h"
 
 #define SMALL_SLOT ((size_t)4 << 10)
-#define GROWS_AFTER 8 /* the part of the memory that is used grows after so many laps */
-/* Slots of a group together: with 256 ranks and less each slot may be of SHM_GROUP_MOST_SLOT. */
+#define GROWS_AFTER 8 /* the large slots use more memory after so many laps */
+/* Limit of the bytes that one slot of each rank together take.  In a group of up to 256 ranks a
+ * slot can have SHM_GROUP_MOST_SLOT bytes. */
 #define ALL_SLOTS ((size_t)64 << 20)
 
 /* ---- The area ------------------------------------------------------------------- */
@@ -31,10 +32,11 @@ static size_t slot_most(int count)
     return bytes;
 }
 
-/* A rank that writes a line which another processor still holds must first get it back from
- * there.  If the slots rotate through more memory than a processor's own cache holds, that cache
- * has dropped the line by then: two ranks that share only the third-level cache copy 256 KiB in
- * 32 us when they reuse 256 KiB, and in 9 us when they rotate through 2 MiB. */
+/* Returns the bytes of a rank's area.  Before a rank can write a cache line that another processor
+ * holds, it must fetch the line from there.  If the slots rotate through more memory than a
+ * processor's private cache holds, that cache has dropped the line by then.  Two ranks that share
+ * only the third-level cache copy 256 KiB in 32 us when they reuse 256 KiB, and in 9 us when they
+ * rotate through 2 MiB. */
 size_t shm_slots_bytes(int count)
 {
     return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * slot_most(count) + 2 * SMALL_SLOT;
@@ -54,11 +56,11 @@ size_t shm_group_slot_bytes(const struct shm_group *f)
 
 /* ---- The next slot -------------------------------------------------------------- */
 
-/* Small slots alternate at the front: it is faster to get a few lines back from another
- * processor's cache than from memory.  Large slots rotate through the rest.  At first they use a
- * part of it, since a page fault costs more than the copy; the part grows with the bytes that
- * have gone through it.  There is always room for three of the largest so far, so the slot at
- * the start never overlaps the last one. */
+/* Returns the offset of the next slot in each rank's area.  Small slots alternate at the front: it
+ * is faster to fetch a few lines from another processor's cache than from memory.  Large slots
+ * rotate through the rest.  At first they use only a part of it, since a page fault costs more than
+ * the copy; the part grows with the bytes that have passed through it.  The part always has room
+ * for three of the largest slots so far, so a slot at its start never overlaps the slot before. */
 static size_t slot_next(struct shm_slots *s, size_t bytes)
 {
     const size_t slot = (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
@@ -78,8 +80,8 @@ static size_t slot_next(struct shm_slots *s, size_t bytes)
     return 2 * SMALL_SLOT + at;
 }
 
-/* When all ranks are in the last round, no rank reads the line of the round before it, nor the
- * slots of the rounds before the last one: we may write them. */
+/* Waits until all ranks are in this rank's round n.  No rank then reads the lines or slots of round
+ * n-1 any more, so this rank may overwrite them in round n+1. */
 ct_status shm_group_next_slot(struct shm_group *f, size_t bytes)
 {
     struct shm_slots *const s = &f->slots;
@@ -90,14 +92,14 @@ ct_status shm_group_next_slot(struct shm_group *f, size_t bytes)
     return shm_wait_all_in(f, f->round);
 }
 
-/* ---- What lies there ------------------------------------------------------------ */
+/* ---- Access to the slots ---------------------------------------------------- */
 
 static unsigned char *slot_of(const struct shm_group *f, int rank)
 {
     return f->slots.base + (size_t)rank * f->slots.stride + f->slots.at;
 }
 
-/* In the next round, in which this rank has not arrived yet. */
+/* Returns this rank's slot of the next round, in which this rank has not arrived yet. */
 void *shm_group_own(const struct shm_group *f)
 {
     return f->slots.inlined ? shm_line(f, f->rank, f->round + 1)->payload : slot_of(f, f->rank);

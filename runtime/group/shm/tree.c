@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.c - how many ranks arrive in a round: they count themselves in a tree.
+/* tree.c - the ranks of a large group count their arrivals in a round in a tree.
  *
- * If each of p ranks reads the line of each other one, they read p (p-1) lines in a round.  So in a
- * group of more than TREE_FROM ranks each rank counts its arrival in a leaf; each node has up to
- * TREE_RADIX ranks or nodes below it.  The rank that completes a node counts it in the node above;
- * the one that completes the root writes the number of the round into a word that all others wait
- * for, and rings those that sleep.  So no rank has to wake for the arrival of another one.  The
- * rank that completes a node compares the calls of the first ranks below it.
+ * If each of p ranks read the line of each other rank, they would read p (p-1) lines in a round.
+ * So in a group of more than TREE_FROM ranks each rank counts its arrival in a leaf.  Each tree
+ * node has up to TREE_RADIX ranks or nodes below it.  The rank that completes a node counts it in
+ * the node above.  The rank that completes the root writes the number of the round into a word
+ * that all other ranks wait for, and rings the ranks that sleep.  So no rank has to wake for the
+ * arrival of each other rank.  The rank that completes a node also compares the calls of the
+ * ranks below it.
  *
- * Cost of a round: one line written, log p counters added to, one word read; p doorbells looked at
- * by one rank.  [Yew, Tzeng, Lawrie, "Distributing hot-spot addressing in large-scale
- * multiprocessors", 1987: software combining trees] */
+ * Cost of a round: one line written, log p counters incremented and one word read by each rank; p
+ * doorbells checked by one rank.  [Yew, Tzeng, Lawrie, "Distributing hot-spot addressing in
+ * large-scale multiprocessors", 1987: software combining trees] */
 #include "runtime/group/shm/shm_group_internal.h"
 #include "runtime/group/shm/shm_wait.h"
 
@@ -18,10 +19,11 @@
 #define TREE_RADIX 16
 
 struct tree_node {
-    _Alignas(CACHE_PAIR) _Atomic uint64_t arrivals; /* from below, since the start */
+    /* How many ranks or nodes below this node have been counted since the start. */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t arrivals;
 };
 
-/* Of the level above `count` ranks or nodes. */
+/* Returns the number of nodes in the level above `count` ranks or nodes. */
 static int tree_nodes_above(int count)
 {
     return (count + TREE_RADIX - 1) / TREE_RADIX;
@@ -40,8 +42,10 @@ size_t shm_tree_bytes(int count)
     return nodes * sizeof(struct tree_node);
 }
 
-/* The calls of the first ranks below a node of that level, which this rank has completed.  What is
- * below those was compared before. */
+/* Compares this rank's call with the call of the first rank below each child of `node`, which
+ * this rank has completed.  The ranks below one child were compared when that child was
+ * completed.  `count` is the number of children in the whole level, `ranks_each` the number of
+ * ranks below each child. */
 static ct_status tree_compare_below(const struct shm_group *f, int node, int count, int ranks_each)
 {
     const int first = node * TREE_RADIX;
