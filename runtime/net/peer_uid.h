@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_uid.h - the uid of the other end of a TCP connection, if that end is on this host. */
-#ifndef RUNTIME_PEER_UID_H
-#define RUNTIME_PEER_UID_H
+#ifndef RUNTIME_NET_PEER_UID_H
+#define RUNTIME_NET_PEER_UID_H
 
 #include <sys/socket.h>
 #include <sys/types.h>
