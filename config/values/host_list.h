@@ -24,8 +24,8 @@ struct host_list {
 };
 
 /* Parses a list such as "a,b:4,[fd00::1]:2,node[01-03,7]:8".  Slurm writes SLURM_JOB_NODELIST in
- * this form.  If a host appears again, its slots are added, 1 if not given.  Returns 0, or -1 with
- * the reason in `why` and an empty list.  The caller frees the list with host_list_free(). */
+ * this form.  The slots of a host that appears again are added, 1 if not given.  Returns 0, or -1
+ * with the reason in `why` and an empty list.  The caller frees the list with host_list_free(). */
 int host_list_parse(struct host_list *list, const char *text, struct why *why);
 
 /* Reads a host file with lines such as "a", "a:4", "a slots=4" (Open MPI; other words are ignored)

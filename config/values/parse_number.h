@@ -23,7 +23,7 @@ int value_wrong(struct why *why, const char *format, ...) __attribute__((format(
  * its host.  The number 0 means no worker; options_meeting() checks whether 0 is allowed. */
 struct nproc {
     enum { NPROC_NUMBER, NPROC_AUTO, NPROC_CPU, NPROC_GPU } kind;
-    int number; /* of NPROC_NUMBER */
+    int number; /* the number of workers, for NPROC_NUMBER */
 };
 
 /* The value of --signals-to-handle.  `unknown` is the first name that is not a signal, or "".

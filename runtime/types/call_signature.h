@@ -3,8 +3,8 @@
  *
  * Every path sends the signature with the first bytes of a call, so that ranks find a mismatch
  * before data is overwritten.  A rank may have finished its part of a call before other ranks found
- * a mismatch in that call.  The history in the next call's signature tells this rank of the
- * mismatch. */
+ * a mismatch in that call.  The signatures of the next call then differ in `history`, from which
+ * this rank learns of the mismatch. */
 #ifndef RUNTIME_TYPES_CALL_SIGNATURE_H
 #define RUNTIME_TYPES_CALL_SIGNATURE_H
 

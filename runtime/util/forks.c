@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* The usual fs.nr_open of a kernel, which every descriptor is below. */
+/* The usual fs.nr_open of a kernel.  Every descriptor is below this number. */
 #define MOST_DESCRIPTORS (1 << 20)
 
 pid_t this_process;

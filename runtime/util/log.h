@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* log.h - lines on stderr, chosen by the level in CT_LOG. */
 #ifndef RUNTIME_UTIL_LOG_H
 #define RUNTIME_UTIL_LOG_H
 
