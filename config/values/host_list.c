@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_list.c - lists of hosts, in one line or in a file.
+/* host_list.c - parses lists of hosts from one line or a file.
  *
- * A name may have ranges in brackets, several even, as Slurm writes them: "r[1-2]n[01-16]".  They
- * are expanded from the left, and a number keeps its leading zeros.  Brackets at the beginning that
- * hold a colon are an IPv6 address. */
+ * A name may have one or more ranges in brackets, as Slurm writes them: "r[1-2]n[01-16]".  Ranges
+ * are expanded from left to right, and numbers keep their leading zeros.  Brackets at the start of
+ * a name that contain a colon enclose an IPv6 address. */
 #include "config/values/host_list.h"
 
 #include <arpa/inet.h>
@@ -14,13 +14,14 @@
 #include <string.h>
 
 #define SLOTS_MOST 1000000
-#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* editors of Windows put it before the first line */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* some Windows editors start a file with these bytes */
 #define ITEM_BREAKS ", \t\r\n"
-#define HOSTS_MOST 100000 /* a range beyond is a slip of the fingers */
+#define HOSTS_MOST 100000 /* a longer list or range is taken for a typing error */
 
-/* ---- The list: a host that comes again is found by its hash -------------------- */
+/* ---- The list, and the hash table that finds a host by its name ---------------- */
 
-/* Where the name's number (its index + 1) is or would be; 0 stands at a free place. */
+/* Returns the name's place in the hash table.  The place holds the host's index + 1, or 0 if the
+ * name is not in the list. */
 static int *hosts_place_of(const struct host_list *list, const char *name)
 {
     const unsigned places = 2 * (unsigned)list->room; /* never full; a power of two */
@@ -79,7 +80,8 @@ static int hosts_add(struct host_list *list, const char *name, int slots, struct
     return 0;
 }
 
-/* Colons are those of an IPv6 address, which may have a zone: "a:4:5" is a slip of the fingers. */
+/* Returns 1 if the name is an IPv6 address, which may have a zone.  Any other name with colons,
+ * such as "a:4:5", is taken for a typing error. */
 static int may_have_colons(const char *name)
 {
     const char *at = strchr(name, '@');
@@ -98,7 +100,7 @@ static int is_host(const char *name)
     for (const char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("_.:-@%", *c) && *c > 0)
             return 0;
-    return *name && *name != '-'; /* ssh would take it for an option */
+    return *name && *name != '-'; /* ssh would take a leading '-' for an option */
 }
 
 static int add_checked(struct host_list *list, const char *name, int slots, const char *item,
@@ -115,7 +117,8 @@ static int add_checked(struct host_list *list, const char *name, int slots, cons
 static int hosts_expand(struct host_list *list, const char *done, const char *rest, int slots,
                         const char *item, struct why *why);
 
-/* FROM or FROM-TO of a range, then what follows the bracket. */
+/* Expands one range, FROM or FROM-TO.  Adds a host for each number, with the text `done` before the
+ * number and the text `after` behind it. */
 static int expand_range(struct host_list *list, const char *done, const char *range, int length,
                         const char *after, int slots, const char *item, struct why *why)
 {
@@ -155,7 +158,7 @@ static int hosts_expand(struct host_list *list, const char *done, const char *re
         return value_wrong(why, "'%.100s': a bracket is not closed", item);
     if (close == open + 1)
         return value_wrong(why, "'%.100s': the brackets are empty", item);
-    for (const char *range = open + 1;; range++) { /* past a comma */
+    for (const char *range = open + 1;; range++) { /* skips the comma */
         const size_t length = strcspn(range, ",]");
 
         if (expand_range(list, text, range, (int)length, close + 1, slots, item, why) < 0)
@@ -166,7 +169,8 @@ static int hosts_expand(struct host_list *list, const char *done, const char *re
     }
 }
 
-/* Cuts ":SLOTS" off; more than one colon without brackets is an IPv6 address. */
+/* Cuts ":SLOTS" off the item and sets *slots, which is 0 if the item has no slots.  An item with
+ * several colons and no brackets is an IPv6 address. */
 static int cut_slots(char *item, int *slots, const char *whole, struct why *why)
 {
     char *bracket = strrchr(item, ']'), *colon = strchr(bracket ? bracket : item, ':');
@@ -198,9 +202,9 @@ static int add_item(struct host_list *list, const char *whole, struct why *why)
     return hosts_expand(list, "", item, slots, whole, why);
 }
 
-/* ---- A line of them ------------------------------------------------------------ */
+/* ---- A line of items ----------------------------------------------------------- */
 
-/* Bytes up to the next comma or blank outside of brackets. */
+/* Returns the number of bytes up to the next comma or blank outside of brackets. */
 static size_t item_length(const char *text)
 {
     size_t i = 0;
@@ -243,7 +247,8 @@ int parse_hosts(const char *text, void *field, struct why *why)
     return 0;
 }
 
-/* "rack[1-4]n[007-016,20]" -> "rack[1]n[007]": of thousands one is wanted. */
+/* Shortens each range to its first number, so "rack[1-4]n[007-016,20]" becomes "rack[1]n[007]".
+ * The caller needs only the first of what may be thousands of hosts. */
 static void keep_first_of_ranges(char *item)
 {
     char *to = item;
@@ -293,7 +298,9 @@ int host_list_first(const char *text, char *name, size_t size)
 
 /* ---- A file -------------------------------------------------------------------- */
 
-/* The words behind a host: "slots=4", "slots = 4", "4 all.q@a"; others say how to bind and such. */
+/* Reads the number of slots from the words behind a host, such as "slots=4", "slots = 4" or "4
+ * all.q@a".  Ignores other words, such as those on CPU binding.  Leaves *slots unchanged if the
+ * words have no number of slots. */
 static int read_slots(char *words, int *slots, struct why *why)
 {
     char *rest = words + strspn(words, " \t");

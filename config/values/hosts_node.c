@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hosts_node.c - words with blanks between them, in the order of struct hosts_node. */
+/* hosts_node.c - writes and reads the value of CT_HOSTS_NODE, which has the fields of struct
+ * hosts_node in order, with blanks between them. */
 #include "config/values/hosts_node.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_deadline.c - a time of day, a time since the epoch, or a duration. */
+/* parse_deadline.c - parses a time of day, a time since the epoch, or a duration. */
 #include "config/values/parse_deadline.h"
 
 #include <ctype.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define EARLIEST INT64_C(1000000000) /* a smaller number is a duration */
-#define LATEST INT64_C(9000000000)   /* the year 2255: later times overflow in ns */
+#define EARLIEST INT64_C(1000000000) /* seconds since the epoch; a smaller number is a duration */
+#define LATEST INT64_C(9000000000)   /* the year 2255; a later time in nanoseconds overflows */
 
 static int deadline_whole(const char *text, char end_with, int64_t *value, const char **end)
 {
@@ -33,7 +33,7 @@ int deadline_of_epoch(const char *text, int64_t *at)
     return 0;
 }
 
-/* "HH:MM": the next time that the local clock shows it. */
+/* Parses "HH:MM".  *at becomes the next time at which the local clock shows this time of day. */
 static int of_clock(const char *text, int64_t now, int64_t *at)
 {
     const time_t start = (time_t)now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_duration.c - a time as 10s or 5m. */
+/* parse_duration.c - parses a duration such as 10s or 5m. */
 #include "config/values/parse_duration.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_nodes.c - MIN:MAX, host:port, and the words of --rdzv-conf. */
+/* parse_nodes.c - parses MIN:MAX (--nnodes), host:port (--rdzv-endpoint) and the keys of
+ * --rdzv-conf. */
 #include "config/values/parse_nodes.h"
 
 #include "config/values/suggest.h"
@@ -38,7 +39,7 @@ static int parse_endpoint_port(const char *text, int *port)
                : 0;
 }
 
-/* The port follows the last colon, unless all is in brackets: [::1]. */
+/* The port follows the last colon.  A text that is all in brackets, such as [::1], has no port. */
 int endpoint_parse(const char *text, struct rdzv_endpoint *endpoint, struct why *why)
 {
     const size_t length = strlen(text);
@@ -74,10 +75,10 @@ int endpoint_parse(const char *text, struct rdzv_endpoint *endpoint, struct why 
 /* ---- k=v,k=v ---------------------------------------------------------------- */
 
 struct conf_row {
-    const char *key, *words; /* words: its name in torchrun's error */
+    const char *key, *words; /* words is the key's name in torchrun's errors */
     size_t field;
     int least;
-    unsigned read_by; /* the rendezvous that read it */
+    unsigned read_by; /* the kinds of rendezvous that read the key, as bits */
 };
 
 enum { NEITHER = 0, FIXED = 1, DYNAMIC = 2 };
@@ -110,7 +111,8 @@ static int parse_boolean(const char *text, int *value)
     return -1;
 }
 
-/* The job may not use it, which is known only when all options are read. */
+/* Stores the timeout, or the reason why it is wrong.  The reason is not an error yet.  Whether the
+ * job uses the timeout is known only when all options are read. */
 static void take_timeout(struct rdzv_conf *conf, const char *value)
 {
     int number;
@@ -140,7 +142,8 @@ static void nodes_note_unknown(struct rdzv_conf *conf, const char *key)
     conf->meant = best.word;
 }
 
-/* Unknown keys are ignored, as by torchrun; but ctrun warns. */
+/* Stores one key and its value.  Ignores an unknown key, as torchrun does, but notes it for ctrun's
+ * warning. */
 static int take_conf(struct rdzv_conf *conf, const char *key, const char *value, struct why *why)
 {
     int known = !strcmp(key, "is_host") || !strcmp(key, "store_type");
@@ -230,7 +233,7 @@ int parse_rdzv_conf(const char *text, void *field, struct why *why)
             break;
         at += item + 1;
     }
-    /* torchrun uses Python's integers, and accepts millions of years. */
+    /* torchrun accepts millions of years, since Python's integers do not overflow. */
     if ((int64_t)conf.keep_alive_interval * conf.keep_alive_max_attempt > INT32_MAX)
         return value_wrong(why,
                            "keep_alive_interval=%d times keep_alive_max_attempt=%d is more than "

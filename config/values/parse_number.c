@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_number.c - text of options into numbers.
+/* parse_number.c - parses the values of options.
  *
- * The grammars are torchrun's, including Python's int().  Error messages of torchrun that users
+ * The grammars are torchrun's, including Python's int().  The error messages of torchrun that users
  * search for in logs are kept. */
 #include "config/values/parse_number.h"
 
@@ -198,7 +198,8 @@ int parse_event_handler(const char *text, void *field, struct why *why)
     return parse_text(text, field, why);
 }
 
-/* Plugins are Python's. */
+/* Accepts only "default".  Other values name torchrun plugins, which are written in Python and
+ * can't be loaded by ctrun. */
 int parse_logs_specs(const char *text, void *field, struct why *why)
 {
     if (strcmp(text, "default") != 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_output.c - stream maps, lists of ranks. */
+/* parse_output.c - parses lists of ranks, and the options that say where the workers' input and
+ * output go. */
 #include "config/values/parse_output.h"
 
 #include <ctype.h>
@@ -7,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "3", or "0:3,1:1": one decimal digit on either side. */
+/* Parses "3" for all ranks, or "0:3,1:1" for single local ranks.  The local rank and its value are
+ * one decimal digit each. */
 int parse_streams(const char *text, void *field, struct why *why)
 {
     struct stream_spec spec = { 0 };
@@ -62,7 +64,7 @@ int rank_filter_has(const char *text, int local_rank)
     }
 }
 
-/* One rank of a list: a number or @last.  -1: it is neither. */
+/* Reads one rank of a list, which is a number or @last.  Returns -1 if the text is neither. */
 static int one_rank(const char **at, int world)
 {
     int rank = 0;
@@ -80,8 +82,8 @@ static int one_rank(const char **at, int world)
     return rank;
 }
 
-/* Reads one "4", "4-7", "@last" or "*" and the separator behind it.  0: the end; -1: it is none of
- * these. */
+/* Reads an item of a list ("4", "4-7", "@last" or "*") and the separator behind the item.  Returns
+ * 1, or 0 at the end of the list, or -1 if the text is not an item. */
 static int next_range(const char **at, int world, int *first, int *last)
 {
     if (!**at || **at == ':')

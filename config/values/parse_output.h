@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_output.h - where the output of which workers goes. */
+/* parse_output.h - parses lists of ranks, and the options that say where the workers' input and
+ * output go. */
 #ifndef CONFIG_VALUES_PARSE_OUTPUT_H
 #define CONFIG_VALUES_PARSE_OUTPUT_H
 
 #include "config/values/parse_number.h"
 
-/* --redirects, --tee: bit 0 is stdout, bit 1 stderr. */
+/* The value of --redirects or --tee.  In each byte, bit 0 is stdout and bit 1 is stderr. */
 struct stream_spec {
-    unsigned char all;       /* for ranks that are not listed */
-    unsigned char ranks[10]; /* by local rank; torchrun's grammar has no more */
+    unsigned char all;       /* for local ranks from 10 on */
+    unsigned char ranks[10]; /* by local rank, which has one digit in torchrun's grammar */
 };
 
 static inline int stream_spec_of(const struct stream_spec *spec, int local_rank)
@@ -16,28 +17,30 @@ static inline int stream_spec_of(const struct stream_spec *spec, int local_rank)
     return local_rank < 10 ? spec->ranks[local_rank] : spec->all;
 }
 
-/* --stdin */
+/* The value of --stdin. */
 struct stdin_to {
     enum { STDIN_RANK, STDIN_ALL, STDIN_NONE } kind;
-    int rank; /* global */
+    int rank; /* global rank, for STDIN_RANK */
 };
 
-/* --exec-on=3:'gdb --args' */
+/* The value of --exec-on, such as 3:'gdb --args'. */
 struct exec_on {
-    const char *ranks;   /* a list of ranks that ends at the ':'; NULL: not given */
-    const char *command; /* split into words as by a shell */
+    const char *ranks;   /* a list of ranks that ends at the ':'; NULL if not given */
+    const char *command; /* to be split into words as by a shell */
 };
 
-value_parser parse_streams;     /* struct stream_spec */
-value_parser parse_rank_filter; /* const char *: torchrun's, integers with commas */
-value_parser parse_ranks;       /* const char *: 0,4-7,@last or * */
+value_parser parse_streams;     /* writes a struct stream_spec */
+value_parser parse_rank_filter; /* writes a const char *, integers with commas as in torchrun */
+value_parser parse_ranks;       /* writes a const char *, such as 0,4-7,@last or * */
 value_parser parse_stdin;
 value_parser parse_exec_on;
 
-/* 1: rank is in the list at the start of text, which ends at '\0' or ':'. */
+/* Returns 1 if rank is in the list at the start of text, which ends at '\0' or ':'.  @last means
+ * the rank world - 1. */
 int ranks_have(const char *text, int rank, int world);
 
-/* The same for --local-ranks-filter; an empty text has all ranks. */
+/* Returns 1 if local_rank is in a list of --local-ranks-filter.  An empty or NULL text has all
+ * ranks. */
 int rank_filter_has(const char *text, int local_rank);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_placement.c - lists of CPUs and of GPUs. */
+/* parse_placement.c - parses lists of CPUs and lists of GPUs. */
 #include "config/values/parse_placement.h"
 
 #include <ctype.h>
@@ -45,7 +45,7 @@ int parse_bind(const char *text, void *field, struct why *why)
                        text);
 }
 
-/* 1: the item at `at`, of `length`, is also one of those before it. */
+/* Returns 1 if the item of `length` bytes at `at` also appears in text before `at`. */
 static int stands_before(const char *text, const char *at, size_t length)
 {
     for (; text < at; text += strcspn(text, ",") + 1)

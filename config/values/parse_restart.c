@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_restart.c - how often and after which failures workers are restarted. */
+/* parse_restart.c - parses how often and after which failures workers are restarted. */
 #include "config/values/parse_restart.h"
 
 #include <ctype.h>
@@ -31,8 +31,9 @@ static int is_code(const char *text, int *code)
     return value_int(text, code) == 0 && *code > 0 && *code < 256;
 }
 
-/* One item.  It sets 1 for a restart.  A bare code continues the kind of the item before it:
- * "on-exit:75,76". */
+/* Applies one item to the policy, in which 1 means a restart.  A bare code has the kind of the item
+ * before, as 76 has in "on-exit:75,76".  *on is that kind: 1 for on-exit, 0 for never-on, or -1 if
+ * no item before had a code. */
 static int take_cause(struct restart_policy *policy, const char *item, int *on, struct why *why)
 {
     const char *colon = strchr(item, ':');
@@ -65,7 +66,7 @@ static int take_cause(struct restart_policy *policy, const char *item, int *on, 
     return 0;
 }
 
-/* A policy that only forbids begins with all allowed. */
+/* A text that starts with never-on restarts after every end that the text does not forbid. */
 int parse_restart_policy(const char *text, void *field, struct why *why)
 {
     struct restart_policy policy;

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_restart.h - what follows a failure: the job stops, continues or restarts its workers. */
+/* parse_restart.h - parses the options that say whether a job stops, continues or restarts its
+ * workers after a failure. */
 #ifndef CONFIG_VALUES_PARSE_RESTART_H
 #define CONFIG_VALUES_PARSE_RESTART_H
 
 #include "config/values/parse_number.h"
 
-/* --max-restarts=3, or 3/1h: 3 in any hour. */
+/* The value of --max-restarts.  "3" allows 3 restarts in the whole job, and "3/1h" allows 3 in any
+ * hour. */
 struct restart_budget {
     int most;
-    int window_seconds; /* 0: in the whole job */
+    int window_seconds; /* 0 if `most` is for the whole job */
 };
 
-/* --restart: after which ends the workers are started again. */
+/* The value of --restart.  exits[code] and signals[number] are 1 if workers are restarted after
+ * that exit code or signal. */
 struct restart_policy {
     unsigned char exits[256];
     unsigned char signals[65];
 };
 
-/* --on-failure */
+/* The value of --on-failure. */
 struct on_failure {
-    int go_on; /* the other workers are not signalled, */
-    int least; /* as long as so many of them live */
+    int go_on; /* true if a failure does not stop the other workers */
+    int least; /* the fewest live workers with which the job continues */
 };
 
 value_parser parse_restart_budget;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* [HOST:]PORT, where HOST may be an IPv6 address in brackets. */
+/* Parses [HOST:]PORT.  HOST may be an IPv6 address in brackets. */
 static int parse_host_and_port(const char *text, struct status_at *at, struct why *why)
 {
     const char *const colon = strrchr(text, ':');

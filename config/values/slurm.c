@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm.c - the port that all nodes of a step derive, a node's address, and its tasks. */
+/* slurm.c - derives the port of a step, and reads a node's address and number of tasks from
+ * Slurm. */
 #include "config/values/slurm.h"
 
 #include <netdb.h>
@@ -10,7 +11,7 @@
 int slurm_step_port(void)
 {
     const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
-    unsigned hash = 2166136261u; /* FNV-1a: neighbours in job or step get ports that differ */
+    unsigned hash = 2166136261u; /* FNV-1a; consecutive ids of jobs or steps get different ports */
 
     if (!job || !*job || !step || !*step)
         return 0;
@@ -31,7 +32,8 @@ static int resolves(const char *host)
     return error == 0;
 }
 
-/* Reads the value of " NodeAddr=...".  scontrol -o prints a node on one line. */
+/* Reads the value of NodeAddr from the output of scontrol -o, which prints a node on one line.
+ * Returns 0, or -1 if the line has no such value or the value does not fit. */
 static int read_address(FILE *from, char *address, size_t size)
 {
     static const char field[] = " NodeAddr=";
@@ -49,7 +51,7 @@ static int read_address(FILE *from, char *address, size_t size)
     return 0;
 }
 
-/* A controller that does not answer costs 5 s. */
+/* Waits at most 5 s for a Slurm controller that does not answer. */
 int slurm_node_address(char *host, size_t size)
 {
     static const char letters[] =
@@ -61,7 +63,7 @@ int slurm_node_address(char *host, size_t size)
     if (resolves(host))
         return 0;
     if (host[strspn(host, letters)] || strlen(host) > 255)
-        return -1; /* the shell would not take it as one word */
+        return -1; /* the shell would not take the name as one word */
     snprintf(command, sizeof command, "timeout 5 scontrol -o show node %s 2>/dev/null", host);
     scontrol = popen(command, "re");
     if (!scontrol)

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm.h - what Slurm's variables mean beyond their text. */
+/* slurm.h - values that are derived from Slurm's variables and from scontrol. */
 #ifndef CONFIG_VALUES_SLURM_H
 #define CONFIG_VALUES_SLURM_H
 
 #include <stddef.h>
 
-#define SLURM_FIRST_PORT 20480 /* Linux begins its own at 32768, and few services are here */
+/* The range of slurm_step_port().  Few services listen here, and Linux's ephemeral ports begin at
+ * 32768. */
+#define SLURM_FIRST_PORT 20480
 #define SLURM_LAST_PORT 28671
 
-/* The port of a step's store, derived from job and step so that all nodes know it; 0: this process
- * is in no step.  Linux gives connections other ports by itself. */
+/* Returns the port of a step's store, which each node derives from the ids of the job and the step.
+ * Returns 0 if this process is not in a step.  Linux does not give the port to other connections by
+ * itself. */
 int slurm_step_port(void);
 
-/* Slurm knows an address of each node (NodeAddr), even if the node's name does not resolve.  If
- * `host` does not resolve here, NodeAddr replaces it.  -1: scontrol knows no address either. */
+/* Replaces `host` by the node's address in Slurm (NodeAddr) if `host` does not resolve here.  Slurm
+ * knows that address even if the node's name does not resolve.  Returns 0, or -1 if Slurm knows no
+ * address that resolves. */
 int slurm_node_address(char *host, size_t size);
 
-/* SLURM_TASKS_PER_NODE, "2(x3),1": the number of this node; 0: not said. */
+/* Returns the number of tasks of node number `node` from text, the value of SLURM_TASKS_PER_NODE
+ * ("2(x3),1").  Returns 0 if text does not give the number. */
 int slurm_tasks_of_node(const char *text, int node);
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subnet.h - "10.1.0.0/16", "fd00::/8", "192.168.0.7": sets of addresses. */
+/* subnet.h - sets of IP addresses, written "10.1.0.0/16", "fd00::/8" or "192.168.0.7". */
 #ifndef CONFIG_VALUES_SUBNET_H
 #define CONFIG_VALUES_SUBNET_H
 
-/* IPv4 addresses are mapped into IPv6. */
+/* A network.  IPv4 addresses are mapped into IPv6. */
 struct network {
     unsigned char address[16];
-    int bits; /* of the address that count; 0: every address */
+    int bits; /* number of leading bits that an address must share; 0 allows every address */
 };
 
-/* "any", an address, or address/bits.  0, or -1: it is none of these. */
+/* Parses "any", an address, or address/bits.  Returns 0, or -1 for any other text. */
 int network_parse(const char *text, struct network *network);
 int network_has(const struct network *network, const unsigned char address[16]);
 
-/* --store-allow: up to this many, with commas between. */
+/* The value of --store-allow, which is up to NETWORKS networks with commas between them. */
 #define NETWORKS 16
 struct networks {
     struct network list[NETWORKS];

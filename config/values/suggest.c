@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suggest.c - the distance of a misspelt word from an existing one: letters added, left out or
- * changed, or neighbours swapped (optimal string alignment). */
+/* suggest.c - finds the existing word that is nearest to a misspelt word.  The distance counts
+ * letters that are added, left out or changed, and swaps of neighbours (optimal string
+ * alignment). */
 #include "config/values/suggest.h"
 
 #include <ctype.h>
@@ -18,7 +19,8 @@ static int suggest_least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Both have at most LONGEST letters.  rows: of the prefixes of a with i-2, i-1 and i letters. */
+/* Returns the distance between a and b, which have at most LONGEST letters each.  rows[i % 3][j] is
+ * the distance between the first i letters of a and the first j letters of b. */
 static int distance(const char *a, const char *b)
 {
     int rows[3][LONGEST + 1];

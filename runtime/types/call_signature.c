@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_signature.c - a call as text. */
+/* call_signature.c - writes calls, and the difference between two calls, as text. */
 #include "runtime/types/call_signature.h"
 
 #include <stdarg.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_signature.h - one call in 32 bytes: the part that all ranks must agree on.
+/* call_signature.h - the signature of a call, 32 bytes that must be equal on all ranks.
  *
- * It is sent with the first bytes of a call on every path, so that a mismatch is found before data
- * is overwritten.  A rank that had finished its part of an earlier call when other ranks differed
- * in it learns that from the next call. */
+ * Every path sends the signature with the first bytes of a call, so that ranks find a mismatch
+ * before data is overwritten.  A rank may have finished its part of a call before other ranks found
+ * a mismatch in that call.  The signatures of the next call then differ in `history`, from which
+ * this rank learns of the mismatch. */
 #ifndef RUNTIME_TYPES_CALL_SIGNATURE_H
 #define RUNTIME_TYPES_CALL_SIGNATURE_H
 
@@ -11,8 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* name: torch.distributed's name, and the middle of CT_<NAME>=algorithm.  Messages come first, then
- * collectives, then from new_group on the internal collectives by which ranks agree
+/* Each row is an enumerator and a name.  The name is torch.distributed's and, in capitals, the
+ * middle of CT_<NAME>=algorithm.  Messages come first, then the collectives of ct.h.  From
+ * NEW_GROUP on, the rows are the internal collectives by which ranks agree
  * (internal_collectives.h). */
 #define OPERATIONS(X)                         \
     X(SEND, "send")                           \
@@ -48,34 +50,38 @@ enum operation {
 
 struct signature {
     uint64_t seq;   /* number of the call in its group, from 1 */
-    uint64_t count; /* elements, per rank where the operation has blocks */
+    uint64_t count; /* elements; those of one rank if the operation has a block for each rank */
     uint8_t operation;
     uint8_t dtype;
-    int16_t op;         /* -1: none */
-    int32_t root;       /* -1: none */
-    uint32_t algorithm; /* the row of the algorithm, so that a mismatch is found; and the number of
-                           calls */
-    uint32_t history;   /* a hash of the calls before, and of the per-rank counts of this one */
+    int16_t op;   /* a ct_op, OP_OF_PROBE, or -1 if the operation does not reduce */
+    int32_t root; /* -1 if the operation has no root */
+    /* The algorithm's row, the number of coalesced calls and the flags below.  Ranks find a
+     * mismatch if their values differ. */
+    uint32_t algorithm;
+    uint32_t history; /* hash of the calls before and of this call's counts for each rank */
 };
 
-#define OP_OF_PROBE (-2) /* a receive that only looks: ct_probe() */
+#define OP_OF_PROBE (-2) /* the op of ct_probe(), a receive that takes no message */
 #define SIGNATURE_ROW_BITS 8
 #define SIGNATURE_DEVICE (1u << 31)   /* bit of ->algorithm: the buffers are device memory */
-#define SIGNATURE_CAPTURED (1u << 30) /* and the call is captured into a graph */
-#define SIGNATURE_WAY(way) ((uint32_t)(way) << 28) /* and the first path, of four */
+#define SIGNATURE_CAPTURED (1u << 30) /* bit of ->algorithm: a CUDA graph captures the call */
+/* Bits of ->algorithm: the first path, from 0 to 3. */
+#define SIGNATURE_WAY(way) ((uint32_t)(way) << 28)
 
 static inline uint32_t signature_row(const struct signature *s)
 {
     return s->algorithm & ((1u << SIGNATURE_ROW_BITS) - 1);
 }
 
-/* The number of coalesced calls, between ct_coalesce_begin() and end; 0: a single call. */
+/* Returns the number of calls between ct_coalesce_begin() and ct_coalesce_end() that go as this
+ * one, or 0 for a single call. */
 static inline uint32_t signature_calls(const struct signature *s)
 {
     return (s->algorithm & (SIGNATURE_WAY(1) - 1)) >> SIGNATURE_ROW_BITS;
 }
 
-/* The history of the next call. */
+/* Returns the hash of this call and the calls before, which becomes the history of the next
+ * call. */
 static inline uint32_t signature_history(const struct signature *s)
 {
     uint64_t words[sizeof *s / 8], hash = 0;
@@ -96,51 +102,53 @@ static inline int signature_equal(const struct signature *a, const struct signat
 #endif
 }
 
-/* A send or receive. */
+/* True for a send or receive. */
 static inline int operation_is_message(int operation)
 {
     return operation == OPERATION_SEND || operation == OPERATION_RECV;
 }
 
-/* No data: neither count nor dtype. */
+/* True for an operation without data, which has neither count nor dtype. */
 static inline int operation_is_barrier(int operation)
 {
     return operation == OPERATION_BARRIER || operation == OPERATION_MONITORED_BARRIER;
 }
 
-/* An internal collective. */
+/* True for an internal collective, by which ranks agree. */
 static inline int operation_is_agreement(int operation)
 {
     return operation >= OPERATION_NEW_GROUP;
 }
 
-/* A collective of ct.h. */
+/* True for a collective of ct.h. */
 static inline int operation_is_collective(int operation)
 {
     return !operation_is_message(operation) && !operation_is_agreement(operation);
 }
 
-/* All ranks know the sizes of all blocks; else each rank gives those of its own blocks. */
+/* True if all ranks know the sizes of all blocks.  Otherwise each rank passes the sizes of its own
+ * blocks only. */
 static inline int operation_sizes_are_agreed(int operation)
 {
     return operation != OPERATION_GATHER_V && operation != OPERATION_SCATTER_V
            && operation != OPERATION_ALL_TO_ALL_V;
 }
 
-/* All ranks give the counts of all blocks, which must be equal. */
+/* True if each rank passes the counts of all blocks, which must be equal on all ranks. */
 static inline int operation_has_counts(int operation)
 {
     return operation == OPERATION_ALL_GATHER_V || operation == OPERATION_REDUCE_SCATTER_V;
 }
 
 const char *operation_name(int operation);
-int collective_named(const char *name); /* -1: there is none */
+int collective_named(const char *name); /* -1 if no collective has this name */
 
-/* "all_reduce #12 (4 f32, sum)" */
+/* Writes a call as text, such as "all_reduce #12 (4 f32, sum)". */
 void signature_describe(const struct signature *signature, char *text, size_t size);
 
-/* "rank 2 makes another call: all_gather #12 (4 f32) there, all_reduce #12 (4 f32, sum) here", of
- * two different signatures. */
+/* Writes the difference between two different signatures, such as "rank 2 makes another call:
+ * all_gather #12 (4 f32) there, all_reduce #12 (4 f32, sum) here".  The signature `there` is that
+ * of `rank`. */
 void signature_differ(const struct signature *here, const struct signature *there, int rank,
                       char *text, size_t size);
 

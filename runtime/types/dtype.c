@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype.c - the table of dtypes and that of ops, from the rows of dtype_list.h. */
+/* dtype.c - the tables of dtypes and ops, made from the rows of dtype_list.h. */
 #include "runtime/types/dtype.h"
 
 #include "runtime/types/dtype_list.h"
@@ -25,7 +25,8 @@ const unsigned char dtype_sizes[256] = { DTYPES(SIZE) };
 #define OP(NAME, name) [CT_##NAME] = #name,
 static const char *const ops[OP_COUNT] = { OPS(OP) };
 
-/* Callers may pass any number as a dtype. */
+/* Returns the dtype's row.  Callers may pass any number, so a number that is not a dtype gets a row
+ * of zeros with the name "?". */
 static const struct dtype *dtype_of(ct_dtype dtype)
 {
     static const struct dtype none = { .name = "?" };

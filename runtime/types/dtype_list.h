@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype_list.h - every dtype and every op, once.
+/* dtype_list.h - the lists of all dtypes and all ops.
  *
- * Host C and CUDA C++ expand the same rows.  A dtype is one row; its family says how it is
- * computed, and what expands the rows has a macro for each family.  A narrow float also needs its
- * conversions: narrow_float.h, runtime/reduction/combine_narrow_avx2.h.
+ * Host C and CUDA C++ expand the same rows.  A dtype is one row.  The row's family says how the
+ * dtype is computed, and the code that expands the rows has a macro for each family.  A narrow
+ * float also needs its conversions in narrow_float.h and runtime/reduction/combine_narrow_avx2.h.
  *
  * These files list the dtypes again: ct.h, dtype.c (an assert), _libct.py, _buffers.py and
- * torch_backend.py in python/ctrun, bench/ct_bench/pattern.c, tests/elements.h.  These list what a
- * library can reduce: cuda/nccl/nccl.c, collectives/device/nccl/nccl.c, collectives/mpi/.
+ * torch_backend.py in python/ctrun, bench/ct_bench/pattern.c, tests/elements.h.  These files list
+ * the dtypes that a library can reduce: cuda/nccl/nccl.c, collectives/device/nccl/nccl.c,
+ * collectives/mpi/.
  *
- * An op is a row of each family in which it has a meaning, as an expression in a (what was folded
- * so far) and b (the next source), both in the type that the dtype is computed in.  Arguments after
- * X are passed on. */
+ * An op has a row in each family in which the op has a meaning.  The row has an expression that
+ * combines a, the result so far, with b, the next source.  Both have the type in which the dtype is
+ * computed.  Arguments after X are passed on. */
 #ifndef RUNTIME_TYPES_DTYPE_LIST_H
 #define RUNTIME_TYPES_DTYPE_LIST_H
 
@@ -19,10 +20,11 @@
 
 /* clang-format off */
 
-/* NAME (CT_NAME), name, family, stored as, computed in, the dtype that it is accumulated in.
- * An integer is computed in the unsigned type in which it wraps, a complex number in its parts'
- * type; a narrow float becomes f32 by <name>_to_f32() and is rounded by f32_to_<name>().  Only the
- * average of integers needs their accumulator. */
+/* The columns are NAME (of CT_NAME), name, family, the type in which elements are stored, the type
+ * in which they are computed, and the accumulator, which is the dtype of intermediate results. An
+ * integer is computed in the unsigned type in which it wraps, and a complex number in the type of
+ * its parts.  A narrow float becomes f32 by <name>_to_f32() and is rounded by f32_to_<name>().
+ * Integers use the accumulator for the average only. */
 #define DTYPES(X) \
     X(I8,     i8,     INTEGER, int8_t,      uint8_t,  I64)  \
     X(U8,     u8,     INTEGER, uint8_t,     uint8_t,  U64)  \
@@ -42,21 +44,22 @@
     X(F8E4M3, f8e4m3, NARROW,  uint8_t,     float,    F32)  \
     X(F8E5M2, f8e5m2, NARROW,  uint8_t,     float,    F32)
 
-/* NAME, name */
+/* The columns are NAME (of CT_NAME) and name. */
 #define OPS(X) \
     X(SUM, sum) X(AVG, avg) X(PRODUCT, product) X(MIN, min) X(MAX, max) \
     X(BAND, band) X(BOR, bor) X(BXOR, bxor)
 
-/* OP, expression.  1u: a product of two u16 must not become one of two ints.
- * AVG is a SUM that is divided in the end, and no row: by `sources`, integers in
- * 64 bits.  CHOOSE is ?:, unless the file that expands a row has vectors for a and b. */
+/* The columns are OP and expression.  1u makes the product of two u16 unsigned, since a product of
+ * two ints could overflow.  AVG has no row, since it is a SUM that is divided at the end by the
+ * number of sources.  An average of integers is computed in 64 bits.  CHOOSE is ?:, unless the file
+ * that expands a row has vectors for a and b. */
 #define CHOOSE(condition, x, y) ((condition) ? (x) : (y))
 #define WRAPPING_OPS(X, ...) \
     X(SUM, a + b, __VA_ARGS__) X(PRODUCT, 1u * a * b, __VA_ARGS__) \
     X(BAND, a & b, __VA_ARGS__) X(BOR, a | b, __VA_ARGS__) X(BXOR, a ^ b, __VA_ARGS__)
 #define ORDERING_OPS(X, ...) \
     X(MIN, CHOOSE(a < b, a, b), __VA_ARGS__) X(MAX, CHOOSE(a > b, a, b), __VA_ARGS__)
-#define REAL_OPS(X, ...) /* a NaN in a stays by a != a; one in b because every comparison with it fails */ \
+#define REAL_OPS(X, ...) /* a != a keeps a NaN in a; a NaN in b is chosen because all comparisons with it fail */ \
     X(SUM, a + b, __VA_ARGS__) X(PRODUCT, a * b, __VA_ARGS__) \
     X(MIN, CHOOSE((a < b) | (a != a), a, b), __VA_ARGS__) X(MAX, CHOOSE((a > b) | (a != a), a, b), __VA_ARGS__)
 #define BOOL_OPS(X, ...) \

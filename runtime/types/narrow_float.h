@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* narrow_float.h - f16, bf16 and the two f8, to and from f32; and complex numbers.
+/* narrow_float.h - converts f16, bf16 and the two f8 to and from f32, and computes complex numbers.
  *
- * Neither compiler has arithmetic for all of these, so they are stored as
- * integers and computed in f32.  To f32 is exact, from f32 rounds to nearest,
- * ties to even.  There are no branches, only selections, so that a loop over
- * them is vectorised; and no product of denormals, so that a program which
- * flushes them to zero gets the same bits.
+ * Neither the host compiler nor nvcc has arithmetic for all narrow floats, so these are stored as
+ * integers and computed in f32.  The conversion to f32 is exact.  The conversion from f32 rounds to
+ * nearest, ties to even.  The code has selections instead of branches, so that compilers vectorise
+ * loops over it.  The code has no products of denormals, so that a program which flushes denormals
+ * to zero gets the same bits.
  *
- * A narrow float has M bits of mantissa and a bias: its normal numbers become
- * f32 by shifting and moving the exponent, its denormals by subtracting the
- * implicit one that the shifted pattern seems to have. */
+ * A narrow float has M bits of mantissa and an exponent with a bias.  A normal number becomes f32
+ * by a shift and a change of the exponent.  A denormal is shifted, too, and then looks like a
+ * normal number with an implicit leading one, which is subtracted. */
 #ifndef RUNTIME_TYPES_NARROW_FLOAT_H
 #define RUNTIME_TYPES_NARROW_FLOAT_H
 
@@ -38,7 +38,8 @@ CT_ELEMENT uint32_t bits_of_float(float value)
     return bits;
 }
 
-/* Not by ?:, with which gcc 12 makes loops over f16 and f8 3.5 times slower (measured). */
+/* Returns `yes` if condition is 1, and `no` if it is 0.  The code avoids ?:, with which gcc 12
+ * makes loops over f16 and f8 3.5 times slower (measured). */
 CT_ELEMENT uint32_t either(int condition, uint32_t yes, uint32_t no)
 {
     const uint32_t mask = 0u - (uint32_t)condition;
@@ -46,7 +47,8 @@ CT_ELEMENT uint32_t either(int condition, uint32_t yes, uint32_t no)
     return (yes & mask) | (no & ~mask);
 }
 
-/* magnitude: the pattern without its sign, finite. */
+/* Returns the f32 bits of a finite narrow float without its sign.  magnitude is its bits without
+ * the sign. */
 CT_ELEMENT uint32_t widen(uint32_t magnitude, int mantissa, uint32_t bias)
 {
     const uint32_t shifted = magnitude << (23 - mantissa), least = (128 - bias) << 23;
@@ -55,9 +57,10 @@ CT_ELEMENT uint32_t widen(uint32_t magnitude, int mantissa, uint32_t bias)
     return either(shifted >= 1u << 23, shifted + ((127 - bias) << 23), bits_of_float(denormal));
 }
 
-/* magnitude: of an f32 below the format's overflow; the last bit's carry may
- * still give the pattern after the largest finite one.  For a denormal result
- * the f32 adder rounds: `unit` has the result's last place as its own. */
+/* Rounds an f32 to a narrow float and returns its bits without the sign.  magnitude is the f32's
+ * bits without the sign, below the narrow format's overflow.  The carry of the rounding may still
+ * give the pattern after the largest finite number.  The f32 adder rounds a denormal result,
+ * because the last place of `unit` has the same value as the last place of the result. */
 CT_ELEMENT uint32_t round_to(uint32_t magnitude, int mantissa, uint32_t bias)
 {
     const int dropped = 23 - mantissa;
@@ -98,7 +101,7 @@ CT_ELEMENT uint16_t f32_to_bf16(float f)
     return (uint16_t)either((bits & 0x7fffffff) > 0x7f800000, bits >> 16 | 0x40, rounded);
 }
 
-/* torch.float8_e4m3fn: no infinity, all ones is NaN, 448 the largest. */
+/* torch.float8_e4m3fn, which has no infinity.  All ones is NaN, and 448 is the largest number. */
 CT_ELEMENT float f8e4m3_to_f32(uint8_t b)
 {
     const uint32_t magnitude = b & 0x7fu, sign = (b & 0x80u) << 24;
@@ -111,10 +114,11 @@ CT_ELEMENT uint8_t f32_to_f8e4m3(float f)
     const uint32_t bits = bits_of_float(f), sign = bits >> 24 & 0x80, a = bits & 0x7fffffff;
     const uint32_t finite = round_to(a, 3, 7);
 
-    return (uint8_t)(sign | either(a >= 0x43f00000, 0x7f, finite)); /* 480 and up, infinity, NaN */
+    /* 480 and above, infinity and NaN become NaN. */
+    return (uint8_t)(sign | either(a >= 0x43f00000, 0x7f, finite));
 }
 
-/* torch.float8_e5m2: the upper half of an f16. */
+/* torch.float8_e5m2, which is the upper byte of an f16. */
 CT_ELEMENT float f8e5m2_to_f32(uint8_t b)
 {
     return f16_to_f32((uint16_t)(b << 8));
@@ -136,7 +140,8 @@ struct c128 {
     double re, im;
 };
 
-/* The product is the schoolbook one: infinities are not repaired as C's annex G would. */
+/* The product is computed by the plain formula.  Unlike C's annex G, it does not recover infinities
+ * from NaN parts. */
 #define COMPLEX_ARITHMETIC(C, real)                                                \
     CT_ELEMENT struct C C##_add(struct C a, struct C b)                            \
     {                                                                              \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* premul.c - the ops made at run time.
+/* premul.c - the ops that programs create with ct_op_premul().
  *
- * ct_op_premul() keeps the scalar in a slot of a small table; the op's value is
- * the slot's number and, above it, how often the slot was used, so that an op that is used after
- * ct_op_free() is refused instead of being taken for another one. */
+ * ct_op_premul() keeps the scalar in a slot of a small table.  The op's value holds the slot's
+ * number and, above that number, how often the slot was used.  So an op that is used after
+ * ct_op_free() is refused and not taken for a newer op in the same slot. */
 #include "runtime/types/premul.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { SLOTS = 256, USES = 1 << 20 };
 
 static struct slot {
     int taken;
-    int uses; /* so far, modulo USES */
+    int uses; /* how often the slot was taken, modulo USES */
     ct_dtype dtype;
     unsigned char scalar[PREMUL_SCALAR_BYTES];
 } slots[SLOTS];
@@ -27,7 +27,8 @@ static ct_op premul_op_of(int slot)
     return PREMUL_FIRST + slot + SLOTS * slots[slot].uses;
 }
 
-/* The lock is held.  NULL: op was not made by ct_op_premul(), or was freed. */
+/* Returns the op's slot, or NULL if ct_op_premul() did not make the op or the op was freed.  The
+ * caller holds the lock. */
 static struct slot *premul_look_up(ct_op op)
 {
     const int slot = op_is_premul(op) ? (op - PREMUL_FIRST) % SLOTS : 0;

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.c - the limits of control groups.  A container often gets the time of a few CPUs while
- * its affinity mask has all CPUs of the host.
+/* cgroup.c - reads the limits of this process's control groups (cgroups).  A container often gets
+ * the time of a few CPUs while its affinity mask has all CPUs of the host.
  *
- * A limit binds all groups below it, so every group from ours up to the root is read and the least
- * limit counts.  Version 2 has one tree and cpu.max ("150000 100000" or "max 100000"), version 1 a
- * tree for each controller and two files.  A container may see only a part of the tree: then our
- * path, which is the host's, does not exist, and the root that it sees is our group. */
+ * A limit binds its group and all groups below.  So the code reads every group from this process's
+ * group up to the root and takes the smallest limit.  Version 2 has one tree, in which cpu.max
+ * holds quota and period ("150000 100000" or "max 100000").  Version 1 has a tree for each
+ * controller and a file for each of the two numbers.  A container may see only a part of the tree.
+ * Then this process's path, which is valid on the host, does not exist in the container, and the
+ * root that the container sees is this process's group. */
 #include "runtime/util/cgroup.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A quota that no machine could use counts as no limit. */
+/* A quota of at least this many CPUs counts as no limit. */
 #define MOST_CPUS 1000000
-#define MOST_PERIOD_US 1000000000 /* the kernel accepts a second at most */
+#define MOST_PERIOD_US 1000000000 /* 1000 s; the kernel accepts at most 1 s */
 
 static long long in_milli_cpus(long long quota, long long period)
 {
@@ -25,7 +27,8 @@ static long long in_milli_cpus(long long quota, long long period)
     return milli > 0 ? milli : 1;
 }
 
-/* The numbers at the start of the file.  Returns how many there are. */
+/* Reads the one or two numbers at the start of the group's file `name`.  Returns how many numbers
+ * were read, and 0 or -1 if none were. */
 static int read_numbers(const char *group, const char *name, long long *first, long long *second)
 {
     char path[1100], text[64] = "";
@@ -41,7 +44,8 @@ static int read_numbers(const char *group, const char *name, long long *first, l
     return sscanf(text, "%lld %lld", first, second);
 }
 
-/* 1 at least: 0 would be no limit. */
+/* Returns the limit in the file `most` minus the use in the file `now`, and at least 1.  Returns 0
+ * if the group has no limit. */
 static long long left_in(const char *group, const char *most, const char *now)
 {
     long long limit, used, none;
@@ -78,7 +82,9 @@ static long long limit_v1(const char *group)
                : 0;
 }
 
-/* The least limit of the group `path` in the tree `mount` and of those above it. */
+/* Returns the smallest limit of the group `path` in the tree `mount` and of the groups above it, or
+ * 0 if none of them has a limit.  A path with "/.." lies outside of the visible tree, so only the
+ * root is read. */
 static long long cgroup_least(const char *mount, const char *path,
                               long long (*limit)(const char *group))
 {
@@ -99,7 +105,7 @@ static long long cgroup_least(const char *mount, const char *path,
     }
 }
 
-/* "cpu" among "cpu,cpuacct" */
+/* Returns 1 if "cpu" is one of the controllers, as in "cpu,cpuacct". */
 static int names_cpu(const char *controllers, size_t length)
 {
     for (size_t i = 0; i < length; i += strcspn(controllers + i, ",:") + 1)
@@ -108,12 +114,14 @@ static int names_cpu(const char *controllers, size_t length)
     return 0;
 }
 
-/* What a limit is called in both versions; v1 NULL: it is not looked for there. */
+/* The functions that read one limit of a group in version 2 and in version 1.  v1 is NULL for a
+ * limit that is not read in version 1. */
 struct cgroup_limit {
     long long (*v2)(const char *group), (*v1)(const char *group);
 };
 
-/* One line of /proc/self/cgroup: "number:controllers:path". */
+/* Returns the limit of the group in one line of /proc/self/cgroup, "number:controllers:path", or 0
+ * if that group has no limit. */
 static long long limit_of_line(const char *root, const char *line, const struct cgroup_limit *limit)
 {
     static const char *const trees[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_set.c - sets of CPUs. */
+/* cpu_set.c - sets of CPUs, and the CPUs that a process may use (sched_getaffinity). */
 #include "runtime/util/cpu_set.h"
 
 #include <sched.h>
@@ -57,7 +57,7 @@ void cpus_write(const struct cpus *cpus, char *text)
     for (int cpu = cpus_next(cpus, 0); cpu >= 0; cpu = cpus_next(cpus, cpu + 1)) {
         const int first = cpu;
 
-        if (used > CPUS_TEXT - 20) { /* no room for one more and the dots */
+        if (used > CPUS_TEXT - 20) { /* no room for another range and the dots */
             strcpy(text + used, ",...");
             return;
         }
@@ -68,7 +68,8 @@ void cpus_write(const struct cpus *cpus, char *text)
     }
 }
 
-/* The kernel's words are longs, ours bytes: on some machines the bits lie elsewhere. */
+/* A CPU mask in the kernel's form, which consists of longs.  struct cpus consists of bytes, so on
+ * big-endian machines a CPU has its bit at another place there. */
 struct mask {
     cpu_set_t sets[CPUS_MOST / CPU_SETSIZE];
 };

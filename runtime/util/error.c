@@ -7,9 +7,9 @@
 #include <string.h>
 
 static _Thread_local char sentence[1024];
-static _Thread_local struct blame blame; /* of the same failure */
+static _Thread_local struct blame blame; /* the rank that caused the error in `sentence` */
 
-/* The arguments may quote the sentence. */
+/* Formats into a copy first, since the arguments may point to the old sentence. */
 static void error_set(struct blame of, const char *format, va_list args)
 {
     char text[sizeof sentence];

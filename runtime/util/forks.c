@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forks.c - a bit for each owned descriptor, and a handler that runs in the child of fork(). */
+/* forks.c - keeps a bit for each descriptor of a group or store.  A handler that runs in the child
+ * of fork() closes these descriptors. */
 #include "runtime/util/forks.h"
 
 #include <pthread.h>
@@ -7,18 +8,18 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* A kernel's usual fs.nr_open: no descriptor has a higher number. */
+/* The usual fs.nr_open of a kernel.  Every descriptor is below this number. */
 #define MOST_DESCRIPTORS (1 << 20)
 
 pid_t this_process;
 
 static struct {
     pthread_once_t once;
-    _Atomic int end; /* one more than the highest word that had a bit */
+    _Atomic int end; /* one more than the index of the highest word that had a bit set */
     _Atomic uint64_t owned[MOST_DESCRIPTORS / 64];
 } forks = { .once = PTHREAD_ONCE_INIT };
 
-/* Runs in the child.  Only async-signal-safe calls. */
+/* Runs in the child of fork().  Calls only async-signal-safe functions. */
 static void begin_child(void)
 {
     const int end = atomic_load(&forks.end);
@@ -63,7 +64,8 @@ void descriptor_own(int fd)
     atomic_fetch_or(&forks.owned[word], (uint64_t)1 << fd % 64);
 }
 
-/* Clears the bit first: as soon as the descriptor is closed, another thread may get its number. */
+/* Clears the bit first, because another thread may get the same number as soon as the descriptor is
+ * closed. */
 void descriptor_close(int fd)
 {
     if (fd >= 0 && fd < MOST_DESCRIPTORS)

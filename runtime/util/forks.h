@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forks.h - the child of a fork() gets no descriptors, groups or stores of its parent.
  *
- * A descriptor's copy in a child would keep a connection open that the parent closed, or a port in
- * use.  So the descriptors of groups and stores are noted, and the child closes them before fork()
- * returns there (pthread_atfork).  The handler takes no lock and walks no list, since other threads
- * of the parent may have been changing them.
+ * A copy of a descriptor in a child would keep a connection open that the parent closed, or keep a
+ * port in use.  So groups and stores register their descriptors, and the child closes them before
+ * fork() returns in the child (pthread_atfork).  The handler takes no lock and walks no list, since
+ * another thread of the parent may have been changing the list at the time of the fork.
  *
- * Groups and stores remember the process that created them; the public calls refuse them in any
- * other process. */
+ * Groups and stores remember the process that created them.  The public calls refuse a group or
+ * store in any other process. */
 #ifndef RUNTIME_UTIL_FORKS_H
 #define RUNTIME_UTIL_FORKS_H
 
@@ -15,19 +15,23 @@
 
 #include "runtime/util/error.h"
 
-/* getpid() without the system call: set in a child before fork() returns there.  0: no group or
- * store was created yet. */
+/* The pid of this process, which can be read without the system call of getpid().  The child's
+ * value is set before fork() returns in the child.  0 until the first group or store is created. */
 extern pid_t this_process;
 
-/* For an object that is being created; each call compares it with this_process. */
+/* Returns this process's pid, for an object that is being created to keep.  Each call on the object
+ * compares the kept pid with this_process.  The first forks_maker() installs the handler for
+ * fork(). */
 pid_t forks_maker(void);
 
-/* what: "group world".  CT_ERR_INVALID with a sentence. */
+/* Returns CT_ERR_INVALID and records that process `maker` created `what` ("group world") before
+ * fork(). */
 ct_status forks_refuse(const char *what, pid_t maker);
 
-/* From here on no child has fd, which descriptor_close() closes.  fd < 0 is fine. */
+/* Makes every later child of fork() close fd.  The caller must close fd with descriptor_close().
+ * Ignores a negative fd. */
 void descriptor_own(int fd);
-/* Closes fd, also one that descriptor_own() never got. */
+/* Closes fd, even if descriptor_own() was not called for it. */
 void descriptor_close(int fd);
 
 #endif

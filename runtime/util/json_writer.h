@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json_writer.h - writes JSON into a struct text.
  *
- * A call writes one member, with its comma; name is NULL in an array.  Strings become valid UTF-8
- * (U+FFFD for invalid bytes).  gap follows ',' and ':': "" or, as Python writes it, " ". */
+ * Each function writes one member with the comma before it.  name is NULL in an array.  Strings
+ * become valid UTF-8, with U+FFFD in place of invalid bytes.  gap is written after each ',' and
+ * ':'.  It is "" or, as Python writes JSON, " ". */
 #ifndef RUNTIME_UTIL_JSON_WRITER_H
 #define RUNTIME_UTIL_JSON_WRITER_H
 
@@ -13,7 +14,7 @@
 struct json_text {
     struct text *to;
     const char *gap;
-    int filled; /* the open object or array has a member */
+    int filled; /* true if the open object or array has a member */
 };
 
 void json_open(struct json_text *json, const char *name, char bracket); /* '{' or '[' */
@@ -22,17 +23,21 @@ void json_close(struct json_text *json, char bracket);
 void json_null(struct json_text *json, const char *name);
 void json_number(struct json_text *json, const char *name, long value);
 void json_real(struct json_text *json, const char *name, double value);
-/* Exact where a double would round: nanoseconds as microseconds. */
+/* Writes value / 1000 with three decimals, for instance nanoseconds as microseconds.  The result is
+ * exact, where a double would round. */
 void json_thousandths(struct json_text *json, const char *name, int64_t value);
 void json_bool(struct json_text *json, const char *name, int value);
-void json_string(struct json_text *json, const char *name, const char *value); /* NULL: null */
+/* Writes null if value is NULL. */
+void json_string(struct json_text *json, const char *name, const char *value);
 void json_bytes(struct json_text *json, const char *name, const char *value, size_t size);
 
 #define THOUSANDTHS_TEXT 32
-void thousandths_print(int64_t value, char text[THOUSANDTHS_TEXT]); /* "-0.005" */
+/* Writes value / 1000 with three decimals, so -5 becomes "-0.005". */
+void thousandths_print(int64_t value, char text[THOUSANDTHS_TEXT]);
 
-/* The length of the UTF-8 character at this place; 0: invalid.  Overlong forms and surrogates are
- * invalid, since a reader would refuse the whole line. */
+/* Returns the length in bytes of the UTF-8 character at `at`, or 0 if it is invalid.  `left` bytes
+ * may be read.  Overlong forms and surrogates are invalid, since a JSON reader would refuse the
+ * whole line. */
 size_t json_character(const unsigned char *at, size_t left);
 
 #endif

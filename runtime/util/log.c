@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - lines on stderr, with the process's name in front. */
+/* log.c - writes lines to stderr, with the process's name in front. */
 #include "runtime/util/log.h"
 
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include "runtime/util/clock.h"
 
 static const char *const names[] = { "none", "waits", "error", "warn", "info", "debug" };
-static _Atomic int threshold = -1; /* -1: CT_LOG was not read yet */
+static _Atomic int threshold = -1; /* the last level that is written; -1 until CT_LOG is read */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char speaker[32] = "ct"; /* under lock */
-static char fault[1200];        /* under lock: the newest text of LOG_ERROR */
-static struct {                 /* under lock */
+static char speaker[32] = "ct"; /* the prefix of each line, guarded by lock */
+static char fault[1200];        /* the newest text of LOG_ERROR, guarded by lock */
+static struct {                 /* guarded by lock; write is NULL while lines go to stderr */
     void (*write)(void *arg, const char *line, size_t size);
     void *arg;
 } diverted;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_file.c - creates and maps shared memory; a worker maps and claims what ctrun created. */
+/* memory_file.c - creates, maps and claims shared memory. */
 #include "runtime/util/memory_file.h"
 
 #include <errno.h>

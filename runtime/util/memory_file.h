@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_file.h - shared memory that is a file without a name (memfd), and the limit of files.
+/* memory_file.h - shared memory in files without a name (memfd), and the limit on a file's size.
  *
- * Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ before it returns EFBIG, and by default the signal
- * kills the process.  A library may not change signal handling, so it checks the limit first.
+ * When a process makes a file larger than RLIMIT_FSIZE, the kernel sends SIGXFSZ before the call
+ * returns EFBIG, and by default the signal kills the process.  A library may not change signal
+ * handling, so libct checks the limit first.
  *
- * ctrun gives such memory to a worker as the number of a descriptor.  A wrapper may have closed the
- * descriptor and opened another file under that number, so the worker checks what it is.  Several
- * processes of a worker may use libct: each part of the memory belongs to the first of them while
- * that one lives. */
+ * ctrun passes such memory to a worker as the number of a descriptor.  A wrapper may have closed
+ * the descriptor and opened another file under the same number, so the worker checks the file.
+ * Several processes of a worker may use libct.  Each part of the memory belongs to the first
+ * process that claims it, for as long as that process lives. */
 #ifndef RUNTIME_UTIL_MEMORY_FILE_H
 #define RUNTIME_UTIL_MEMORY_FILE_H
 
@@ -17,37 +18,40 @@
 
 #include "runtime/util/error.h"
 
-/* If a file of so many bytes is too large, the error names the limit, and errno is EFBIG. */
+/* Fails if a file of so many bytes would exceed RLIMIT_FSIZE.  The error then names the limit, and
+ * errno is EFBIG. */
 ct_status file_may_have(uint64_t bytes);
 
-/* A memfd with MFD_CLOEXEC.  Its size is sealed: no process can shrink it, which would kill its
- * readers by SIGBUS. */
+/* Creates a memfd with MFD_CLOEXEC.  Its size is sealed, so no process can shrink it, which would
+ * kill readers with SIGBUS.  On failure *fd is -1 and errno is set. */
 ct_status memory_file(const char *name, uint64_t bytes, int *fd);
 
-/* For little memory.  Without a memfd it makes an unlinked file in /dev/shm, TMPDIR or /tmp, and a
- * line says so (LOG_WARN).  The file has no seals.  Its bytes are reserved: a full folder is an
- * error here and does not kill a writer later. */
+/* Creates a small memory file.  Without memfd_create() it is an unlinked file in /dev/shm, TMPDIR
+ * or /tmp, and a line (LOG_WARN) says so.  That file has no seals.  Its bytes are reserved at once,
+ * so a full folder is an error here and does not kill a writer later. */
 ct_status little_memory_file(const char *name, uint64_t bytes, int *fd);
 
-/* Maps a part of such a file, shared.  Core dumps leave it out: to dump it, the kernel would read,
- * and so allocate, all pages that were never touched.  NULL: see errno. */
+/* Maps `bytes` bytes of the file from `offset`, shared and writable.  Core dumps omit the mapping,
+ * since dumping it would make the kernel allocate every page that was never touched.  Returns NULL
+ * with errno set on failure. */
 void *memory_map(int fd, uint64_t offset, size_t bytes);
 
-/* For ctrun: creates and maps all of it. */
+/* Creates and maps the whole memory file, for ctrun. */
 ct_status inherited_create(const char *name, size_t bytes, int *fd, void **base);
 
-/* For a worker: maps all of it; the caller calls munmap().  NULL: it is no memory of at least
- * `least` bytes. */
+/* Maps the whole memory file in a worker, which unmaps it with munmap().  Sets *bytes to the size.
+ * Returns NULL if fd is not a file of at least `least` bytes or can't be mapped. */
 void *inherited_map(int fd, size_t least, size_t *bytes);
 
 enum inherited_claim {
-    INHERITED_BY_OTHER, /* another live process has it */
-    INHERITED_FIRST,    /* no process had it */
-    INHERITED_ALREADY,  /* this process had it already, perhaps before an exec */
-    INHERITED_FROM_DEAD /* the process that had it is dead */
+    INHERITED_BY_OTHER, /* another live process has the memory */
+    INHERITED_FIRST,    /* no process had the memory before */
+    INHERITED_ALREADY,  /* this process had the memory already, perhaps before an exec */
+    INHERITED_FROM_DEAD /* the process that had the memory is dead */
 };
 
-/* *pid: the process that has it; 0: none. */
+/* Claims a part of the memory for this process, unless another live process has it.  *pid is the
+ * process that has this part, or 0 before the first claim. */
 enum inherited_claim inherited_claim(_Atomic int32_t *pid);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_state.c - two files of /proc say whether a process is stopped: the state in
- * /proc/<pid>/stat, for signals and debuggers; the control groups in /proc/<pid>/cgroup, whose
- * freezer leaves that state as it was. */
+/* process_state.c - reads from /proc whether a process is stopped.  A stop by a signal or a
+ * debugger shows in the state in /proc/<pid>/stat.  The freezer of a control group does not change
+ * that state, so the groups in /proc/<pid>/cgroup are checked, too. */
 #include "runtime/util/process_state.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Returns 0 if the file can't be read. */
+/* Reads the file into text and ends text with a 0.  Returns the number of bytes, or 0 if the file
+ * can't be read. */
 static size_t process_read_file(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -22,7 +23,8 @@ static size_t process_read_file(const char *path, char *text, size_t size)
     return bytes;
 }
 
-/* Field 2, the name, may hold anything, so the fields are counted from its end. */
+/* Field 2 is the process's name in parentheses and may hold any character, so fields are counted
+ * from the last ')'. */
 const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD])
 {
     char path[64], stat[1024];
@@ -47,8 +49,8 @@ char process_state(pid_t pid)
     return *process_stat(pid, 3, text);
 }
 
-/* A line of /proc/<pid>/cgroup: "number:controllers:path".  Version 2 has number 0 and no
- * controllers. */
+/* Returns 1 if the group in a line of /proc/<pid>/cgroup is frozen.  The line is
+ * "number:controllers:path".  In version 2 the number is 0 and the controllers are empty. */
 static int is_frozen_in(const char *line)
 {
     const char *const path = strchr(line, '/');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_state.h - what the kernel knows of a process. */
+/* process_state.h - the state of a process, read from /proc. */
 #ifndef RUNTIME_UTIL_PROCESS_STATE_H
 #define RUNTIME_UTIL_PROCESS_STATE_H
 
@@ -7,15 +7,17 @@
 
 #define PROCESS_FIELD 24
 
-/* A field of /proc/<pid>/stat by its number in proc(5), from 3 on, as text; "" if it can't be read.
- * Returns text. */
+/* Copies a field of /proc/<pid>/stat to text and returns text.  `field` is the number in proc(5),
+ * from 3 on.  The text is "" if the field can't be read. */
 const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD]);
 
-/* 'S' sleeping, 'D' in the kernel, 'T' stopped by a signal, 't' by a debugger or a tool such as
- * LeakSanitizer; 0: no process has this pid. */
+/* Returns the state letter of the process, such as 'S' (sleeping), 'D' (uninterruptible sleep), 'T'
+ * (stopped by a signal) or 't' (stopped by a debugger or a tool such as LeakSanitizer).  Returns 0
+ * if no process has this pid. */
 char process_state(pid_t pid);
 
-/* What has stopped it: 'T' and 't' as above, 'F' the freezer of its control group; 0: nothing. */
+/* Returns 'T' if a signal has stopped the process, 't' if a debugger has, 'F' if the freezer of its
+ * control group has, or 0 if the process is not stopped. */
 char process_is_stopped(pid_t pid);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#define LONGEST 32 /* ",-2147483648--2147483648" and ",..." */
+#define LONGEST 32 /* bytes for the longest range, ",-2147483648--2147483648", and ",..." */
 
 int ranges_print(int base, int count, int (*is_in)(const void *set, int i), const void *set,
                  char *text, size_t size)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch.c - a free list for each size.
+/* scratch.c - keeps a list of idle blocks for each size.
  *
- * Smaller blocks come from malloc(), which is fast there; larger ones, too, since few of them would
- * be worth the memory that is kept. */
+ * malloc() provides blocks below SCRATCH_LEAST, since it is fast for them.  malloc() also provides
+ * blocks above SCRATCH_LARGEST, since few of those are used and keeping them would cost too much
+ * memory. */
 #include "runtime/util/scratch.h"
 
 #include <stdint.h>
@@ -26,7 +27,7 @@
 
 struct scratch_block {
     struct scratch_block *next;
-    int size; /* index of its list; -1: it is not kept */
+    int size; /* index of the block's list; -1 if the block is freed, not kept */
     max_align_t data[];
 };
 
@@ -52,7 +53,7 @@ void scratch_open(struct scratch *scratch)
     pthread_mutex_init(&scratch->lock, NULL);
 }
 
-/* The lock is held. */
+/* Takes an idle block of this size, or returns NULL.  The caller holds the lock. */
 static struct scratch_block *scratch_take_idle(struct scratch *scratch, int size)
 {
     struct scratch_block *block = scratch->idle[size];
@@ -65,8 +66,8 @@ static struct scratch_block *scratch_take_idle(struct scratch *scratch, int size
     return block;
 }
 
-/* The lock is held.  Takes idle blocks off, the largest first, until there is room for so many more
- * bytes.  The caller frees the list without the lock. */
+/* Removes idle blocks, the largest first, until so many more bytes may be kept.  The caller holds
+ * the lock, and frees the returned list after it has released the lock. */
 static struct scratch_block *take_surplus(struct scratch *scratch, size_t bytes)
 {
     struct scratch_block *surplus = NULL, *block;

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* "SIGKILL", or "signal 42" for one without a name.  Returns text. */
+/* Writes a signal's name such as "SIGKILL", or "signal 42" if it has no name.  Returns text. */
 const char *signal_name(int number, char *text, size_t size);
 
 #endif

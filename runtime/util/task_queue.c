@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task_queue.c - one thread that runs tasks in order.  Every task has a deadline of its own, so
- * queue_drain() ends. */
+/* task_queue.c - one thread that runs tasks in order.  Every task has a deadline, so queue_drain()
+ * returns. */
 #include "runtime/util/task_queue.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ struct queue {
     int stop;
 };
 
-/* The caller holds the lock.  A sequel runs without it, so another sequel may be added
- * meanwhile. */
+/* Runs the task's sequels.  The caller holds the lock.  Each sequel runs without the lock, so
+ * another sequel may be added meanwhile. */
 static void run_sequels(struct queue *q, struct task *task)
 {
     while (task->sequels) {
@@ -35,7 +35,8 @@ static void run_sequels(struct queue *q, struct task *task)
     }
 }
 
-/* The lock is held.  After this the task's owner may free it. */
+/* Runs the task's sequels and marks the task as done.  The caller holds the lock.  The task's owner
+ * may free the task when the lock is released. */
 static void queue_end(struct queue *q, struct task *task)
 {
     run_sequels(q, task);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task_queue.h - a group's asynchronous calls, run in call order on a thread of the group. */
+/* task_queue.h - runs a group's asynchronous calls in call order on a thread of the group. */
 #ifndef RUNTIME_UTIL_TASK_QUEUE_H
 #define RUNTIME_UTIL_TASK_QUEUE_H
 
@@ -9,33 +9,41 @@
 
 struct queue;
 
-/* A function that the queue's thread calls when a task has ended.  Embedded in an object, which
- * run() may free. */
+/* A function to call when a task has ended.  The struct is a part of a larger object, which run()
+ * may free. */
 struct sequel {
     struct sequel *next;
     void (*run)(struct sequel *sequel);
 };
 
-/* Embedded in an object of the caller, which keeps it until the task is done. */
+/* A task is a part of a larger object.  The caller keeps that object until the task is done. */
 struct task {
     struct task *next;
     ct_status (*run)(struct task *task);
-    void (*abandon)(struct task *task); /* no caller waits: frees the task; NULL: a caller waits */
+    /* Frees the task when it is done.  NULL if a caller waits for the task. */
+    void (*abandon)(struct task *task);
     struct sequel *sequels;
     int done;
     ct_status status;
-    char sentence[512]; /* ct_last_error() of the thread that ran it */
+    char sentence[512]; /* ct_last_error() of the thread that ran the task */
 };
 
-/* Starts the thread with the first task. */
+/* Appends the task.  Creates the queue and its thread if *queue is NULL. */
 ct_status queue_push(struct queue **queue, struct task *task);
-void queue_drain(struct queue *queue); /* until all pushed tasks are done; NULL is fine */
-int queue_drain_by(struct queue *queue, int64_t deadline); /* 0: some are not done */
-/* Gives the task's status and error sentence; CT_ERR_TIMEOUT: it is not done. */
+/* Waits until all pushed tasks are done.  Ignores NULL. */
+void queue_drain(struct queue *queue);
+/* Returns 1 when all pushed tasks are done or queue is NULL, or 0 if some are not done at the
+ * deadline. */
+int queue_drain_by(struct queue *queue, int64_t deadline);
+/* Waits for the task.  Returns the task's status and records its error sentence, or returns
+ * CT_ERR_TIMEOUT if the task is not done at the deadline. */
 ct_status queue_wait(struct queue *queue, struct task *task, int64_t deadline);
-/* Calls the sequel when the task has ended, before queue_wait() returns; now if it has ended. */
+/* Makes the queue's thread call the sequel when the task has ended, before queue_wait() returns.
+ * If the task is done already, calls the sequel at once on this thread. */
 void queue_when_done(struct queue *queue, struct task *task, struct sequel *sequel);
 int queue_test(struct queue *queue, const struct task *task);
-void queue_destroy(struct queue *queue); /* drains first; NULL is fine */
+/* Waits until all pushed tasks are done, then ends the thread and frees the queue.  Ignores
+ * NULL. */
+void queue_destroy(struct queue *queue);
 
 #endif

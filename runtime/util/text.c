@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - appending bytes.  Invalid UTF-8 is replaced as Python's errors="replace" does it, as in
- * torchrun's output. */
+/* text.c - appends bytes to a buffer.  Invalid UTF-8 is replaced as by Python's errors="replace",
+ * which torchrun uses for its output. */
 #include "runtime/util/text.h"
 
 #include <stdarg.h>
@@ -49,8 +49,9 @@ void text_print(struct text *text, const char *format, ...)
     text_add(text, words, (size_t)used < sizeof words ? (size_t)used : sizeof words - 1);
 }
 
-/* How many bytes follow the first byte of a character; -1: no character begins so.  low and high
- * bound the second byte, which excludes overlong forms, surrogates and more than U+10FFFF. */
+/* Returns how many bytes follow the first byte of a UTF-8 character, or -1 if no character begins
+ * with that byte.  Sets the bounds of the second byte in low and high, which exclude overlong
+ * forms, surrogates and characters above U+10FFFF. */
 static int bytes_after(unsigned char first, unsigned char *low, unsigned char *high)
 {
     *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
@@ -64,7 +65,8 @@ static int bytes_after(unsigned char first, unsigned char *low, unsigned char *h
     return first >= 0xF0 && first <= 0xF4 ? 3 : -1;
 }
 
-/* The length of the character at data; *whole is 0 if it is broken after that. */
+/* Returns the length in bytes of the UTF-8 character at data and sets *whole to 1.  If the
+ * character is broken, returns the length of its valid part, at least 1, and sets *whole to 0. */
 static size_t text_character(const unsigned char *data, size_t size, int *whole)
 {
     unsigned char low, high;

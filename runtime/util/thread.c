@@ -14,7 +14,7 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
     if (!thread)
         pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* the thread inherits it */
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* the new thread inherits this mask */
     error = pthread_create(thread ? thread : &started, &how, run, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&how);
