@@ -60,11 +60,11 @@ struct control_head {
     char generation[64];
     char run_id[128];
     char host[64];
-    char program[256]; /* as the user wrote it */
+    char program[256]; /* the program's path as the user wrote it */
     /* A futex that ctrun increments whenever it has added death notices.  All ranks wait on this
      * one futex, so that one wake-up reaches all ranks. */
     _Alignas(CACHE_PAIR) _Atomic uint32_t notices;
-    _Atomic uint32_t deaths;     /* control_death_at(0 .. deaths - 1) can be read */
+    _Atomic uint32_t deaths;     /* number of death notices, control_death_at(0 ...) */
     _Atomic uint32_t stop_asked; /* 1 if ctrun asks the ranks to stop; then the next vote
                                   * of ct_should_stop() decides to stop */
 };
@@ -86,7 +86,7 @@ struct control_tomb {
 /* The call of a worker that failed because of another rank.  If a worker ended without such a
  * failure, its death notice has the call in which the worker was, if any. */
 struct control_blame {
-    struct blame on; /* the rank in ctrun's job; BLAME_NONE if no call failed because of a rank */
+    struct blame on; /* the blamed rank of ctrun's job; reason BLAME_NONE if no rank is blamed */
     uint64_t group;  /* id of the group that the failure broke; 0 if no group broke */
     uint64_t at_ns;  /* time of the failure, CLOCK_MONOTONIC_COARSE; control_blame() sets it */
     struct control_call call;
@@ -134,7 +134,7 @@ struct control_group {
     _Atomic uint64_t begun, done; /* numbers of the last collective begun and the last completed */
     struct control_call now;
     uint64_t caller; /* return address of the call in the program */
-    int32_t tag;     /* of a message */
+    int32_t tag;     /* the message's tag, if `now` is a message */
     char name[28];
     /* while the line is free: the id of the group that had the line last; 0 if there was none */
     _Atomic uint64_t was;
@@ -279,7 +279,7 @@ static inline uint32_t control_write(_Atomic uint32_t *version)
         else
             control_nap();
     }
-#ifndef CT_THREAD_SANITIZER /* it does not support fences, and no reader runs under it */
+#ifndef CT_THREAD_SANITIZER /* TSan does not support fences, and no reader runs under TSan */
     atomic_thread_fence(memory_order_release);
 #endif
     return even;

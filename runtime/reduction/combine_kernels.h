@@ -38,8 +38,9 @@ extern const struct kernels kernels_plain[], kernels_avx2[], kernels_avx512[];
 enum { KERNEL_LEVELS = 3 };
 const struct kernels *kernels_at(int level);
 
-/* Copies a part of a copy that bypasses the caches (copy_nontemporal.c).  Other threads may see the
- * stores of a part after later ordinary stores, until copy_streaming_end() has returned. */
+/* copy_streaming_part() copies one part of a larger copy, and bypasses the caches
+ * (copy_nontemporal.c).  Other threads may see the stores of a part after later ordinary stores,
+ * until copy_streaming_end() has returned. */
 void copy_streaming_part(void *dst, const void *src, size_t bytes);
 void copy_streaming_end(void);
 

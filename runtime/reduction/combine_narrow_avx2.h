@@ -7,8 +7,8 @@
  *
  * f8e4m3 and f8e5m2 are converted by way of f16.  The conversion from f8 to f16 is exact, since f16
  * has the larger range of exponents.  For the conversion to f8, the f32 is rounded to an f16 by
- * "round to odd": it is truncated, and the last bit is set if the truncation was not exact.  So the
- * second rounding, from f16 to f8, gets the same result as one rounding from f32. */
+ * "round to odd".  This truncates the f32 and sets the last bit if the truncation is not exact.  So
+ * the second rounding, from f16 to f8, gets the same result as one rounding from f32. */
 #ifndef RUNTIME_REDUCTION_COMBINE_NARROW_AVX2_H
 #define RUNTIME_REDUCTION_COMBINE_NARROW_AVX2_H
 
@@ -161,7 +161,7 @@ static inline __m128i F8E4M3_to_block(struct pair a)
 static inline struct pair BF16_widened(__m256i b)
 {
     const struct pair a = BF16_from_block(b);
-    const __m256 lower = _mm256_unpacklo_ps(a.low, a.high); /* of the two lanes */
+    const __m256 lower = _mm256_unpacklo_ps(a.low, a.high); /* of each 128-bit lane */
     const __m256 upper = _mm256_unpackhi_ps(a.low, a.high);
     const struct pair pair = { _mm256_permute2f128_ps(lower, upper, 0x20),
                                _mm256_permute2f128_ps(lower, upper, 0x31) };

@@ -38,7 +38,7 @@ enum trace_kind {
     TRACE_MESSAGE,  /* a ct_send() or ct_recv() with `peer` and `tag` */
     TRACE_SENT,     /* data is sent to `peer`; `id` is the arrow's id */
     TRACE_WAIT,     /* a wait for `peer`; `id` is the arrow that ends here, or 0 */
-    TRACE_INIT,     /* ct_init_process_group() */
+    TRACE_INIT,     /* a call of ct_init_process_group() */
     TRACE_ROUND,    /* by ctrun: a round */
     TRACE_DIED,     /* by ctrun: the end of rank `peer`, with its pid in `bytes`, its si_code in
                      * `tag`, and its exit code or signal in `status` */

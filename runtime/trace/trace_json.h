@@ -14,8 +14,8 @@
 
 #define TRACE_CLOCK_TEXT 96
 
-/* A clock that shows ns + offset_ns + drift * ns when the node's CLOCK_MONOTONIC shows ns.  All
- * zeros: the node's CLOCK_MONOTONIC itself. */
+/* A clock that shows ns + offset_ns + drift * ns when the node's CLOCK_MONOTONIC shows ns.  If all
+ * fields are zero, the clock is the node's CLOCK_MONOTONIC itself. */
 struct trace_clock {
     char name[TRACE_CLOCK_TEXT]; /* the same for parts with a common clock; "" for the node's own */
     int64_t offset_ns;
@@ -57,7 +57,7 @@ void trace_part_begin(struct trace_part *part, struct trace_file *file,
                       const struct trace_about *about);
 void trace_part_ring(struct trace_part *part, const struct trace_ring *ring, int is_launcher);
 void trace_part_event(struct trace_part *part, const struct trace_event *event);
-/* Adds to the number of lost events: `events` of the ring were overwritten or incomplete. */
+/* Adds `events`, the number of overwritten or incomplete events of the ring, to part->lost. */
 void trace_part_lost(struct trace_part *part, uint64_t events);
 /* Ends the part.  `missing` says why the part's last events are missing; "" if the part is
  * complete. */

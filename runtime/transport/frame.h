@@ -21,10 +21,11 @@ struct frame {
      * two connections */
     uint32_t turn;
     uint64_t bytes; /* size of the whole message */
-    uint64_t id;    /* id of the sender's request, the same in all frames about a message and larger
-                       for later requests.  In a FAILURE: the rank where the group failed first */
-    uint64_t answer; /* in a FAILURE: -status; in a CREDIT: number of bytes */
-    /* of the call.  In a FAILURE: seq is the first call that fails, root and op are the blame */
+    /* id of the sender's request, the same in all frames about a message and larger for later
+     * requests; in a FAILURE, the rank where the group failed first */
+    uint64_t id;
+    uint64_t answer; /* in a FAILURE, -status; in a CREDIT, the number of bytes */
+    /* the call; in a FAILURE, seq is the first call that fails, and root and op are the blame */
     struct signature signature;
 };
 
@@ -36,7 +37,7 @@ struct outgoing {
     struct frame frame;
     const void *payload;
     size_t bytes, written; /* size of the payload; bytes of frame and payload written so far */
-    uint8_t is_large;      /* true if the frame uses the lane of large frames, whatever its size */
+    uint8_t is_large;      /* true if the frame uses the connection for large frames */
     /* Only the handlers use the next fields. */
     uint8_t background;      /* true if the frame is counted in messages->background */
     struct request *request; /* the owner; NULL if on_sent() must free this struct */

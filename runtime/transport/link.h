@@ -25,7 +25,7 @@ struct secure_channel; /* runtime/net/secure_channel.h */
 #define EAGER_OVER_SOCKETS (256u << 10) /* the largest of all kinds */
 
 struct link_ops {
-    const char *name; /* for CT_LINK and messages */
+    const char *name; /* the kind's name in CT_LINK and in error messages */
     size_t eager_bytes;
     /* True if the link encrypts.  Encryption may be slower than the network, so that the socket is
      * never full; flush_to() therefore stops after one large write. */

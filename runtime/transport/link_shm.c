@@ -64,8 +64,8 @@ static size_t size_at(const struct shm_link *shm, uint64_t at)
     return at < shm->grown_at ? PART : shm->bytes;
 }
 
-/* Returns after how many bytes read the reader updates its count.  The number must be less than the
- * size of the ring, or the writer could wait forever. */
+/* Returns how many bytes the reader may read before it must update its count.  The number must be
+ * less than the size of the ring, or the writer could wait forever. */
 static size_t give_room_after(const struct shm_link *shm)
 {
     return size_at(shm, shm->taken) / 4;
@@ -97,12 +97,12 @@ static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
     return size - (size_t)(written - shm->seen_read);
 }
 
-/* Copies bytes to the note that are already in the ring, where they begin at `start`. */
+/* Copies bytes that the ring already has to the note.  `start` is their position in the stream. */
 static void write_note(struct ring *ring, uint64_t start, const uint64_t *words, size_t bytes)
 {
     atomic_store_explicit(&ring->noted, NO_NOTE, memory_order_relaxed);
     for (size_t i = 0; i < (bytes + 7) / 8; i++)
-        /* after the store of NO_NOTE */
+        /* release: the reader must not see this word before it sees NO_NOTE */
         atomic_store_explicit(&ring->note[i], words[i], memory_order_release);
     atomic_store_explicit(&ring->noted, start << 8 | bytes, memory_order_release);
 }
@@ -117,7 +117,7 @@ static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n
     if (start > taken || taken + n > start + bytes || bytes > NOTE_BYTES)
         return 0;
     for (size_t i = (taken - start) / 8; i < (taken - start + n + 7) / 8; i++)
-        /* before the second load of noted */
+        /* acquire: this load must come before the second load of `noted` */
         words[i] = atomic_load_explicit(&ring->note[i], memory_order_acquire);
     if (atomic_load_explicit(&ring->noted, memory_order_relaxed) != noted)
         return 0;
@@ -153,7 +153,7 @@ static size_t write_few(struct shm_link *shm, const struct iovec *parts, int cou
     }
     if (room_in(shm, start, bytes) < bytes)
         return 0;
-    memset((char *)words + bytes, 0, -bytes & 7); /* up to a whole word */
+    memset((char *)words + bytes, 0, -bytes & 7); /* zeros up to a whole word */
     ring_put(shm, start, words, bytes);
     write_note(shm->out, start, words, bytes);
     link_shm_publish(shm, start + bytes);

@@ -39,7 +39,7 @@ struct network_figures {
 };
 
 struct peer_host {
-    char name[64];                  /* for messages */
+    char name[64];                  /* for error messages */
     char address[64];               /* where the host's ranks listen; "" without sockets */
     struct network_figures network; /* between this host and other hosts, as its leader measured */
 };

@@ -158,8 +158,9 @@ void transport_close(struct mesh *mesh); /* the queues must be empty */
 
 /* Reads and writes what is possible now on all connections. */
 void progress(struct mesh *mesh);
-/* Does what progress() does, for a thread that calls it in a loop until a message of `bytes` bytes
- * moves to or from `peer` (or CT_ANY_SOURCE).  Most calls skip the sockets of other peers. */
+/* Does what progress() does, but most calls skip the sockets of other peers.  For a thread that
+ * calls this function in a loop until a message of `bytes` bytes moves to or from `peer`, which may
+ * be CT_ANY_SOURCE. */
 void progress_for(struct mesh *mesh, int peer, size_t bytes);
 
 /* ---- endpoint.c ----------------------------------------------------------- */
@@ -181,13 +182,13 @@ void connect_for_liveness(struct mesh *mesh, int peer);
 
 /* Queues a frame, and writes as much of the queue as the link takes. */
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
-/* Does the same for a frame that the peer waits for and that may overtake other frames.  The frame
- * goes before all queued frames that are not begun. */
+/* Queues a frame before all frames that are not begun, and writes as much of the queue as the link
+ * takes.  For answers that the peer waits for and that may overtake other frames. */
 void send_answer_out(struct mesh *mesh, int peer, struct outgoing *out);
 /* Queues a frame.  The current or next progress() writes the frame after it has read the links. */
 void send_out_later(struct mesh *mesh, int peer, struct outgoing *out);
-/* These three write the queue of a peer, of all peers, or of a peer whose queue waits for the end
- * of a batch. */
+/* flush_to() writes the queue of a peer, and flush_pending() the queues of all peers.
+ * flush_gathered() writes the queue of a peer only if the queue waited for the end of a batch. */
 void flush_to(struct mesh *mesh, int peer);
 void flush_pending(struct mesh *mesh);
 void flush_gathered(struct mesh *mesh, int peer);

@@ -437,8 +437,8 @@ static void welcome_came(struct wireup *w, struct pending *p)
                          : "what answers at its port is no rank of this job");
 }
 
-/* Handles a connection that the peer closed or that broke.  A peer that closes it after this rank's
- * proof has refused the proof or was at its limit of connections. */
+/* Handles a connection that the peer closed or that broke.  A peer that closes the connection after
+ * this rank's proof has refused the proof or was at its limit of connections. */
 static void peer_closed(struct wireup *w, struct pending *p, int closed)
 {
     if (p->step == AWAITS_WELCOME && closed && ++p->refusals == REFUSALS)
@@ -653,7 +653,7 @@ static void note_no_descriptor(struct wireup *w)
     w->no_descriptor_last = now;
     if (now - w->no_descriptor_since < NO_DESCRIPTOR_MS)
         return;
-    w->no_descriptor_since = now; /* calls that start later fail too */
+    w->no_descriptor_since = now; /* so that calls that start later fail, too */
     set_no_descriptor(w, 1);
 }
 

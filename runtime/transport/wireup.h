@@ -11,9 +11,9 @@
  *   rank that accepts  -> proof "ct mesh accept"
  *
  * With a secret, a proof is HMAC-SHA256(secret, its name, the mesh's token, hello, nonce).  So an
- * overheard proof can't be used again, and not for another pair of ranks or another round.  Without
- * a secret, the proof is the token, which only ranks with access to the same store know.  If all
- * ranks are on one host, a rank first asks the kernel for the user of the other end.
+ * attacker can't reuse an overheard hello or proof later, for another pair of ranks or in another
+ * round.  Without a secret, the proof is the token, which only ranks with access to the same store
+ * know.  If all ranks are on one host, a rank first asks the kernel for the user of the other end.
  *
  * With CT_ENCRYPT=1, the two ranks first set up a secure channel (TLS) on the connection.
  *
