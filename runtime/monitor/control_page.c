@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_page.c - a rank opens its control page: that of ctrun if there is one, else one of its
- * own.
+/* control_page.c - opens the control page of a rank: the page that ctrun made, or else a page that
+ * the rank makes itself.
  *
- * ctrun passes CT_CONTROL="memory:event:worker": the numbers of two inherited descriptors, and
- * the number of the worker on its host.  A wrapper may have closed the descriptors and opened
- * other files under their numbers, so both are checked.  A worker may start several programs
- * that use libct: the page belongs to the first one as long as that lives. */
+ * ctrun passes CT_CONTROL="memory:event:worker".  "memory" and "event" are the numbers of inherited
+ * descriptors, "worker" is the index of the worker on its host.  A wrapper may have closed the
+ * descriptors and opened other files under their numbers, so control_take() checks what each
+ * descriptor refers to.  A worker may start several programs that use libct.  The first of these
+ * programs owns the page until the program ends. */
 #include "runtime/monitor/control_page.h"
 
 #include <errno.h>
@@ -37,7 +38,8 @@ static int is_control(const struct control_head *head, size_t bytes, int worker)
            && control_bytes(head->local, head->world) <= bytes;
 }
 
-/* The process that writes the page, as far as this program knows; 0 after exec(). */
+/* The pid with which this program claimed the page; 0 before the claim.  exec() resets the pid to
+ * 0. */
 static struct {
     pthread_mutex_t lock;
     pid_t pid;
@@ -53,15 +55,15 @@ static void forget_last_program(struct control_rank *own)
     atomic_store(&own->stop_checked, 0);
     atomic_store(&own->stopped_at, 0);
     own->waiting_for[0] = '\0';
-    atomic_store(&own->waiting_version, 0); /* odd if the last program ended while it wrote */
+    atomic_store(&own->waiting_version, 0); /* odd if the last program ended during a write */
     own->place_group = 0;
     atomic_store(&own->place_version, 0);
     atomic_store(&own->blamed, BLAME_NONE);
     atomic_store(&own->blame_version, 0);
 }
 
-/* The page of a program that ended, or that replaced itself by exec(), is free again; what that
- * program wrote is cleared. */
+/* Claims the page for this process; the caller holds owner.lock.  Returns 0 if another live process
+ * has the page.  If the program that had the page ended or called exec(), its data is cleared. */
 static int claim_locked(struct control_rank *own)
 {
     const enum inherited_claim to = inherited_claim(&own->pid);
@@ -83,7 +85,8 @@ static int claim(struct control_rank *own)
     return is_ours;
 }
 
-/* -1 unless fd is an eventfd: another file under that number would get what we write to ctrun. */
+/* Returns fd if it is an eventfd, else -1.  A rank writes to the eventfd to wake ctrun; without
+ * this check, the write could go to another file that has got the same number. */
 static int if_event(int fd)
 {
     static const char event[] = "anon_inode:[eventfd]";
@@ -156,7 +159,7 @@ static ct_status control_make_own(struct control *control, int rank)
                                  .worker = -1 };
     control->own->rank = rank;
     atomic_store(&control->own->pid, getpid());
-    head->magic = CONTROL_MAGIC; /* last: a reader believes the rest from here on */
+    head->magic = CONTROL_MAGIC; /* last, since readers trust a page with this number */
     return CT_OK;
 }
 
@@ -216,7 +219,7 @@ int control_alarm(const struct control *control)
     if (control->event_fd < 0 || (fd = epoll_create1(EPOLL_CLOEXEC)) < 0)
         return -1;
     if (epoll_ctl(fd, EPOLL_CTL_ADD, control->event_fd, &event) == 0) {
-        epoll_wait(fd, &event, 1, 0); /* what came before does not count */
+        epoll_wait(fd, &event, 1, 0); /* discards earlier notices */
         return fd;
     }
     close(fd);
@@ -269,7 +272,7 @@ void control_waiting(struct control *control, const char *format, ...)
 
 /* ---- Because of which rank it failed ------------------------------------------ */
 
-/* By several threads perhaps: control_write() keeps them apart. */
+/* Several threads may call this function at a time; control_write() lets one in. */
 void control_blame(struct control *control, const struct control_blame *blame)
 {
     struct control_rank *own = control->own;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_page.h - the control page: what the ranks of a host and their ctrun show each other.
+/* control_page.h - the control page: shared memory in which the ranks of a host and their ctrun
+ * publish their state.
  *
- * ctrun makes one memory for the workers of a round on its host, which inherit its descriptor
- * (CT_CONTROL).  It has, one behind the other:
+ * ctrun creates one memory file per round for the workers of its host.  The workers inherit its
+ * descriptor (CT_CONTROL).  The memory holds, in this order:
  *
- *     struct control_head            written by ctrun: the job, how many died, shall the ranks stop
+ *     struct control_head            written by ctrun: the job, the number of deaths, stop requests
  *     struct control_rank [local]    written by each worker: its current calls and its last ones
  *     struct control_death [world]   written by ctrun: one for each worker that ended, on any host
  *
- * Each field has one writer.  A reader never waits for a writer: ctctl reads while all ranks are
- * stopped, and after they died.  Nothing in it is a pointer, and a reader checks what it reads: a
- * program that overwrites its page misleads readers of that page only.
+ * Each field has one writer.  A reader never waits for a writer, so ctctl can read the memory while
+ * all ranks are stopped and after all ranks died.  The memory contains no pointers, and readers
+ * check all values.  So a program that overwrites its page misleads only the readers of that page.
  *
- * Without ctrun, or where a wrapper closed the descriptor, a rank has a memory of its own, so
- * that its calls are recorded all the same.  It gets no death notices then. */
+ * Without ctrun, or if a wrapper closed the descriptor, a rank records its calls in a memory that
+ * it creates itself.  Such a rank gets no death notices. */
 #ifndef RUNTIME_MONITOR_CONTROL_PAGE_H
 #define RUNTIME_MONITOR_CONTROL_PAGE_H
 
@@ -27,77 +28,79 @@
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
 #define CONTROL_VERSION 5
-#define CONTROL_NAME "ct-control" /* the name of the memfd, for ctctl */
+#define CONTROL_NAME "ct-control" /* the memfd's name, by which ctctl finds it */
 #define CONTROL_GROUPS 24         /* how many groups of a worker are recorded at a time */
-#define CONTROL_CALLS 128 /* a power of two: how many of the last calls of a worker are kept */
-#define CONTROL_TOMBS 8   /* groups of a dead worker that a notice to other hosts describes */
+#define CONTROL_CALLS 128         /* how many of a worker's last calls are kept; a power of two */
+#define CONTROL_TOMBS 8           /* how many groups of a dead worker a death notice describes */
 
-/* A call, in 32 bytes, as they stand in the ring. */
+/* A call.  The ring consists of such structs. */
 struct control_call {
-    uint64_t seq;      /* number in its group; of a message: 0 */
+    uint64_t seq;      /* number of the collective in its group; 0 for a message */
     uint64_t count;    /* elements */
-    uint64_t begun_ns; /* CLOCK_MONOTONIC_COARSE */
+    uint64_t begun_ns; /* start of the call, CLOCK_MONOTONIC_COARSE */
     uint8_t operation; /* enum operation */
     uint8_t dtype;     /* ct_dtype */
-    int8_t op;         /* -1: none */
-    uint8_t phase;     /* the phase when it was written: CONTROL_IN, ... */
-    uint16_t group;    /* index in groups[]; CONTROL_GROUPS: the group has no line there */
-    int16_t root;      /* or the peer of a message, rank in the group; -1: none or any */
+    int8_t op;         /* ct_op; -1 if the call does not reduce */
+    uint8_t phase;     /* enum control_phase, when the struct was written */
+    uint16_t group;    /* index in groups[]; CONTROL_GROUPS if the group is not recorded there */
+    int16_t root;      /* root or message peer, a rank in the group; -1 for none or any rank */
 };
 
 /* ---- ctrun's part ---------------------------------------------------------- */
 
 struct control_head {
     uint32_t magic, version;
-    int32_t node, nodes; /* number of this node in the job, and how many there are */
-    int32_t base, local; /* the rank of the first worker here, and how many there are */
+    int32_t node, nodes; /* index of this node, and the number of nodes in the job */
+    int32_t base, local; /* rank of this host's first worker, and number of its workers */
     int32_t world;
-    int32_t launcher;   /* pid of ctrun; without one, the rank's own */
-    int32_t restarts;   /* how many there were so far */
-    int32_t own_memory; /* it was not made by ctrun: it is a rank's own */
-    int64_t started_ns; /* when the round started, CLOCK_REALTIME */
+    int32_t launcher;   /* pid of ctrun; without ctrun, pid of the rank itself */
+    int32_t restarts;   /* number of restarts of the job so far */
+    int32_t own_memory; /* 1 if a rank created this memory, 0 if ctrun did */
+    int64_t started_ns; /* start of the round, CLOCK_REALTIME */
     char generation[64];
     char run_id[128];
     char host[64];
-    char program[256]; /* as the user wrote it */
-    /* A futex, which ctrun raises with each notice below.  There is one for all ranks, so that
-     * one wake-up reaches all of them. */
+    char program[256]; /* the program's path as the user wrote it */
+    /* A futex that ctrun increments whenever it has added death notices.  All ranks wait on this
+     * one futex, so that one wake-up reaches all ranks. */
     _Alignas(CACHE_PAIR) _Atomic uint32_t notices;
-    _Atomic uint32_t deaths;     /* control_death_at(0 .. deaths - 1) can be read */
-    _Atomic uint32_t stop_asked; /* ctrun asks the ranks to stop: the next vote of
-                                  * ct_should_stop() decides it */
+    _Atomic uint32_t deaths;     /* number of death notices, control_death_at(0 ...) */
+    _Atomic uint32_t stop_asked; /* 1 if ctrun asks the ranks to stop; then the next vote
+                                  * of ct_should_stop() decides to stop */
 };
 
-/* How a worker ended: CLD_EXITED, CLD_KILLED or CLD_DUMPED as of waitid(), or CONTROL_HOST_LOST.
- * The code of the last says how its ctrun was lost: it stopped answering, or its connection
- * ended. */
+/* The value of `how` of a worker whose host was lost; else `how` is CLD_EXITED, CLD_KILLED or
+ * CLD_DUMPED of waitid(). */
 enum { CONTROL_HOST_LOST = 100 };
+/* The values of `code` with CONTROL_HOST_LOST: the host's ctrun stopped answering, or the
+ * connection to this ctrun was closed. */
 enum { CONTROL_SILENT, CONTROL_CLOSED };
 
-/* How far a worker had come in one group when it ended. */
+/* The progress of a worker in one group when the worker ended: the id of the group, and the numbers
+ * of the last collective that the worker began and of the last that it completed. */
 struct control_tomb {
-    uint64_t group, begun, done; /* numbers of its collective calls */
-    uint32_t call;               /* control_call_hash() of the last call that it began */
+    uint64_t group, begun, done;
+    uint32_t call; /* control_call_hash() of the last call that began */
 };
 
-/* The call of a worker that failed because of another rank.  In a death without one: the call in
- * which the worker was, if it was in any. */
+/* The call of a worker that failed because of another rank.  If a worker ended without such a
+ * failure, its death notice has the call in which the worker was, if any. */
 struct control_blame {
-    struct blame on; /* a rank of ctrun's job; BLAME_NONE: no call has failed so */
-    uint64_t group;  /* id of the group that it broke; 0: it broke no group */
-    uint64_t at_ns;  /* when, CLOCK_MONOTONIC_COARSE; control_blame() sets it */
+    struct blame on; /* the blamed rank of ctrun's job; reason BLAME_NONE if no rank is blamed */
+    uint64_t group;  /* id of the group that the failure broke; 0 if no group broke */
+    uint64_t at_ns;  /* time of the failure, CLOCK_MONOTONIC_COARSE; control_blame() sets it */
     struct control_call call;
-    uint32_t call_hash; /* control_call_hash() of ->call; control_blame() sets it too */
+    uint32_t call_hash; /* control_call_hash() of `call`; control_blame() sets it */
 };
 
 struct control_death {
-    int32_t rank; /* in the job */
-    int32_t how, code;
+    int32_t rank;      /* in the job */
+    int32_t how, code; /* si_code and si_status of waitid(), or CONTROL_HOST_LOST and its code */
     int32_t pid;
-    int32_t asked; /* the signal by which ctrun had asked it to stop; 0: it ended by itself */
-    int32_t tombs;
-    int32_t stopped;  /* ctrun found it stopped when it ended the workers */
-    int64_t noted_ns; /* when it noted its error, since 1970 by its host's clock; 0: no note */
+    int32_t asked;    /* the signal with which ctrun asked the worker to stop; 0 if it did not */
+    int32_t tombs;    /* number of entries in tomb[] */
+    int32_t stopped;  /* 1 if ctrun found the worker stopped (SIGSTOP) when it ended the job */
+    int64_t noted_ns; /* time in the worker's error file, ns since 1970 on its host; 0: no file */
     struct control_blame blame;
     char host[64];
     struct control_tomb tomb[CONTROL_TOMBS];
@@ -106,38 +109,39 @@ struct control_death {
 /* ---- A worker's part ------------------------------------------------------- */
 
 enum control_state {
-    CONTROL_STARTED, /* ctrun started it; libct has written nothing yet */
-    CONTROL_INIT,    /* in ct_init_process_group() */
-    CONTROL_READY,   /* has a default group, or one of ct_create_group() */
-    CONTROL_LEFT,    /* has destroyed it */
-    CONTROL_OUTSIDE  /* ct_init_process_group() failed, and the program goes on */
+    CONTROL_STARTED, /* ctrun started the worker; libct has written nothing yet */
+    CONTROL_INIT,    /* the worker is in ct_init_process_group() */
+    CONTROL_READY,   /* the worker has a default group */
+    CONTROL_LEFT,    /* the worker has destroyed its default group */
+    CONTROL_OUTSIDE  /* ct_init_process_group() failed, and the program continues */
 };
 
 enum control_phase {
-    CONTROL_IDLE,   /* in no call of this group; the line shows the last one */
-    CONTROL_IN,     /* in the call */
-    CONTROL_QUEUED, /* an asynchronous one waits for its turn */
-    CONTROL_FAILED  /* the last one failed: the group is broken */
+    CONTROL_IDLE,   /* the rank is in no call of the group; `now` is the last call */
+    CONTROL_IN,     /* the rank is in the call */
+    CONTROL_QUEUED, /* an asynchronous call waits for its turn */
+    CONTROL_FAILED  /* the last call failed, and the group is broken */
 };
 
-/* A group of this worker, and the call that it is in or was in last.  A reader reads `version`,
- * the fields, and `version` again.  If both are equal and even, the fields belong together; else
- * it reads once more. */
+/* A line: a group of this worker, and the group's current or last call.  A reader reads `version`,
+ * then the fields, then `version` again.  If the two versions are equal and even, the fields are
+ * consistent; else the reader tries again. */
 struct control_group {
-    /* 0: the line is free.  The id is the same on all members */
+    /* the group's id, which is the same on all members; 0 while the line is free */
     _Alignas(CACHE_PAIR) _Atomic uint64_t id;
     _Atomic uint32_t version;
-    int32_t rank, size;           /* in the group */
-    _Atomic uint64_t begun, done; /* numbers of its collective calls */
+    int32_t rank, size;           /* this worker's rank in the group, and the group's size */
+    _Atomic uint64_t begun, done; /* numbers of the last collective begun and the last completed */
     struct control_call now;
-    uint64_t caller; /* where in the program the call was made: a return address */
-    int32_t tag;     /* of a message */
+    uint64_t caller; /* return address of the call in the program */
+    int32_t tag;     /* the message's tag, if `now` is a message */
     char name[28];
-    /* while the line is free: the id of the group that had it last; 0: none did */
+    /* while the line is free: the id of the group that had the line last; 0 if there was none */
     _Atomic uint64_t was;
-    uint64_t bytes; /* of all its calls so far: count times the dtype's size */
+    uint64_t bytes; /* sum over all calls of the group: count times the dtype's size */
 };
-/* As far as one look can tell, without a copy of the line. */
+/* True if the line's group is in a call.  The answer can be out of date, since the function reads
+ * single fields without the version. */
 static inline int control_is_in_call(const struct control_group *line)
 {
     return atomic_load_explicit(&line->id, memory_order_relaxed) != 0
@@ -148,40 +152,42 @@ _Static_assert(sizeof(struct control_group) == CACHE_PAIR, "what a call writes i
 
 struct control_rank {
     int32_t rank, local_rank;
-    /* pid of the process that ctrun started; 0: not started yet, or reaped */
+    /* pid of the process that ctrun started; 0 before the start and after ctrun has reaped it */
     _Atomic int32_t worker;
     /* pid of the process that writes this page: the worker, or a child of it */
     _Atomic int32_t pid;
     _Atomic uint32_t state;    /* enum control_state */
-    _Atomic uint64_t since_ns; /* when the state began, CLOCK_MONOTONIC_COARSE */
-    /* how often programs of this worker initialised; it is in the names of their store keys */
+    _Atomic uint64_t since_ns; /* time of the last change of `state`, CLOCK_MONOTONIC_COARSE */
+    /* how often programs of this worker initialized libct; a part of the names of store keys */
     _Atomic uint32_t inits;
-    _Atomic uint64_t calls; /* how many calls were ever written to the ring */
-    /* The reason of ->blame, enum blame_reason.  It is next to ->calls since each call reads it. */
+    _Atomic uint64_t calls; /* number of calls written to the ring so far */
+    /* enum blame_reason, the reason in `blame`.  The field is next to `calls` since each call reads
+     * the two. */
     _Atomic uint32_t blamed;
-    /* of calls on groups that the worker has left; those of the others have theirs in their line */
+    /* bytes of the calls on groups that the worker has left; groups[] counts the other groups */
     _Atomic uint64_t bytes_before;
-    /* What the worker waits for outside of groups, as text: "key grads/7 of the store"; "" when
-     * it does not wait. */
+    /* A text about what the worker waits for outside of groups, such as "key grads/7 of the store".
+     * The text is "" while the worker does not wait. */
     _Atomic uint32_t waiting_version;
     uint64_t waiting_since_ns;
     char waiting_for[96];
-    /* ct_note_place(): "train.py:88 (step)", where in the program the call of this group was made
-     * that was under way at that time.  place_seq is its number, 0 of a message. */
+    /* The source line, such as "train.py:88 (step)", that ct_note_place() recorded for a call in
+     * progress.  place_group is the id of the call's group.  place_seq is the number of the call,
+     * or 0 for a message. */
     _Atomic uint32_t place_version;
     uint64_t place_group, place_seq, place_noted_ns;
     char place[96];
     _Atomic uint32_t blame_version;
     struct control_blame blame;
-    /* Of ct_should_stop(). */
-    /* the program calls it, so the worker can stop without a signal */
+    /* The next three fields belong to ct_should_stop(). */
+    /* 1 if the program calls ct_should_stop(), so that the worker can stop without a signal */
     _Atomic uint32_t stop_checked;
-    _Atomic uint32_t stop_wanted; /* the worker got SIGTERM */
-    _Atomic uint64_t stopped_at;  /* number of the call in its group that returned 1; 0: none has */
+    _Atomic uint32_t stop_wanted; /* 1 if the worker got SIGTERM */
+    _Atomic uint64_t stopped_at;  /* number of the ct_should_stop() call that returned 1; or 0 */
     struct control_group groups[CONTROL_GROUPS];
-    /* Read by control_call_at().  The ring consists of atomic words: a thread that was preempted
-     * while the others made CONTROL_CALLS calls writes to an entry at the same time as another
-     * thread. */
+    /* The last calls; control_call_at() reads them.  The words are atomic because two threads may
+     * write the same entry: one of them may be preempted while other threads record CONTROL_CALLS
+     * calls. */
     _Atomic uint64_t ring[CONTROL_CALLS][sizeof(struct control_call) / 8];
 };
 
@@ -233,7 +239,7 @@ static inline struct control_death *control_death_at(struct control_head *head, 
     return (struct control_death *)(void *)((char *)head + control_bytes(head->local, 0)) + i;
 }
 
-/* Equal for equal calls; never 0. */
+/* Returns a hash of the call, which is the same for equal calls and never 0. */
 static inline uint32_t control_call_hash(const struct control_call *call)
 {
     const uint64_t words[] = { call->seq, call->count,
@@ -249,15 +255,16 @@ static inline uint32_t control_call_hash(const struct control_call *call)
 
 /* ---- What is written while others read ------------------------------------- */
 
-#define CONTROL_SPINS 1000 /* much longer than a write takes */
-#define CONTROL_NAPS 500   /* naps of a millisecond, in case the writer lost its processor */
+#define CONTROL_SPINS 1000 /* turns of the loop, which take much longer than a write */
+#define CONTROL_NAPS 500   /* sleeps of 1 ms each, in case the writer was preempted */
 
 void control_nap(void);
 
-/* Makes the version odd and returns the even one before it; control_written() makes it even
- * again some stores later.  That is for readers, and keeps apart several threads that write.  If
- * the version stays odd, its writer is gone: another worker overwrote the field.  Then it is
- * taken over; at worst a reader meets half of one line and half of another. */
+/* Begins a write: makes the version odd and returns the even version before it.  control_written()
+ * ends the write and makes the version even again.  Readers ignore fields with an odd version, and
+ * other writers wait.  A version that stays odd was corrupted, or its writer has died.  After
+ * CONTROL_SPINS and CONTROL_NAPS this function writes all the same; at worst, a reader then sees
+ * fields of two writes. */
 static inline uint32_t control_write(_Atomic uint32_t *version)
 {
     uint32_t even = atomic_load_explicit(version, memory_order_relaxed) & ~1u;
@@ -272,7 +279,7 @@ static inline uint32_t control_write(_Atomic uint32_t *version)
         else
             control_nap();
     }
-#ifndef CT_THREAD_SANITIZER /* which knows no fences, and has no reader here */
+#ifndef CT_THREAD_SANITIZER /* TSan does not support fences, and no reader runs under TSan */
     atomic_thread_fence(memory_order_release);
 #endif
     return even;
@@ -283,7 +290,8 @@ static inline void control_written(_Atomic uint32_t *version, uint32_t even)
     atomic_store_explicit(version, even + 2, memory_order_release);
 }
 
-/* A reader calls it after the fields, before it reads the version again. */
+/* Orders a reader's loads.  The reader calls this function after it has read the fields and before
+ * it reads the version again. */
 static inline void control_read_fence(void)
 {
 #ifndef CT_THREAD_SANITIZER
@@ -297,23 +305,24 @@ struct control {
     struct control_head *head;
     struct control_rank *own;
     size_t bytes;
-    int event_fd;  /* ctrun writes to it with each notice; -1: there is no ctrun */
-    int memory_fd; /* descriptor of a memory of our own; -1: the memory is ctrun's */
-    int worker;    /* rank in ctrun's job; -1: there is no ctrun */
-    /* Copies of the head's fields: if another worker overwrites those later, no address here
-     * lies outside of the memory. */
+    int event_fd;  /* eventfd by which ctrun and the ranks wake each other; -1 without ctrun */
+    int memory_fd; /* the memfd that this rank created; -1 if ctrun created the memory */
+    int worker;    /* rank in ctrun's job; -1 without ctrun */
+    /* Copies of the head's fields.  Addresses are computed from these copies, so an overwritten
+     * head can't lead outside of the memory. */
     int base, local, world;
     struct control_death *deaths; /* [world] */
 };
 
-/* Maps the page of CT_CONTROL.  0: there is none.  A process has one such page, however often it
- * calls this. */
+/* Maps the page that CT_CONTROL names.  Returns 1, or 0 if there is no such page or if another
+ * process has claimed it.  A process that calls this function again maps the same page again. */
 int control_take(struct control *control);
-/* The same, or else makes a memory of our own.  Fails only without memory. */
+/* Does what control_take() does; if that returns 0, creates a memory for this rank alone.  Fails
+ * only if there is no memory or descriptor left. */
 ct_status control_open(struct control *control, int rank);
 void control_close(struct control *control);
 
-/* How many death notices there are. */
+/* Returns the number of death notices. */
 static inline uint32_t control_deaths(const struct control *control)
 {
     const uint32_t count = atomic_load_explicit(&control->head->deaths, memory_order_acquire);
@@ -326,37 +335,39 @@ static inline const struct control_death *control_death(const struct control *co
     return &control->deaths[i];
 }
 
-/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL", with the rank in ctrun's job.
- * control_death_words() gives the second half alone. */
+/* Writes a sentence such as "rank 2 (pid 4310 on node-b) was killed by SIGKILL", with the rank in
+ * ctrun's job.  control_death_words() writes only the part "was killed by SIGKILL". */
 void control_death_sentence(const struct control_death *death, char *text, size_t size);
 void control_death_words(const struct control_death *death, char *text, size_t size);
 
-/* Sleeps until head->notices differs from `seen`, or for so many ms. */
+/* Sleeps until head->notices differs from `seen`, or for `ms` milliseconds. */
 void control_sleep(const struct control *control, uint32_t seen, int ms);
 
-/* For a thread that sleeps in poll(): an epoll descriptor that is readable when a notice came
- * since the last epoll_wait() on it.  The caller owns it.  -1: there is no ctrun, or no
- * descriptor left. */
+/* Returns an epoll descriptor for a thread that sleeps in poll().  The descriptor is readable if a
+ * death notice came after the last epoll_wait() on it.  The caller must close it.  Returns -1 if
+ * there is no ctrun or if no descriptor is left. */
 int control_alarm(const struct control *control);
 
-/* The call of a line, which is read again if its owner wrote meanwhile.  0: the line belongs to
- * another group, or its owner never stops writing. */
+/* Copies the call of a line, and tries again if the owner wrote to the line during the copy.
+ * Returns 1, or 0 if the line belongs to another group or if 100 tries failed. */
 int control_line_read(const struct control_group *line, uint64_t id, struct control_call *call);
 
-/* Notes that a call of this worker fails because of a rank of ctrun's job.  The caller does so
- * before it returns, and ctrun reads it when the worker has ended.  A blame that broke a group
- * stays; the next blame replaces any other. */
+/* Records that a call of this worker fails because of a rank of ctrun's job.  The failing call does
+ * so before it returns, and ctrun reads the blame after the worker has ended.  The next blame
+ * replaces a blame that broke no group; a blame that broke a group stays. */
 void control_blame(struct control *control, const struct control_blame *blame);
-/* A call on the group, begun at begun_ns, succeeded.  So the worker has survived an earlier failure
- * on another group.  group 0: it has survived all failures. */
+/* Clears the worker's blame after a call succeeded that began on `group` at begun_ns.  Such a call
+ * shows that the worker survived an earlier failure on another group; a later failure and a failure
+ * on the same group stay recorded.  With group 0, clears any blame. */
 void control_forgive(struct control_rank *own, uint64_t group, uint64_t begun_ns);
-/* 0: the worker blames no rank of the job, which has `world` ranks. */
+/* Copies the worker's blame.  Returns 1, or 0 if the worker blames no rank of the job, which has
+ * `world` ranks. */
 int control_blame_read(struct control_rank *page, int world, struct control_blame *blame);
 
-/* Returns the state before. */
+/* Sets the worker's state and returns the previous state. */
 enum control_state control_set_state(struct control *control, enum control_state state);
-/* Sets the text about what the worker waits for outside of groups; "" when it waits no more.
- * Any thread may call it; the last text stays. */
+/* Sets the text about what the worker waits for outside of groups; "" after the wait.  Any thread
+ * may call this function.  The last text replaces the others. */
 void control_waiting(struct control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

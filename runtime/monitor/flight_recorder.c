@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flight_recorder.c - a group's line in the control page. */
+/* flight_recorder.c - opens and closes a group's line in the control page. */
 #include "runtime/monitor/flight_recorder.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
         struct control_group *line = &control->own->groups[i];
         uint64_t none = 0;
 
-        /* Claimed with an id that no group has: readers skip the line until it is filled. */
+        /* The claim uses an id that no group has, so readers skip the line until it is filled. */
         if (!atomic_compare_exchange_strong(&line->id, &none, UINT64_MAX))
             continue;
         line->rank = rank;
@@ -21,7 +21,7 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
         line->caller = 0;
         line->bytes = 0;
         atomic_store(&line->was, 0);
-        atomic_store(&line->version, 0); /* odd if the last program died while it wrote */
+        atomic_store(&line->version, 0); /* odd if the last program died during a write */
         atomic_store(&line->begun, 0);
         atomic_store(&line->done, 0);
         snprintf(line->name, sizeof line->name, "%s", name);
@@ -37,7 +37,7 @@ void record_close(struct record *record)
     struct control_group *line = record->line;
 
     if (line) {
-        /* a reader can report that the rank left the group */
+        /* lets a reader report that the rank left the group */
         atomic_store(&line->was, atomic_load(&line->id));
         atomic_fetch_add(&record->own->bytes_before, line->bytes);
         atomic_store(&line->id, 0);
@@ -45,8 +45,9 @@ void record_close(struct record *record)
     *record = (struct record){ .index = CONTROL_GROUPS };
 }
 
-/* Which call it is, a reader finds by the group, its number, and the time: a message has no number,
- * and one that began after the note is another one. */
+/* Readers find the call to which the place belongs by the group, the call's number and the time.
+ * The time is needed for messages, which have no number: a message that began after place_noted_ns
+ * is a different call. */
 void record_place(struct record *record, const char *place)
 {
     struct control_rank *const own = record->own;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flight_recorder.h - each call is recorded in the control page, so that ctctl and ctrun can show
- * where a rank is.
+/* flight_recorder.h - records each call in the control page, so that ctctl and ctrun can show which
+ * call a rank is in.
  *
- * The line of a group has the call that the rank is in; the ring keeps the last CONTROL_CALLS
- * calls of all groups.  A call costs some ten stores and a read of the coarse clock, no system
- * call and no lock.  CT_RECORD=OFF builds without all of it, to measure that cost. */
+ * Each group has a line with its current call.  The ring has the last CONTROL_CALLS calls of all
+ * groups.  Recording a call costs about ten stores and a read of the coarse clock, but no system
+ * call and no lock.  A build with CT_RECORD=OFF has no recorder, to measure the recorder's cost. */
 #ifndef RUNTIME_MONITOR_FLIGHT_RECORDER_H
 #define RUNTIME_MONITOR_FLIGHT_RECORDER_H
 
@@ -13,17 +13,18 @@
 #include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 
-/* What a group keeps about its line. */
+/* A group's access to the control page. */
 struct record {
     struct control_rank *own;
-    struct control_group *line; /* NULL: all lines are taken, and only the ring is written */
-    uint16_t index;
+    struct control_group *line; /* NULL if all lines are taken; then only the ring is written */
+    uint16_t index;             /* of the line in groups[]; CONTROL_GROUPS without a line */
 };
 
 void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
                  int rank, int size);
-void record_close(struct record *record); /* twice is fine */
-/* Where in the program the call was made that is under way.  By one thread at a time. */
+void record_close(struct record *record); /* may be called twice */
+/* Records the source line of the group's call in progress.  Only one thread may call this function
+ * at a time. */
 void record_place(struct record *record, const char *place);
 
 #ifdef CT_NO_RECORD
@@ -40,13 +41,13 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 
 #else
 
-/* A message during a collective does not hide the collective. */
+/* True if the line shows a collective in progress.  A message then leaves the line unchanged. */
 static inline int record_in_collective(const struct control_group *line)
 {
     return line->now.seq != 0 && line->now.phase == CONTROL_IN;
 }
 
-/* now: a reading of the coarse clock. */
+/* Records the start of a call.  `now` is the time of the coarse clock. */
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
                                 const void *caller, uint64_t now)
 {
@@ -82,7 +83,7 @@ static inline void record_begin(struct record *record, const struct signature *s
         atomic_store_explicit(&line->begun, call.seq, memory_order_release);
 }
 
-/* seq: number of a collective; 0: a message. */
+/* Records the end or a new phase of a call.  `seq` is a collective's number, or 0 for a message. */
 static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
 {
     struct control_group *line = record->line;
@@ -105,7 +106,7 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 
 #endif
 
-/* A message is a call without a number; its peer stands for the root. */
+/* Records the start of a message, as a call with seq 0 and the peer as root. */
 static inline void record_message(struct record *record, const struct signature *signature,
                                   int peer, int tag, int is_send, const void *caller)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combine_avx2.c - the folds' loops for AVX2 (CMakeLists.txt has the flags). */
+/* combine_avx2.c - compiles the loops of reductions for AVX2, with flags from CMakeLists.txt. */
 #include "runtime/reduction/combine_kernels.h"
 
 #if defined(__x86_64__)

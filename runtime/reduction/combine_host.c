@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combine_host.c - the element-wise step of a reduction, on host memory.
+/* combine_host.c - does element-wise reductions in host memory.
  *
- * Where one kernel does the whole fold (one node of 2, 3, 4 or 8 sources into one destination) it
- * is called once.  Else a fold goes tile by tile: a node's chain collects sources, and when it has
- * as many as a kernel takes, their fold becomes its first operand; the folds of nodes are folded
- * in pairs as soon as both sides of a pair are there; at the end AVG divides, and the tile is
- * handed to every destination while it lies in the first-level cache.  So p sources and d
- * destinations cost p + d streams of memory traffic, and a destination may be any of the sources: a
- * tile is written only after it was read from all of them.
+ * If one kernel can do the whole reduction (one node of 2, 3, 4 or 8 sources into one destination),
+ * the kernel is called once.  Otherwise the reduction is done tile by tile.  For each node, a chain
+ * collects sources.  When the chain has as many operands as a kernel takes, the kernel reduces
+ * them, and the result becomes the chain's first operand.  Results of nodes are reduced in pairs as
+ * soon as the two results of a pair are there.  Then AVG divides.  At the end, the tile is copied
+ * to each destination while it is in the first-level cache.  So the memory traffic is one stream
+ * for each source and one for each destination.  A destination may be the same memory as a source,
+ * since a tile is written only after all sources of the tile were read.
  *
- * Narrow floats that no single kernel folds, and integers to be averaged, are
- * widened a tile at a time; everything else is then the fold of the wide dtype. */
+ * Tiles of narrow floats that no single kernel reduces, and of integers for AVG, are first
+ * converted to the wider accumulator dtype and then reduced in that dtype. */
 #include <stdint.h>
 #include <string.h>
 
@@ -20,10 +21,10 @@
 
 enum {
     LINE = 64,
-    TILE = 4096,      /* bytes of a result: it stays in the first-level cache with its sources' */
-    STREAMED = 1024,  /* the same past the caches: short, so that reads do not wait for writes */
-    WIDE_TILE = 2048, /* bytes of a widened source: MOST_AT_ONCE of them beside the total */
-    TREE_DEPTH = 21   /* of FOLD_MOST_NODES nodes */
+    TILE = 4096,      /* bytes of a result; fits the first-level cache with its sources */
+    STREAMED = 1024,  /* TILE for streaming; less, so that reads do not wait for writes */
+    WIDE_TILE = 2048, /* bytes of a widened source; MOST_AT_ONCE fit the cache with a total */
+    TREE_DEPTH = 21   /* depth of the tree of FOLD_MOST_NODES nodes */
 };
 
 /* ---- Kernels and dtypes ---------------------------------------------------------- */
@@ -37,7 +38,7 @@ const struct kernels *kernels_at(int level)
                    ? kernels_avx512
                    : NULL;
     if (level == 1)
-#ifdef __clang__ /* 14 does not know "f16c", so these kernels are compiled without it */
+#ifdef __clang__ /* clang 14 does not know "f16c", so its kernels are compiled without f16c */
         return __builtin_cpu_supports("avx2") ? kernels_avx2 : NULL;
 #else
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? kernels_avx2
@@ -47,7 +48,8 @@ const struct kernels *kernels_at(int level)
     return level == 0 ? kernels_plain : NULL;
 }
 
-/* The best level for dtype: it has all of its ops, or none. */
+/* Returns the dtype's kernels of the highest level that has any.  A level has kernels for all ops
+ * of a dtype or for none. */
 static const struct kernels *kernels_of(ct_dtype dtype)
 {
     for (int level = KERNEL_LEVELS - 1; level > 0; level--) {
@@ -70,26 +72,26 @@ int combine_defined(ct_dtype dtype, ct_op op)
 
 /* ---- One tile in the written order --------------------------------------------------- */
 
-/* How a fold is done.  `widen` and `narrow` are NULL when dtype itself is folded;
- * `divide` is AVG's. */
+/* The functions that do a fold.  `widen` and `narrow` are NULL if the kernel works on the dtype
+ * itself.  `divide` is NULL except for AVG. */
 struct combine_way {
     const struct fold *fold;
     fold_kernel *kernel;
     convert_kernel *widen, *narrow;
     void (*divide)(void *values, size_t n, int by);
-    size_t element; /* bytes, of a source */
-    int at_once;    /* one call of the kernel folds a tile */
+    size_t element; /* bytes of a source's element */
+    int at_once;    /* true if one call of the kernel reduces a tile */
 };
 
 struct tiles {
     _Alignas(LINE) char total[TILE];
-    _Alignas(LINE) char widened[MOST_AT_ONCE][WIDE_TILE]; /* an operand's place in its chain */
-    /* the fold of a subtree that waits for its right neighbour; the lower the larger */
+    _Alignas(LINE) char widened[MOST_AT_ONCE][WIDE_TILE]; /* the widened operands of a chain */
+    /* results of subtrees that wait for their right neighbor; the lowest index has the largest */
     _Alignas(LINE) char subtree[TREE_DEPTH][TILE];
 };
 
-/* Operands that wait to be folded, left to right.  The first may be `tile`, the fold of those
- * before them. */
+/* Operands that wait to be reduced from left to right.  The first operand may be `tile`, the result
+ * of earlier operands. */
 struct chain {
     const struct combine_way *way;
     size_t n;
@@ -98,7 +100,7 @@ struct chain {
     const void *operand[MOST_AT_ONCE];
 };
 
-/* All operands into `out`.  Five, six and seven are folded in two steps. */
+/* Reduces all operands of the chain into `out`.  Five to seven operands need two kernel calls. */
 static void chain_fold(struct chain *chain, void *out)
 {
     const void **first = chain->operand;
@@ -140,14 +142,14 @@ static void chain_add_source(struct chain *chain, struct tiles *tiles, const voi
     chain_add(chain, src);
 }
 
-/* Nodes of the fold, one after the other: which is next, and where its sources begin. */
+/* An iterator over the nodes of a fold: the index of the next node, and of its first source. */
 struct fold_nodes {
     const struct fold *fold;
     int node, at;
 };
 
-/* n elements from `first` on of the next node, left to right.  Returns where the result is: `tile`,
- * or a source that is its node alone. */
+/* Reduces n elements, from `first` on, of the next node's sources.  Returns the address of the
+ * result: `tile`, or the source itself if the node has only one source. */
 static const void *fold_node(const struct combine_way *way, struct tiles *tiles,
                              struct fold_nodes *nodes, const void *const *src, size_t first,
                              size_t n, char *tile)
@@ -173,9 +175,9 @@ static const void *fold_two(const struct combine_way *way, size_t n, const void 
     return tile;
 }
 
-/* The same of all nodes, into `out`, not yet divided or narrow.  A leaf of the tree is a node, or
- * one of the first pairs.  As in a binary counter, a subtree joins its left neighbour as soon as
- * both have as many leaves. */
+/* Reduces n elements, from `first` on, of all nodes into `out`, without dividing or narrowing.  A
+ * leaf of the tree is a node or one of the first pairs of nodes.  As in a binary counter, a subtree
+ * is reduced with its left neighbor as soon as the two have the same number of leaves. */
 static void fold_tree(const struct combine_way *way, struct tiles *tiles, const void *const *src,
                       size_t first, size_t n, void *out)
 {
@@ -203,7 +205,7 @@ static void fold_tree(const struct combine_way *way, struct tiles *tiles, const 
     }
 }
 
-/* The same of a fold with one node. */
+/* Does what fold_tree() does, for a fold with one node. */
 static void fold_chain(const struct combine_way *way, struct tiles *tiles, const void *const *src,
                        size_t first, size_t n, void *out)
 {
@@ -236,7 +238,8 @@ static void fold_tile(const struct combine_way *way, struct tiles *tiles, const 
 
 /* ---- Folds ----------------------------------------------------------------------------- */
 
-/* One kernel does the whole fold: it is one from left to right. */
+/* True if one kernel can do the whole fold, since the fold's order is from left to right and a
+ * kernel takes this number of sources. */
 static int at_once(const struct fold *fold)
 {
     if (fold->sources > 4 && fold->sources != MOST_AT_ONCE)
@@ -267,8 +270,9 @@ static struct combine_way way_of(const struct fold *fold)
     return way;
 }
 
-/* Elements until dst is at a line's start: stores that cross lines cost twice.  0 for a
- * short fold, and where no element starts there. */
+/* Returns the number of elements before the first element of dst that starts a cache line.  Stores
+ * that cross cache lines cost twice as much.  Returns 0 for a short fold, and if no element starts
+ * a cache line. */
 static size_t elements_to_line(const void *dst, size_t element, size_t count)
 {
     const size_t bytes = -(uintptr_t)dst % LINE;
@@ -289,17 +293,17 @@ static void hand_out(void *const *dst, int dsts, size_t offset, const void *from
     }
 }
 
-/* One source: the fold is that source, whatever the op. */
+/* Copies a source to the destinations.  This is the fold of one source with any op. */
 static void copy_to(void *const *dst, int dsts, const void *src, size_t bytes, int streaming)
 {
-    const size_t most = dsts == 1 ? bytes : TILE; /* read once, by the first of many */
+    const size_t most = dsts == 1 ? bytes : TILE; /* only the first copy reads memory */
 
     for (size_t i = 0; i < bytes; i += most)
         hand_out(dst, dsts, i, (const char *)src + i, bytes - i < most ? bytes - i : most,
                  streaming);
 }
 
-/* Prefetches the next tile's sources: they arrive while this tile is written past the caches. */
+/* Prefetches the sources of the next tile, which arrive while this tile is written to memory. */
 static void fetch(const struct fold *fold, const void *const *src, size_t offset, size_t bytes)
 {
     for (int s = 0; s < fold->sources; s++)

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combine_loops.h - the loops of the folds, and the table KERNELS of them.
+/* combine_loops.h - defines the loops of reductions, and a table of them with the name KERNELS.
  *
- * A plain loop per dtype and op, n-ary: a fold of four sources reads four streams
- * and writes one, with the accumulator in a register.  The compiler vectorises
- * them for the machine that the including file is compiled for.  Only for the
- * narrow floats it makes poor code (measured: a fifteenth of what the conversion
- * instructions reach): with AVX2 an element of their loops is a block of 16. */
+ * There is a plain loop for each dtype and op, which reads up to MOST_AT_ONCE sources.  A reduction
+ * of four sources reads four streams and writes one stream, and keeps the accumulator in a
+ * register.  The compiler vectorizes the loops for the machine that the including file is compiled
+ * for.  For narrow floats the compiler's code is slow; it reached a fifteenth of the speed of the
+ * conversion instructions.  So for AVX2, combine_narrow_avx2.h defines loops over blocks of 16
+ * narrow floats. */
 #include <string.h>
 
 #include "runtime/reduction/combine_kernels.h"
 
-/* dst is one of the sources or apart from them: no element depends on another. */
+/* Lets the compiler vectorize the loop that follows.  No element depends on another element, since
+ * dst is the same array as a source or does not overlap it. */
 #ifdef __clang__
 #define ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
-#pragma clang diagnostic ignored "-Wpass-failed" /* a few are not worth it: it decides */
+#pragma clang diagnostic ignored "-Wpass-failed" /* clang may leave a loop as it is */
 #else
 #define ELEMENTWISE _Pragma("GCC ivdep")
 #endif
 
-/* A form is how a dtype lies in memory (T, at any address) and in registers (A). */
+/* Defines a form of a dtype: its type in memory (T, at any address) and in registers (A). */
 #define DEFINE_FORM(FORM, T, A)                         \
     typedef struct __attribute__((packed, may_alias)) { \
         T value;                                        \
@@ -33,7 +35,7 @@
         a = expr;                                      \
     }
 
-/* The loop is expanded with `sources` constant. */
+/* Defines the kernel of an op.  The loop is inlined for each number of sources, as a constant. */
 #define DEFINE_FOLD(OP, expr, FORM, LOAD, STORE)                                             \
     static inline __attribute__((always_inline)) void FORM##_##OP##_loop(                    \
         FORM##_stored *dst, const void *const *src, const int sources, size_t n)             \
@@ -121,7 +123,7 @@
 
 #define AS_IS(x) (x)
 
-/* What others are accumulated in. */
+/* The accumulators of other dtypes. */
 DEFINE_FORM(I64_sum, int64_t, int64_t)
 DEFINE_FORM(U64_sum, uint64_t, uint64_t)
 DEFINE_FORM(F32_sum, float, float)

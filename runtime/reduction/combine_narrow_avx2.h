@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combine_narrow_avx2.h - the narrow floats in blocks of sixteen, for AVX2 with F16C.
+/* combine_narrow_avx2.h - defines the loops for narrow floats with AVX2 and F16C, in blocks of 16.
  *
- * A part of combine_loops.h.  An "element" of these loops is a block, in registers a
- * pair of vectors; the last few elements go through padded blocks.  The conversions
- * give the bits of those in narrow_float.h.  Both f8 go through f16: its exponents reach
- * further, so to it is exact; on the way back the f16 is rounded to odd (cut, and the
- * last bit set when something was cut off), which keeps what the second rounding
- * needs to know. */
+ * This is a part of combine_loops.h.  An "element" of these loops is a block of 16 floats, which is
+ * a pair of vectors in registers.  The last few floats are copied to padded blocks.  The
+ * conversions compute the same bits as narrow_float.h.
+ *
+ * f8e4m3 and f8e5m2 are converted by way of f16.  The conversion from f8 to f16 is exact, since f16
+ * has the larger range of exponents.  For the conversion to f8, the f32 is rounded to an f16 by
+ * "round to odd".  This truncates the f32 and sets the last bit if the truncation is not exact.  So
+ * the second rounding, from f16 to f8, gets the same result as one rounding from f32. */
 #ifndef RUNTIME_REDUCTION_COMBINE_NARROW_AVX2_H
 #define RUNTIME_REDUCTION_COMBINE_NARROW_AVX2_H
 
@@ -19,7 +21,7 @@ struct pair {
 };
 
 struct halves {
-    __m128i low, high; /* two vectors: one would be split and joined again */
+    __m128i low, high; /* two vectors, since one vector would be split and joined again */
 };
 
 typedef struct halves F16_block;
@@ -41,7 +43,7 @@ static inline struct halves F16_to_block(struct pair a)
     return halves;
 }
 
-/* low: the even elements, high: the odd ones. */
+/* Converts a block.  `low` gets the elements with an even index, `high` those with an odd index. */
 static inline struct pair BF16_from_block(__m256i b)
 {
     const __m256i upper = _mm256_set1_epi32((int)0xffff0000);
@@ -51,7 +53,7 @@ static inline struct pair BF16_from_block(__m256i b)
     return pair;
 }
 
-/* The result in the upper halves. */
+/* Rounds eight f32 to bf16.  The upper half of each 32-bit element of the result is the bf16. */
 static inline __m256i bf16_rounded(__m256 a)
 {
     const __m256i bits = _mm256_castps_si256(a), one = _mm256_set1_epi32(1);
@@ -85,7 +87,7 @@ static inline __m256i f16_rounded_to_odd(struct pair a)
     return _mm256_or_si256(_mm256_set_m128i(high, low), odd);
 }
 
-/* The magnitude without its last `dropped` bits, rounded to nearest, ties to even. */
+/* Returns the magnitudes without their last `dropped` bits, rounded to nearest, ties to even. */
 static inline __m256i f16_without(__m256i magnitude, int dropped)
 {
     const __m256i one = _mm256_set1_epi16(1);
@@ -123,7 +125,9 @@ static inline __m128i F8E5M2_to_block(struct pair a)
     return f8_with_signs(_mm256_blendv_epi8(rounded, nan, is_nan), f16);
 }
 
-/* As an f16 of the same pattern it is 256 times too small, and NaN a number. */
+/* Converts a block.  The bits of an f8e4m3, read as those of an f16, are a number that is 256 times
+ * too small, and the bits of NaN are an ordinary number.  So NaN is replaced before the conversion
+ * to f32, and the results are multiplied by 256. */
 static inline struct pair F8E4M3_from_block(__m128i b)
 {
     const __m256i wide = _mm256_cvtepu8_epi16(b);
@@ -147,7 +151,7 @@ static inline __m128i F8E4M3_to_block(struct pair a)
     const struct pair small = { _mm256_mul_ps(a.low, scale), _mm256_mul_ps(a.high, scale) };
     const __m256i f16 = f16_rounded_to_odd(small);
     const __m256i magnitude = _mm256_and_si256(f16, _mm256_set1_epi16(0x7fff));
-    const __m256i nan = _mm256_set1_epi16(0x7f); /* what is too large, too */
+    const __m256i nan = _mm256_set1_epi16(0x7f); /* also for numbers out of range */
 
     return f8_with_signs(_mm256_min_epu16(f16_without(magnitude, 7), nan), f16);
 }
@@ -157,7 +161,7 @@ static inline __m128i F8E4M3_to_block(struct pair a)
 static inline struct pair BF16_widened(__m256i b)
 {
     const struct pair a = BF16_from_block(b);
-    const __m256 lower = _mm256_unpacklo_ps(a.low, a.high); /* of both lanes */
+    const __m256 lower = _mm256_unpacklo_ps(a.low, a.high); /* of each 128-bit lane */
     const __m256 upper = _mm256_unpackhi_ps(a.low, a.high);
     const struct pair pair = { _mm256_permute2f128_ps(lower, upper, 0x20),
                                _mm256_permute2f128_ps(lower, upper, 0x31) };
@@ -205,7 +209,8 @@ static inline __m256 chosen(__m256 condition, __m256 yes, __m256 no)
 REAL_OPS(DEFINE_PAIR_OP, vector)
 #pragma pop_macro("CHOOSE")
 
-/* `fold` counts blocks, n elements of `size` bytes. */
+/* Reduces n elements of `size` bytes with `fold`, a kernel that counts in blocks.  The last
+ * elements are padded to a block. */
 static void fold_blocks(fold_kernel *fold, void *dst, const void *const *src, int sources, size_t n,
                         size_t size)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert.c - arrays of narrow floating dtypes to f32 and back, by the loops of reductions. */
+/* convert.c - ct_convert(): converts arrays of narrow floats to f32 and back, with the loops of
+ * reductions. */
 #include "runtime/reduction/combine.h"
 #include "runtime/types/dtype.h"
 #include "runtime/util/error.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_nontemporal.c - a copy that leaves the caches as they are.
+/* copy_nontemporal.c - copies memory with non-temporal stores, which bypass the caches.
  *
- * An ordinary store fetches the line it will overwrite, and throws another one
- * out of the cache; a non-temporal one does neither, but only while whole lines
- * are written.  So the head up to the first line's start and the tail behind the
- * last whole line are copied by memcpy.  Such stores may become visible after later ordinary ones,
- * so a fence ends the copy: a flag that is set next is set after the data. */
+ * An ordinary store fetches the cache line that it overwrites, and evicts another line from the
+ * cache.  A non-temporal store does neither, provided that the whole line is written.  So memcpy()
+ * copies the bytes before the first whole line and after the last whole line.  Non-temporal stores
+ * may become visible after later ordinary stores.  So the copy ends with a fence, and a flag that
+ * is set after the copy becomes visible after the data. */
 #include <stdint.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ void copy_streaming_end(void)
 
 void copy_streaming(void *dst, const void *src, size_t bytes)
 {
-    if (bytes == 0) /* nothing may come with NULL */
+    if (bytes == 0) /* then dst and src may be NULL */
         return;
     copy_streaming_part(dst, src, bytes);
     copy_streaming_end();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c - writing events.
+/* trace.c - writes events to a ring.
  *
- * A writer takes a number by one atomic addition, marks the slot of that number as being written,
- * fills it, and marks it with the number.  If another writer is still in the slot, because the ring
- * went round meanwhile, or has written a newer event there, the event is dropped: an event may be
- * missing, but never wrong. */
+ * A writer takes a number by one atomic addition, marks the slot of that number as incomplete,
+ * fills the slot, and marks it with the number.  Meanwhile the ring may have wrapped around.  If
+ * another writer is still in the slot or has written a newer event to it, the writer drops its
+ * event.  So an event may be missing, but never wrong. */
 #include "runtime/trace/trace.h"
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ uint16_t trace_group(struct trace *trace, const char *name, int rank, int size)
     return (uint16_t)index;
 }
 
-/* Only the traced program knows the name of an algorithm's row, so the ring has a copy. */
+/* Copies the algorithm's name to the ring, since only the traced program knows the names. */
 static void name_algorithm(struct trace_ring *ring, const struct trace_what *what)
 {
     const uint32_t operation = what->signature->operation, row = signature_row(what->signature);
@@ -79,7 +79,7 @@ static void name_algorithm(struct trace_ring *ring, const struct trace_what *wha
 
 /* ---- Events ---------------------------------------------------------------- */
 
-/* gettid() is a system call. */
+/* Returns the thread's id.  A copy of the id avoids a system call per event. */
 static int32_t this_thread(void)
 {
     static _Thread_local int32_t known;
@@ -89,9 +89,9 @@ static int32_t this_thread(void)
     return known;
 }
 
-/* Orders the mark before the fields, for readers in other processes.  ThreadSanitizer knows no
- * fences; between threads of this process, a writer takes a slot only after its last writer was
- * done. */
+/* Orders the mark before the fields, for readers in other processes.  ThreadSanitizer does not
+ * support fences.  Threads of this process don't need the fence, because a writer takes a slot only
+ * after the slot's last writer has finished. */
 static void mark_fence(void)
 {
 #ifndef CT_THREAD_SANITIZER
@@ -99,12 +99,13 @@ static void mark_fence(void)
 #endif
 }
 
-/* 0: another writer is in the slot, or has written a newer event. */
+/* Marks the slot as incomplete.  Returns 1, or 0 if another writer is in the slot or has written a
+ * newer event to it. */
 static int take_slot(struct trace_event *event, uint64_t number)
 {
     uint64_t mark = atomic_load_explicit(&event->mark, memory_order_relaxed);
 
-    return mark <= number /* TRACE_HALF is more than any */
+    return mark <= number /* false for TRACE_HALF, which exceeds all numbers */
            && atomic_compare_exchange_strong_explicit(&event->mark, &mark, TRACE_HALF,
                                                       memory_order_acquire, memory_order_relaxed);
 }
@@ -148,7 +149,7 @@ uint64_t trace_begin_now(struct trace *trace, const struct trace_what *what)
     return number + 1;
 }
 
-/* NULL: a newer event has overwritten it. */
+/* Returns the event with this mark, or NULL if a newer event has overwritten it. */
 static struct trace_event *still_there(struct trace *trace, uint64_t mark)
 {
     struct trace_event *event = &trace->events[(mark - 1) & trace->mask];
@@ -180,7 +181,7 @@ void trace_received_now(struct trace *trace, uint64_t mark, ct_status status, in
     trace_end_now(trace, mark, status);
 }
 
-/* 52 bits, since readers of JSON use doubles. */
+/* The id has 52 bits, since JSON readers store numbers as doubles. */
 uint64_t trace_arrow(const struct trace *trace, int sender, uint64_t number)
 {
     uint64_t mixed = trace->token + (uint64_t)(uint32_t)sender * 0x9e3779b97f4a7c15u;

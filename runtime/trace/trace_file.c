@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_file.c - writes events over the last line of the file, then the last line again. */
+/* trace_file.c - writes events over the closing line of the file, then a new closing line. */
 #include "runtime/trace/trace_file.h"
 
 #include <errno.h>
@@ -32,7 +32,9 @@ int trace_file_name(char *path, size_t room, const char *name, const char *part)
 #define LOOK_MS 10
 #define PATIENCE_MS 1000 /* a guard process of ctrun may still write the trace of a killed job */
 
-/* Two writers would overwrite each other.  A file that can't be locked is used without. */
+/* Locks the file, since two writers would overwrite each other's events.  Returns an error if
+ * another process holds the lock for PATIENCE_MS.  A file that does not support locks is used
+ * without a lock. */
 static ct_status trace_file_lock(const struct trace_file *file)
 {
     const int64_t until = clock_ms() + PATIENCE_MS;
@@ -53,7 +55,7 @@ static ct_status trace_file_open_at(struct trace_file *file, const char *path,
 {
     *file = (struct trace_file){ .path = path };
     file->body = body ? body : &file->own_body;
-    /* O_NONBLOCK: open() of a FIFO without a reader would block for ever. */
+    /* O_NONBLOCK, since open() of a FIFO without a reader would block forever. */
     file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
     if (file->fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "trace %s: %s", path, strerror(errno));
@@ -68,7 +70,7 @@ ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int
     ct_status status = trace_file_open_at(file, path, body, O_CREAT);
 
     if (status == CT_OK) {
-        if (ftruncate(file->fd, 0) < 0 && errno != EINVAL) { /* EINVAL: no regular file */
+        if (ftruncate(file->fd, 0) < 0 && errno != EINVAL) { /* EINVAL: not a regular file */
             status = ct_fail(CT_ERR_SYSTEM, "trace %s: %s", path, strerror(errno));
             trace_file_close(file);
             return status;
@@ -132,7 +134,7 @@ ct_status trace_file_settle(struct trace_file *file)
     }
     status = status == CT_OK ? ct_fail(CT_ERR_SYSTEM, "trace %s: %s", file->path, strerror(errno))
                              : ct_fail_in(status, "trace %s: ", file->path);
-    /* The file stays complete: writes the old end where it was. */
+    /* Restores the old closing line, so that the file stays valid JSON. */
     if (ftruncate(file->fd, body) == 0 && body > 0)
         write_at(file->fd, tail, sizeof tail - 1, body);
     trace_file_close(file);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_json.c - rings to JSON.
+/* trace_json.c - converts the events of rings to the phases of Chrome's JSON trace format:
  *
  *   a call, a wait, bytes sent    a slice ("X"; "B" if it never ended) with its arguments
- *   a message                     an arrow ("s", "f") between the slices of its two sides
+ *   a message                     an arrow ("s", "f") from the sender's slice to the receiver's
  *   a death, a stop               an instant ("i")
  *   a node, a rank, a thread      names ("M")
  *
- * A node's process has the number 1 + its rank + 100000 * round, a rank's first thread the number
- * 100 * (rank + 1), so that they are sorted.  Arrows begin in the first and end in the last
- * nanosecond of their slices, so each slice has at least one.
+ * The timeline sorts processes and threads by number.  A node's process has the number
+ * 1 + node + 100000 * round.  A rank's first thread has the number 100 * (rank + 1).  An arrow
+ * begins in the first nanosecond of a slice and ends in the last nanosecond of another, so each
+ * slice is at least 1 ns long.
  *
- * The writers of a ring may be writing while it is read. */
+ * The ranks may write to a ring while this code reads it. */
 #include "runtime/trace/trace_json.h"
 
 #include <signal.h>
@@ -105,7 +106,7 @@ void trace_part_ring(struct trace_part *part, const struct trace_ring *ring, int
             part->ring.algorithms[i][j][sizeof part->ring.algorithms[i][j] - 1] = 0;
 }
 
-/* Writes the track's name at its first event. */
+/* Returns the number of the thread's track, and writes the track's name at its first event. */
 static long track_of(struct trace_part *part, int32_t thread)
 {
     const long first = first_track(part);
@@ -132,7 +133,8 @@ static long track_of(struct trace_part *part, int32_t thread)
 
 /* ---- Events ---------------------------------------------------------------- */
 
-/* A dead rank's event may have any time, but no line has. */
+/* Returns the time on the part's clock, limited to 0 .. TRACE_MOST_NS since a dead rank's event may
+ * have any time. */
 static uint64_t part_clock(const struct trace_part *part, uint64_t ns)
 {
     const int64_t there = trace_clock_map(&part->about.clock, (int64_t)ns);
@@ -140,7 +142,7 @@ static uint64_t part_clock(const struct trace_part *part, uint64_t ns)
     return there < 0 ? 0 : there > TRACE_MOST_NS ? TRACE_MOST_NS : (uint64_t)there;
 }
 
-/* The name of a slice, and its category. */
+/* Writes the name of the event's slice to `text` and returns the category. */
 static const char *event_name_of(const struct trace_event *event, int peer, char *text, size_t size)
 {
     char other[32] = "any rank";
@@ -222,7 +224,7 @@ static void add_arrow(const struct trace_part *part, const struct trace_event *e
     microseconds(&json, "ts", ns);
     json_number(&json, "id", (long)atomic_load(&event->id));
     if (!begins)
-        json_string(&json, "bp", "e"); /* it belongs to the slice around it, not to the next */
+        json_string(&json, "bp", "e"); /* ends in the slice at this time, not in the next slice */
     json_close(&json, '}');
 }
 
@@ -247,7 +249,7 @@ static void add_slice(struct trace_part *part, const struct trace_event *event)
         add_arrow(part, event, track, to - 1);
 }
 
-/* On the track of the rank that died. */
+/* Writes an instant.  The instant of a death is on the track of the rank that died. */
 static void add_instant(struct trace_part *part, const struct trace_event *event)
 {
     const int rank = atomic_load(&event->peer), code = atomic_load(&event->status);
@@ -291,7 +293,8 @@ void trace_part_lost(struct trace_part *part, uint64_t events)
     part->lost += events;
 }
 
-/* Both clocks at one moment: the wall clock aligns parts that are not on one clock. */
+/* Writes the times of the monotonic and the wall clock at one moment.  The wall clock aligns parts
+ * that have no common clock. */
 static void add_clocks(struct json_text *json, const struct trace_clock *clock)
 {
     const int64_t before = clock_ns(CLOCK_MONOTONIC), wall = clock_ns(CLOCK_REALTIME);
@@ -326,7 +329,8 @@ static void part_add_label(const struct trace_part *part, const char *missing)
     free(label.data);
 }
 
-/* What readers of the timeline should know is a label of the process; all is there for programs. */
+/* Writes the part's facts.  People see the most important facts as labels of the process; programs
+ * read all facts in the "ctrun_part" line. */
 void trace_part_end(struct trace_part *part, const char *missing)
 {
     struct json_text json;
@@ -367,7 +371,7 @@ int trace_walk_ring(struct trace_walk *walk)
     return 0;
 }
 
-/* 1: the event was complete before and after it was copied. */
+/* Copies an event.  Returns 1 if the event was complete before and after the copy, else 0. */
 static int event_copy(const struct trace_event *from, uint64_t number, struct trace_event *to)
 {
     if (atomic_load_explicit(&from->mark, memory_order_acquire) != number + 1)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_ring_open.c - a rank opens its ring: ctrun's if there is one, else one of its own.
+/* trace_ring_open.c - opens the ring of a rank: the ring that ctrun created, or else a ring that
+ * the rank creates itself.
  *
- * ctrun's is given by CT_TRACE_RING="memory:ring" (memory_file.h).  A ring of our own lives as
- * long as the process, so a program that inits, destroys and inits again has all of it in one
- * file. */
+ * ctrun passes CT_TRACE_RING="memory:ring", an inherited descriptor (memory_file.h) and the ring's
+ * index.  A ring that the rank creates lives as long as the process.  So a program that destroys
+ * its group and initializes again gets all events in one file. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static void use(struct trace *trace, struct trace_ring *ring, uint64_t events)
     trace->mask = events - 1;
 }
 
-/* 0: there is none that can be used. */
+/* Opens the ring that ctrun created.  Returns 1, or 0 if the ring is missing or not usable. */
 static int open_inherited(const char *text, struct trace *trace)
 {
     struct trace_head *head;
@@ -55,7 +56,7 @@ static int open_inherited(const char *text, struct trace *trace)
 
 /* ---- A ring of our own --------------------------------------------------- */
 
-/* The rings of this process, one for each file; they are never freed. */
+/* A ring that this process created.  There is one for each file; the rings are never freed. */
 struct trace_own {
     struct trace_own *next;
     void *memory;
@@ -68,7 +69,9 @@ static struct {
     struct trace_own *first;
 } owns = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Each rank has a file: %r is its rank; without one, "run.json" is "run.rank3.json". */
+/* Writes to `path` the file name of a rank.  "%r" in the name is replaced with the rank.  Without
+ * "%r", rank 3 of several ranks writes "run.rank3.json" for the name "run.json".  Returns the
+ * length, or -1 if `room` is too small. */
 static int trace_ring_path_of(const char *name, int rank, int size, char *path, size_t room)
 {
     const char *at = strstr(name, "%r");
@@ -128,7 +131,7 @@ static ct_status open_own(const char *name, int rank, int size, struct trace *tr
     return CT_OK;
 }
 
-/* Under the lock, since two meshes may write the same file. */
+/* Writes the ring's file, under the lock since two meshes may write the same file. */
 static void trace_ring_write_own(struct trace_own *own)
 {
     ct_status status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.h - what ranks send to each other: a header, as it lies in memory, and a payload. */
+/* frame.h - a frame, the unit that ranks send to each other.  A frame is the bytes of a struct
+ * frame, followed by a payload. */
 #ifndef RUNTIME_TRANSPORT_FRAME_H
 #define RUNTIME_TRANSPORT_FRAME_H
 
@@ -13,16 +14,19 @@
 struct frame {
     uint32_t magic;
     uint16_t kind;              /* enum frame_kind of messages.h */
-    uint16_t device_rts_limits; /* CTS: bits of device_rendezvous.h */
-    uint64_t channel;           /* one per group and purpose */
+    uint16_t device_rts_limits; /* in a CTS: bits of device_rendezvous.h */
+    uint64_t channel;           /* each group has a channel for each purpose */
     int32_t tag;
-    /* number of the frame on this link, from 0 on, since the link may have two connections */
+    /* number of the frame among all frames to the peer, from 0; it orders the frames that go over
+     * two connections */
     uint32_t turn;
-    uint64_t bytes;  /* of the whole message */
-    uint64_t id;     /* of the sender's request, in all frames about its message; ids grow.
-                        FAILURE: the rank on which the group failed first */
-    uint64_t answer; /* FAILURE: minus the status; CREDIT: bytes */
-    struct signature signature; /* FAILURE: seq, from which call on; root and op, the blame */
+    uint64_t bytes; /* size of the whole message */
+    /* id of the sender's request, the same in all frames about a message and larger for later
+     * requests; in a FAILURE, the rank where the group failed first */
+    uint64_t id;
+    uint64_t answer; /* in a FAILURE, -status; in a CREDIT, the number of bytes */
+    /* the call; in a FAILURE, seq is the first call that fails, and root and op are the blame */
+    struct signature signature;
 };
 
 struct request; /* messages.h */
@@ -32,11 +36,11 @@ struct outgoing {
     struct outgoing *next;
     struct frame frame;
     const void *payload;
-    size_t bytes, written; /* of the payload; of frame and payload together */
-    uint8_t is_large;      /* it goes on the lane of large frames, whatever its size */
-    /* The handlers' own. */
-    uint8_t background;      /* counted in messages->background */
-    struct request *request; /* NULL: no request owns it, and on_sent() frees it */
+    size_t bytes, written; /* size of the payload; bytes of frame and payload written so far */
+    uint8_t is_large;      /* true if the frame uses the connection for large frames */
+    /* Only the handlers use the next fields. */
+    uint8_t background;      /* true if the frame is counted in messages->background */
+    struct request *request; /* the owner; NULL if on_sent() must free this struct */
 };
 
 #endif

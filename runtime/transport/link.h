@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link.h - a channel of bytes to one peer.
+/* link.h - the interface of a link, a byte stream to one peer.
  *
- * A link never blocks: it takes or returns what it can now.  endpoint.c makes frames of the
- * bytes.  A new kind of link is one file and one row in registry.c; one whose connections
- * wireup makes also needs a case in endpoint.c, which makes TCP links of them. */
+ * A link never blocks; a write takes and a read returns as many bytes as possible now.  endpoint.c
+ * divides the bytes into frames.  A new kind of link needs one file and one row in registry.c.  If
+ * wireup.c makes its connections, the new kind also needs a case in endpoint.c, which turns all
+ * connections of wireup.c into TCP links. */
 #ifndef RUNTIME_TRANSPORT_LINK_H
 #define RUNTIME_TRANSPORT_LINK_H
 
@@ -16,44 +17,51 @@ struct mesh;
 struct link;
 struct secure_channel; /* runtime/net/secure_channel.h */
 
-/* The largest eager message of each kind of link.  Above, RTS and CTS cost less than the second
- * copy of a message that comes before its receive: in shared memory they are a switch between two
- * processes, over sockets a round trip.  The ring of up to 16 ranks holds EAGER_IN_MEMORY. */
+/* The size of the largest eager message on each kind of link.  For larger messages, RTS and CTS
+ * cost less than the second copy of a message that comes before its receive.  RTS and CTS cost a
+ * switch between two processes in shared memory, and a round trip over sockets.  With up to 16
+ * ranks on a host, a ring in shared memory can hold EAGER_IN_MEMORY bytes. */
 #define EAGER_IN_MEMORY (128u << 10)
-#define EAGER_OVER_SOCKETS (256u << 10) /* the largest of all */
+#define EAGER_OVER_SOCKETS (256u << 10) /* the largest of all kinds */
 
 struct link_ops {
-    const char *name; /* for CT_LINK and messages */
+    const char *name; /* the kind's name in CT_LINK and in error messages */
     size_t eager_bytes;
-    int encrypts;          /* so the socket may never be full: a flush does one large write */
-    int device_rendezvous; /* the peer is on this host, so it can map device memory of this rank */
+    /* True if the link encrypts.  Encryption may be slower than the network, so that the socket is
+     * never full; flush_to() therefore stops after one large write. */
+    int encrypts;
+    int device_rendezvous; /* true if the peer can map this rank's device memory (same host) */
     int (*can_reach)(const struct mesh *mesh, int peer);
-    /* Opens a link.  *link NULL: a connection is being made, and comes as an arrival (wireup.h). */
+    /* Opens a link.  Sets *link to NULL if wireup.c is making the connection, which then comes as
+     * an arrival (wireup.h). */
     ct_status (*open)(struct mesh *mesh, int peer, struct link **link);
-    /* Returns the bytes taken, at least one; 0: full for now; -1: broken, link->why says how. */
+    /* Returns the number of bytes taken; 0 if the link is full now; -1 if the link broke, with the
+     * reason in link->why. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
-    /* Returns the bytes read; 0: none for now; -1: the peer closed it, or it broke: link->why. */
+    /* Returns the number of bytes read; 0 if there are no bytes now; -1 if the peer closed the link
+     * or the link broke, with the reason in link->why. */
     ssize_t (*read)(struct link *link, void *data, size_t bytes);
     void (*close)(struct link *link);
 };
 
 struct link {
     const struct link_ops *ops;
-    int fd;       /* for epoll; -1: rings the doorbell instead */
-    size_t ahead; /* bytes that it has read from the socket already: epoll does not report them */
-    int accepted; /* the peer opened it */
-    int dry;      /* the last read emptied the socket: it is not read again before the next look */
-    /* Why it broke.  Not in ct_last_error(): the thread that notices it may wait for another
-     * peer, or report an earlier failure. */
+    int fd;       /* descriptor for epoll; -1 if the link rings the peer's doorbell instead */
+    size_t ahead; /* bytes in the link's buffer; epoll reports only bytes in the socket */
+    int accepted; /* true if the peer opened the connection */
+    int dry;      /* true if the socket is empty; read_stream() resets it before its first read */
+    /* The reason why the link broke.  The reason is not put into ct_last_error(), since the thread
+     * that notices it may wait for another peer or report an earlier failure. */
     char why[160];
 };
 
-extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end; registry.c */
+extern const struct link_ops *const link_kinds[]; /* best first, ends with NULL; in registry.c */
 
 #define LINK_HOST_IS_LOST "its host does not answer any more"
 
-/* A link over a connection that was made, and its channel, which may be NULL.  NULL: no memory, and
- * both stay open. */
+/* Returns a link over a connected socket, which the link then owns.  The link also owns `channel`,
+ * which is NULL for an unencrypted connection.  Returns NULL if there is no memory; then the caller
+ * keeps the socket and the channel. */
 struct link *link_tcp_over(int fd, struct secure_channel *channel, int accepted);
 
 #endif

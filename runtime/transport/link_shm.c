@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_shm.c - two rings in the host segment, one for each direction.
+/* link_shm.c - a link of two rings in the host segment, one for each direction.
  *
- * A ring has one writer and one reader, each with a 64-bit count of bytes that only grows; the
- * difference is what lies in the ring.  The writer publishes a long message in pieces, so that the
- * reader copies one piece while the writer copies the next: with a processor each, a message takes
- * the time of one copy.
+ * A ring has one writer and one reader.  The writer counts the bytes written, the reader counts the
+ * bytes read, and the ring holds the bytes between the two counts.  The writer publishes a long
+ * message in pieces, so that the reader copies one piece while the writer copies the next.  If each
+ * rank has a processor, a message takes the time of one copy.
  *
- * The reader may be waiting for bytes, so the writer rings its doorbell.  The writer waits for room
- * only, so the reader seldom updates its count, and rings only if the writer may have found the
- * ring full: most of what a small message costs is to fetch a line of memory that the other side
- * has written.
+ * The writer rings the reader's doorbell, since the reader may be waiting for bytes.  Most of the
+ * cost of a small message is to fetch a cache line that the other rank has written.  So the reader
+ * updates its count seldom, and rings the writer's doorbell only if the writer may have found the
+ * ring full.
  *
- * The last few bytes also lie beside the count, as a note: the reader need not fetch another
- * line from the ring.  The next short write overwrites the note, whether it was read or not.  A
- * reader that finds the note overwritten while it read it reads the ring. */
+ * The bytes of a short write are also copied next to the writer's count, as a note, so that the
+ * reader need not fetch another cache line from the ring.  The next short write overwrites the note
+ * even if the note was not read.  A reader that finds the note overwritten reads the ring. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,35 +24,36 @@
 struct shm_link {
     struct link link;
     const struct node *node;
-    int peer; /* its rank on this host */
+    int peer; /* the peer's rank on this host */
     struct ring *out, *in;
-    int is_marked; /* the peer polls this ring: no more marks are needed */
+    int is_marked; /* true if the peer polls `out` always, so that `out` need not be marked again */
     unsigned char *out_data;
     const unsigned char *in_data;
-    size_t bytes; /* of each ring, */
-    /* all of which are used from this byte of the stream on; before it only a part */
+    size_t bytes; /* size of each ring */
+    /* From this byte of the stream on, the whole ring is used; earlier bytes use PART of it. */
     uint64_t grown_at;
-    /* of out: how far it is published.  ring->written has the same, but in a line that the
-     * reader holds */
+    /* Count of the bytes of `out` that are published.  out->written has the same count, but its
+     * cache line may be in the reader's cache. */
     uint64_t published;
-    uint64_t seen_read; /* of out: how far its reader was when we last looked */
-    uint64_t taken;     /* of in: how far we have read; the writer may not know yet */
-    uint64_t rung_at;   /* of in: how far we had read when we last rang for its writer */
+    uint64_t seen_read; /* a copy of out->read, perhaps out of date */
+    uint64_t taken;     /* count of the bytes read from `in`; in->read may be less */
+    uint64_t rung_at;   /* the value of `taken` when this rank last rang the writer of `in` */
     struct copy_shared copies;
 };
 
-/* Bytes that are published at a time.  The first ones of a message in smaller pieces, so that the
- * reader begins early, and just below 4 KiB: from there on memcpy() of glibc takes `rep movsb`,
- * which moves 4 KiB in 2/3 more time here. */
+/* How many bytes are published at a time.  The first FIRST_BYTES of a message are published in
+ * smaller pieces, so that the reader begins early.  FIRST_PIECE is just below 4 KiB, the size from
+ * which on glibc's memcpy() uses `rep movsb`: this took 2/3 more time for 4 KiB when measured. */
 #define FIRST_PIECE ((size_t)3968)
 #define FIRST_BYTES ((size_t)16 << 10)
 #define PIECE ((size_t)16 << 10)
 #define NOTE_BYTES sizeof(((struct ring *)0)->note)
-#define NO_NOTE 0 /* what new memory contains */
+#define NO_NOTE 0 /* the content of new memory */
 
-/* A page fault costs more than the copies.  So at first both sides use only a part of the ring,
- * until eight times its whole size have gone through.  The whole ring then begins where the part
- * ends: nothing unread lies there, since the part divides the ring. */
+/* A page fault costs more than the copies.  So both ranks use only the first PART of the ring until
+ * GROWS_AFTER times the ring's size has been sent.  The first byte in the whole ring then goes
+ * right behind the part, since PART divides the size of the ring.  There are no unread bytes behind
+ * the part at that time. */
 #define PART ((size_t)256 << 10)
 _Static_assert(PART % PIECE == 0, "and there is room for a piece");
 _Static_assert((PART & (PART - 1)) == 0, "as whole rings are: a power of two");
@@ -63,8 +64,8 @@ static size_t size_at(const struct shm_link *shm, uint64_t at)
     return at < shm->grown_at ? PART : shm->bytes;
 }
 
-/* After so many bytes read, the count is updated.  It must be less than the ring, or the writer
- * would wait for ever. */
+/* Returns how many bytes the reader may read before it must update its count.  The number must be
+ * less than the size of the ring, or the writer could wait forever. */
 static size_t give_room_after(const struct shm_link *shm)
 {
     return size_at(shm, shm->taken) / 4;
@@ -96,17 +97,17 @@ static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
     return size - (size_t)(written - shm->seen_read);
 }
 
-/* Copies bytes that are in the ring already, from `start` on, into the note. */
+/* Copies bytes that the ring already has to the note.  `start` is their position in the stream. */
 static void write_note(struct ring *ring, uint64_t start, const uint64_t *words, size_t bytes)
 {
     atomic_store_explicit(&ring->noted, NO_NOTE, memory_order_relaxed);
     for (size_t i = 0; i < (bytes + 7) / 8; i++)
-        /* after the store of NO_NOTE */
+        /* release: the reader must not see this word before it sees NO_NOTE */
         atomic_store_explicit(&ring->note[i], words[i], memory_order_release);
     atomic_store_explicit(&ring->noted, start << 8 | bytes, memory_order_release);
 }
 
-/* Reads n bytes of the stream from `taken` on.  0: they are not in the note. */
+/* Reads n bytes of the stream, from `taken` on.  Returns 1, or 0 if the note does not have them. */
 static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n)
 {
     const uint64_t noted = atomic_load_explicit(&ring->noted, memory_order_acquire);
@@ -116,7 +117,7 @@ static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n
     if (start > taken || taken + n > start + bytes || bytes > NOTE_BYTES)
         return 0;
     for (size_t i = (taken - start) / 8; i < (taken - start + n + 7) / 8; i++)
-        /* before the second load of noted */
+        /* acquire: this load must come before the second load of `noted` */
         words[i] = atomic_load_explicit(&ring->note[i], memory_order_acquire);
     if (atomic_load_explicit(&ring->noted, memory_order_relaxed) != noted)
         return 0;
@@ -124,7 +125,7 @@ static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n
     return 1;
 }
 
-/* Lets the reader read all that was copied so far. */
+/* Lets the reader read all bytes before `written`, and wakes the reader. */
 static void link_shm_publish(struct shm_link *shm, uint64_t written)
 {
     shm->published = written;
@@ -136,8 +137,8 @@ static void link_shm_publish(struct shm_link *shm, uint64_t written)
     node_ring_bell(shm->node, shm->peer);
 }
 
-/* So few bytes that they fit the note, all of them or none.  0: they are more, or there is no room.
- */
+/* Writes the parts to the ring and to the note.  Returns the number of bytes, or 0 if the parts
+ * don't fit into the note or the ring; then nothing is written. */
 static size_t write_few(struct shm_link *shm, const struct iovec *parts, int count)
 {
     const uint64_t start = shm->published;
@@ -152,7 +153,7 @@ static size_t write_few(struct shm_link *shm, const struct iovec *parts, int cou
     }
     if (room_in(shm, start, bytes) < bytes)
         return 0;
-    memset((char *)words + bytes, 0, -bytes & 7); /* up to a whole word */
+    memset((char *)words + bytes, 0, -bytes & 7); /* zeros up to a whole word */
     ring_put(shm, start, words, bytes);
     write_note(shm->out, start, words, bytes);
     link_shm_publish(shm, start + bytes);
@@ -193,8 +194,8 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
     return (ssize_t)(at - start);
 }
 
-/* The writer waits for room only if it found the ring full by the count that it had seen: so
- * only if more than a ring was written since we last rang. */
+/* Updates the reader's count, and wakes the writer if the writer may wait for room.  The writer can
+ * have found the ring full only if it has written at least the ring's size since the last wake. */
 static void give_room(struct shm_link *shm, uint64_t written)
 {
     atomic_store_explicit(&shm->in->read, shm->taken, memory_order_release);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_tcp.c - a TCP connection to a peer that shares no memory with this rank.
+/* link_tcp.c - a link over a TCP connection to a peer that shares no memory with this rank.
  *
- * wireup.c makes it: the first for the rank that first has something to send, a second one for
- * large frames (endpoint.c).
+ * wireup.c makes the connections: the first for the rank that sends first, the second for large
+ * frames (endpoint.c).
  *
- * A read takes more than it was asked for, into a buffer: the header and payload of a small
- * message, and the messages behind it, cost one system call.  A large payload is read straight
- * to its destination.
+ * A read takes more bytes than the caller asked for, and keeps them in a buffer.  So the header and
+ * payload of a small message, and the messages behind it, cost one system call.  A large payload is
+ * read directly to its destination.
  *
- * An encrypted connection is a link with functions of its own, so that a plain one asks nothing.
- * Whenever its read returns, either link.ahead says that there is more, or all that is left to read
- * is in the socket, where epoll sees it. */
+ * An encrypted connection has separate read and write functions, so that a plain connection does
+ * not test for encryption.  After a read of an encrypted connection, unread bytes are either
+ * counted in link.ahead or still in the socket, where epoll reports them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +24,18 @@
 #include "runtime/util/forks.h"
 
 #define READ_AHEAD ((size_t)64 << 10)
-/* One sendmsg() of several megabytes is slow: behind its first 512 KiB the kernel takes bytes at
- * half the speed, with pauses (docs/algorithms.md).  Smaller pieces would cost more in calls
- * than they gain. */
+/* One sendmsg() of several megabytes is slow.  After the first 512 KiB the kernel takes bytes at
+ * half the speed, with pauses (docs/algorithms.md).  So more than WHOLE_BYTES are sent in pieces of
+ * PIECE_BYTES.  With smaller pieces, the system calls would cost more time than is gained. */
 #define WHOLE_BYTES ((size_t)768 << 10)
 #define PIECE_BYTES ((size_t)512 << 10)
 #define PIECE_PARTS 64
 
 struct tcp_link {
     struct link link;
-    /* of READ_AHEAD bytes, or NULL; link.ahead bytes of it are unread, from here on: */
-    unsigned char *buffer;
-    size_t at;
-    struct secure_channel *channel; /* of an encrypted one; NULL */
+    unsigned char *buffer; /* READ_AHEAD bytes, or NULL if none was allocated */
+    size_t at;             /* index of the first unread byte; link.ahead bytes are unread */
+    struct secure_channel *channel; /* NULL if the connection is not encrypted */
 };
 
 static int link_tcp_can_reach(const struct mesh *mesh, int peer)
@@ -44,7 +43,8 @@ static int link_tcp_can_reach(const struct mesh *mesh, int peer)
     return mesh->peers[peer].port > 0 && peer != mesh->rank;
 }
 
-/* The first piece of many bytes.  Returns how many parts it has. */
+/* Sets `piece` to the first PIECE_BYTES of the parts, or fewer if these have more than PIECE_PARTS
+ * parts.  Returns the number of parts of the piece. */
 static int first_piece(const struct iovec *parts, int count, struct iovec *piece)
 {
     size_t left = PIECE_BYTES;
@@ -68,7 +68,7 @@ static size_t link_tcp_bytes_of(const struct iovec *parts, int count)
     return bytes;
 }
 
-/* Returns the bytes sent; 0: the socket is full; -1: errno says why. */
+/* Returns the number of bytes sent, 0 if the socket is full, or -1 with the reason in errno. */
 static ssize_t send_parts(int fd, const struct iovec *parts, int count)
 {
     struct iovec piece[PIECE_PARTS];
@@ -97,8 +97,8 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
 
 /* ---- Plain -------------------------------------------------------------------- */
 
-/* How much a read may take into the buffer.  Without memory for one it takes only what it was
- * asked for. */
+/* Returns the size of the buffer, which is allocated at the first call.  Returns 0 if there is no
+ * memory for a buffer; then a read takes only the bytes that the caller asked for. */
 static size_t room_ahead(struct tcp_link *tcp)
 {
     if (!tcp->buffer)
@@ -106,7 +106,8 @@ static size_t room_ahead(struct tcp_link *tcp)
     return tcp->buffer ? READ_AHEAD : 0;
 }
 
-/* Returns the bytes read; 0: the peer closed the connection; -1: errno says why. */
+/* Reads from the socket, up to `bytes` to `data` and the rest to the buffer.  Returns the number of
+ * bytes in `data`, 0 if the peer closed the connection, or -1 with the reason in errno. */
 static ssize_t link_tcp_take(struct tcp_link *tcp, void *data, size_t bytes)
 {
     const size_t room = room_ahead(tcp);
@@ -119,8 +120,8 @@ static ssize_t link_tcp_take(struct tcp_link *tcp, void *data, size_t bytes)
     while (got < 0 && errno == EINTR);
     if (got <= 0)
         return got;
-    /* More of a large payload may have come while this was copied, so the socket may not be
-     * empty. */
+    /* After a long copy the socket may not be empty, since more of a large payload may have come
+     * meanwhile. */
     tcp->link.dry = bytes < READ_AHEAD && (size_t)got < bytes + room;
     if ((size_t)got <= bytes)
         return got;
@@ -139,7 +140,7 @@ static size_t take_ahead(struct tcp_link *tcp, void *data, size_t bytes)
     return n;
 }
 
-/* got: what recvmsg() returned, 0 or -1. */
+/* Sets link->why after recvmsg() returned `got`, which is 0 or -1.  Returns -1. */
 static ssize_t link_tcp_say_end(struct link *link, ssize_t got)
 {
     if (got < 0 && errno == ETIMEDOUT)
@@ -181,7 +182,8 @@ static ssize_t write_channel(struct link *link, const struct iovec *parts, int c
     return sent;
 }
 
-/* What the channel has more than the caller asked for.  An end or an error comes again. */
+/* Moves the decrypted bytes that the caller has not asked for from the channel to the buffer.  An
+ * end or an error is not lost; the next read of the channel reports it again. */
 static void fill_ahead(struct tcp_link *tcp)
 {
     ssize_t got;
@@ -235,7 +237,7 @@ const struct link_ops link_tcp = { .name = "tcp",
                                    .read = read_socket,
                                    .close = close_socket };
 
-/* No row of link_kinds[]: CT_ENCRYPT decides. */
+/* Not in link_kinds[], since CT_ENCRYPT decides whether a TCP link encrypts. */
 static const struct link_ops link_tls = { .name = "tcp",
                                           .encrypts = 1,
                                           .eager_bytes = EAGER_OVER_SOCKETS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c - one look at everything that could move: streams, queues, new connections.
+/* progress.c - progress(): one pass over streams, queues and new connections.
  *
- * progress() never blocks.  A stream whose link breaks is closed.  When the last stream of a
- * peer is closed, the peer is gone. */
+ * progress() never blocks.  It closes a stream whose link breaks.  When the last stream of a peer
+ * is closed, the peer is gone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,10 @@
 #include "runtime/transport/wireup.h"
 #include "runtime/util/forks.h"
 
-#define LOOKS_AT_ONE 4 /* the last of them looks at all sockets */
+#define LOOKS_AT_ONE 4 /* one of this many calls of progress_for() reads all sockets */
 
-/* 1: there are new connections, on which bytes may have come already */
+/* Handles what epoll reports.  Returns 1 if there are new connections, on which bytes may already
+ * have come; else 0. */
 static int look_at_sockets(struct mesh *mesh)
 {
     struct epoll_event events[16];
@@ -26,11 +27,11 @@ static int look_at_sockets(struct mesh *mesh)
         struct frame_stream *stream = events[i].data.ptr;
 
         if (events[i].data.ptr == (void *)&mesh->waiter)
-            continue; /* the wake socket: waiter.c empties it */
+            continue; /* the wake socket, which waiter.c empties */
         if (events[i].data.ptr == (void *)&mesh->control)
             continue; /* the waiting thread reads the notices */
         if (waiter_saw_end(&mesh->waiter, events[i].data.ptr))
-            continue; /* the waiting thread checks whether it was its peer */
+            continue; /* a process ended; the waiting thread checks whether its peer did */
         if (events[i].data.ptr == (void *)&mesh->wireup) {
             take_arrivals(mesh);
             some_came = 1;
@@ -44,8 +45,8 @@ static int look_at_sockets(struct mesh *mesh)
     return some_came;
 }
 
-/* The rank has written to its ring.  The first time we open our end: then what it wrote before its
- * end can be read even if its process is gone. */
+/* Reads the ring of a rank that has written to it.  The first time, opens this rank's end of the
+ * ring.  So bytes that the peer wrote can be read even if the peer's process has ended. */
 static void look_at_marked(struct mesh *mesh, int local)
 {
     const int peer = mesh->node.ranks[local];
@@ -57,7 +58,7 @@ static void look_at_marked(struct mesh *mesh, int local)
         peer_gone(mesh, peer, ct_last_error());
     }
     if (endpoint->ring && !endpoint->ring->closed && read_stream(mesh, endpoint->ring))
-        node_mark(&mesh->node, local, mesh->node.rank); /* for the next look */
+        node_mark(&mesh->node, local, mesh->node.rank); /* for the next pass */
 }
 
 static void look_at_marks(struct mesh *mesh)
@@ -74,7 +75,7 @@ static void look_at_marks(struct mesh *mesh)
     }
 }
 
-/* What came in shared memory, where any did. */
+/* Reads the rings in shared memory that may have new bytes. */
 static void look_at_rings(struct mesh *mesh)
 {
     if (!mesh->node.base)
@@ -87,8 +88,9 @@ static void look_at_rings(struct mesh *mesh)
             read_stream(mesh, stream);
 }
 
-/* all: looks at all sockets.  Else at the link `one` alone, if there is one: a read that finds
- * nothing costs as much as epoll_wait(), and one that finds bytes has read them. */
+/* Reads the rings, and either all sockets if `all` is set, or only the link `one` if that is not
+ * NULL.  A read of one link that finds no bytes costs as much as epoll_wait(); a read that finds
+ * bytes saves the epoll_wait(). */
 static void look_at_links(struct mesh *mesh, const struct link *one, int all)
 {
     struct transport *t = mesh->transport;
@@ -102,7 +104,7 @@ static void look_at_links(struct mesh *mesh, const struct link *one, int all)
         && look_at_sockets(mesh))
         look_at_sockets(mesh);
     if (t->ended > 0)
-        check_ended_peers(mesh); /* it may find connections */
+        check_ended_peers(mesh); /* may find connections */
     if (t->pending)
         flush_pending(mesh);
     if (t->closed > 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - every kind of link, best first, and every kind of memory: the one file
- * that looks up into cuda/. */
+/* registry.c - lists all kinds of links, the best first, and all kinds of device memory.  This is
+ * the only file of runtime/ that refers to cuda/. */
 #include "runtime/device/memory_kind.h"
 #include "runtime/transport/link.h"
 #include "runtime/util/error.h"

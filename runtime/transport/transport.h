@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport.h - frames to and from the peers of a mesh, over connections that come and go.
+/* transport.h - sends frames to the peers of a mesh and receives frames, over connections that are
+ * made when needed and may break.
  *
- *   endpoint.c  the queue of frames to a peer, its connections and lanes, what comes on them,
- *                 and when their end means that the peer is gone
- *   wireup.c      makes connections over sockets, in a thread of its own
- *   progress.c    one look at all connections
+ *   endpoint.c    queues and writes the frames to a peer, reads frames from its connections, and
+ *                 detects that the peer is gone
+ *   wireup.c      makes connections over sockets, in a separate thread
+ *   progress.c    does one pass over all connections
  *
- * The layer above (runtime/messaging) knows what a frame means: it registers its handlers when the
- * mesh is made, as a user of UCX registers active-message handlers.  transport->lock is the lock of
- * both layers: all functions here are called with it, and so are the handlers. */
+ * The layer above (runtime/messaging) interprets the frames.  It registers handlers when the mesh
+ * is created, as a user of UCX registers active-message handlers.  transport->lock protects the two
+ * layers.  Callers hold the lock for all functions here, and the handlers are called with the lock
+ * held. */
 #ifndef RUNTIME_TRANSPORT_TRANSPORT_H
 #define RUNTIME_TRANSPORT_TRANSPORT_H
 
@@ -23,7 +25,8 @@
 
 struct unexpected; /* messaging_internal.h */
 
-/* The receiving side of a connection: a frame's header, then its payload, again and again. */
+/* The receiving side of a connection, which brings one frame after another, each a header and then
+ * a payload. */
 struct frame_stream {
     struct frame_stream *next;
     struct link *link;
@@ -31,105 +34,109 @@ struct frame_stream {
     struct frame head;
     size_t head_got;
     size_t left;         /* bytes of the payload that are still to come; set by on_header() */
-    unsigned char *into; /* where they go; NULL: they are dropped */
+    unsigned char *into; /* destination of the payload; NULL if the payload is dropped */
     int closed;
-    int held;  /* its frame waits for an earlier one on the other lane */
-    int muted; /* while it is held, epoll reports only its end */
-    int ended; /* epoll has reported its end: it would wake sleeping threads again and again */
-    /* The handlers' own. */
-    struct request *request;       /* the payload is this receive's, or */
-    struct unexpected *unexpected; /* is kept here */
+    int held;  /* true while the stream's frame waits for an earlier frame on another connection */
+    int muted; /* true while epoll reports only the end of the held stream */
+    int ended; /* true if epoll has reported the end; the socket was then removed from epoll, since
+                * it would wake sleeping threads repeatedly */
+    /* Only the handlers use the next two fields, of which one is set while a payload comes. */
+    struct request *request;       /* the receive that gets the payload */
+    struct unexpected *unexpected; /* the unexpected message that keeps the payload */
 };
 
-/* What can pass between this rank and a peer. */
+/* The directions in which frames can pass between this rank and a peer. */
 enum endpoint_state {
     ENDPOINT_OPEN,     /* frames in both directions, over connections that are made when needed */
     ENDPOINT_DRAINING, /* nothing can be sent; frames that the peer has sent may still come */
     ENDPOINT_GONE      /* nothing can be sent, and nothing will come */
 };
 
-/* The connection that this rank opens to a peer. */
+/* The state of the connection that this rank opens to a peer. */
 enum own_connection { OWN_NOT_TRIED, OWN_OPENING, OWN_TRIED /* made, failed or ended */ };
 
-/* The end of all that this rank sends to a peer and receives from it.  endpoint_change_state()
- * alone writes `state`. */
+/* This rank's end of the communication with a peer.  Only endpoint_change_state() sets `state`. */
 struct endpoint {
     enum endpoint_state state;
     char why[160]; /* the reason why the state is not ENDPOINT_OPEN */
 
-    /* Connections. */
+    /* Connections.  A link is NULL if there is no such connection. */
     enum own_connection own_connection;
-    struct link *own;      /* the connection that this rank opened; NULL: none */
-    struct link *accepted; /* the one that the peer opened */
-    struct link *out;      /* the one on which small frames go */
-    struct link *begun_on; /* the one on which the first frame of the queue is written in part */
-    struct link *full;     /* the one whose socket takes no more bytes for now */
-    struct frame_stream *ring; /* the one in shared memory; NULL: none was opened */
-    int streams;               /* how many are open */
-    int held;                  /* how many of them are held */
-    int ended_one;             /* one of its streams has ended */
-    int64_t ended_ms;          /* when the last of them closed; 0: checked since, or none did */
+    struct link *own;          /* the connection that this rank opened */
+    struct link *accepted;     /* the connection that the peer opened */
+    struct link *out;          /* the connection for small frames */
+    struct link *begun_on;     /* the connection on which the first frame of the queue was begun */
+    struct link *full;         /* the connection whose socket takes no more bytes now */
+    struct frame_stream *ring; /* the stream in shared memory; NULL if none was opened */
+    int streams;               /* number of open streams */
+    int held;                  /* number of held streams */
+    int ended_one;             /* true if a stream of the peer has ended */
+    /* time when the last stream closed; 0 if none did, or if check_ended_peers() has checked it */
+    int64_t ended_ms;
 
     /* The queue of frames to the peer. */
     struct outgoing *first, *last;
-    struct endpoint *next_pending; /* in transport->pending, where endpoints with a queue stand */
+    struct endpoint *next_pending; /* in transport->pending, the list of endpoints with a queue */
     int is_pending;
-    int gathered;            /* the queue is written when all requests of a batch are started */
-    uint32_t sent, received; /* how many whole frames were written to the peer, and have come */
+    int gathered;            /* true while the queue waits for all requests of a batch to start */
+    uint32_t sent, received; /* numbers of whole frames written to and received from the peer */
 
-    /* What the peer has said. */
-    int heard; /* it has written to its ring to us */
-    int left;  /* it has destroyed the root group: it reads nothing any more */
+    /* What the peer has reported. */
+    int heard; /* true if the peer has written to its ring to this rank */
+    int left;  /* true if the peer has destroyed the root group and so reads nothing more */
 
-    /* The handlers' own. */
-    size_t uncredited; /* bytes of eager messages that the peer has not credited back */
-    size_t consumed;   /* bytes of its eager messages that this rank has yet to credit back */
-    /* until when a death notice of it may still come; 0: it was not missed yet */
+    /* Only the handlers use the next fields. */
+    size_t uncredited; /* bytes of eager messages for which the peer has not returned credit */
+    size_t consumed;   /* bytes of eager messages for which this rank must return credit */
+    /* time limit for a notice of the peer's death; 0 if no call has waited for the notice yet */
     int64_t notice_due;
-    int device_rts_limits;   /* what the peer's CTS said: bits of device_rendezvous.h */
-    uint64_t device_cancels; /* how many DEVICE_CANCEL frames have come */
+    int device_rts_limits;   /* from the peer's CTS: bits of device_rendezvous.h */
+    uint64_t device_cancels; /* number of DEVICE_CANCEL frames received */
 };
 
-/* 1: there is a connection, or this rank is opening one. */
+/* True if there is a connection or if this rank is opening one. */
 static inline int endpoint_is_connected(const struct endpoint *endpoint)
 {
     return endpoint->out || endpoint->own_connection == OWN_OPENING;
 }
 
 struct transport_handlers {
-    /* The header of a frame has come.  Sets stream->left and ->into, which are 0 and NULL, if a
-     * payload follows.  -1: the header is not valid, and the connection is closed. */
+    /* Called when the header of a frame has come.  If a payload follows, the handler sets
+     * stream->left and stream->into, which are 0 and NULL before.  The handler returns -1 if the
+     * header is not valid; then the connection is closed. */
     int (*on_header)(struct mesh *mesh, struct frame_stream *stream);
-    /* All of a frame has come, also if it has no payload. */
+    /* Called when a whole frame has come, with or without a payload. */
     void (*on_payload)(struct mesh *mesh, struct frame_stream *stream);
-    /* A connection ended, perhaps within a frame, whose rest will not come. */
+    /* Called when a connection ended.  The rest of a frame that has come in part is lost. */
     void (*on_closed)(struct mesh *mesh, struct frame_stream *stream, const char *why);
-    /* All of a frame was written.  It is the handlers' again. */
+    /* Called when a whole frame was written.  The handlers own `out` again. */
     void (*on_sent)(struct mesh *mesh, struct outgoing *out);
-    /* Nothing can be sent to a peer any more (endpoint->why).  The handler takes the queue, and
-     * fails what waits for an answer of the peer before it is queued. */
+    /* Called when nothing can be sent to a peer any more, for the reason in endpoint->why.  The
+     * handler removes the queued frames, and fails requests that wait for the peer's answer before
+     * they queue a frame. */
     void (*on_send_failed)(struct mesh *mesh, int peer);
-    /* Nothing will come from a peer any more (endpoint->why). */
+    /* Called when nothing will come from a peer any more, for the reason in endpoint->why. */
     void (*on_peer_gone)(struct mesh *mesh, int peer);
-    /* This process can't accept connections: receives from peers without one fail. */
+    /* Called when this process can't accept connections.  The handler fails receives from peers
+     * that have no connection to this rank. */
     void (*on_no_connections)(struct mesh *mesh, const char *why);
-    /* Is a large message on its way to us? */
+    /* Returns 1 if this rank is receiving a large message. */
     int (*expects_much)(const struct mesh *mesh);
 };
 
 struct transport {
-    pthread_mutex_t lock;               /* over all of this, and the handlers' state */
-    struct transport_handlers handlers; /* a copy: each frame calls some */
+    pthread_mutex_t lock;               /* protects this struct and the handlers' state */
+    struct transport_handlers handlers; /* a copy, since each frame calls handlers */
     struct endpoint *endpoints;         /* [mesh->size] */
     struct frame_stream *streams;
-    int closed;               /* how many of these are closed and not yet freed */
-    struct endpoint *pending; /* a look writes the queues of these */
-    unsigned looks;           /* of progress_for() */
-    /* How often bytes went in or out; a waiting thread reads it without the lock. */
+    int closed;               /* number of streams that are closed but not yet freed */
+    struct endpoint *pending; /* list of the endpoints to which progress() writes */
+    unsigned looks;           /* number of passes of progress_for() */
+    /* Count of reads and writes that moved bytes.  Waiting threads read it without the lock. */
     _Atomic unsigned moves;
-    int gathering;              /* a batch is started: frames are queued and not yet written */
-    int64_t looked_for_loss_ms; /* when end_lost_connections() last looked */
-    int ended;                  /* endpoints for check_ended_peers() */
+    int gathering;              /* true while a batch starts; frames are then queued, not written */
+    int64_t looked_for_loss_ms; /* time of the last check by end_lost_connections() */
+    int ended;                  /* number of endpoints that check_ended_peers() must check */
 };
 
 static inline struct endpoint *endpoint_of(const struct mesh *mesh, int peer)
@@ -141,61 +148,68 @@ static inline void transport_moved(struct transport *t)
 {
     const unsigned moves = atomic_load_explicit(&t->moves, memory_order_relaxed);
 
-    atomic_store_explicit(&t->moves, moves + 1, memory_order_relaxed); /* only with the lock */
+    atomic_store_explicit(&t->moves, moves + 1, memory_order_relaxed); /* the caller has the lock */
 }
 
-/* progress.c, without the lock.  transport_close() is owed even if it fails. */
+/* transport_open() and transport_close() are in progress.c and are called without the lock.  The
+ * caller must call transport_close() even if transport_open() fails. */
 ct_status transport_open(struct mesh *mesh, const struct transport_handlers *handlers);
-void transport_close(struct mesh *mesh); /* NULL is fine; the queues are empty */
+void transport_close(struct mesh *mesh); /* the queues must be empty */
 
+/* Reads and writes what is possible now on all connections. */
 void progress(struct mesh *mesh);
-/* The same for a thread that calls it in a loop until a message of so many bytes moves to or from
- * one peer (CT_ANY_SOURCE: any): it looks at the other connections only now and then. */
+/* Does what progress() does, but most calls skip the sockets of other peers.  For a thread that
+ * calls this function in a loop until a message of `bytes` bytes moves to or from `peer`, which may
+ * be CT_ANY_SOURCE. */
 void progress_for(struct mesh *mesh, int peer, size_t bytes);
 
 /* ---- endpoint.c ----------------------------------------------------------- */
 
-/* Opens a connection to the peer, or begins to; link_kinds[] says in which order links are tried.
- */
+/* Opens a connection to the peer, or starts to, over the first usable link of link_kinds[]. */
 ct_status peer_connect(struct mesh *mesh, int peer);
-void take_arrivals(struct mesh *mesh); /* connections that wireup made, or could not */
-/* 1: there is a connection to the peer, perhaps a new one. */
+/* Takes the connections that wireup.c has made, and the errors of those that failed. */
+void take_arrivals(struct mesh *mesh);
+/* Returns 1 if there is a connection to the peer, or if one was opened or is being opened. */
 int ensure_connection(struct mesh *mesh, int peer);
-/* Does the peer share memory with this rank, so that a connection to it costs nothing? */
+/* True if the peer shares memory with this rank, so that a connection to it costs nothing. */
 static inline int is_neighbour(const struct mesh *mesh, int peer)
 {
     return mesh->node.base && mesh->peers[peer].local >= 0 && peer != mesh->rank;
 }
-/* Opens a connection to a peer that we have not sent to yet, so that each side notices when the
- * other's process ends. */
+/* Opens a connection to a peer to which this rank has not sent yet, so that each of the two ranks
+ * notices when the other rank's process ends. */
 void connect_for_liveness(struct mesh *mesh, int peer);
 
-/* Queues a frame, and writes what the link takes. */
+/* Queues a frame, and writes as much of the queue as the link takes. */
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
-/* The same for a frame that the peer waits for, and whose place among the others does not matter:
- * it goes before those that were not begun. */
+/* Queues a frame before all frames that are not begun, and writes as much of the queue as the link
+ * takes.  For answers that the peer waits for and that may overtake other frames. */
 void send_answer_out(struct mesh *mesh, int peer, struct outgoing *out);
-/* Queues a frame that is written when this look has read what has come. */
+/* Queues a frame.  The current or next progress() writes the frame after it has read the links. */
 void send_out_later(struct mesh *mesh, int peer, struct outgoing *out);
+/* flush_to() writes the queue of a peer, and flush_pending() the queues of all peers.
+ * flush_gathered() writes the queue of a peer only if the queue waited for the end of a batch. */
 void flush_to(struct mesh *mesh, int peer);
-void flush_pending(struct mesh *mesh);            /* the queues of all peers */
-void flush_gathered(struct mesh *mesh, int peer); /* the queue of a batch, if there is one */
-/* Is there a frame that a peer may still read: queued, or in the kernel's send buffer? */
+void flush_pending(struct mesh *mesh);
+void flush_gathered(struct mesh *mesh, int peer);
+/* Returns 1 if a frame that a peer may still read is queued or in the kernel's send buffer. */
 int is_on_its_way(struct mesh *mesh);
 
-/* 1: it stopped although more may be there. */
+/* Reads from a stream, up to a limit of bytes.  Returns 1 if more bytes may be there, else 0. */
 int read_stream(struct mesh *mesh, struct frame_stream *stream);
-/* epoll reports events of a held stream. */
+/* Handles the epoll events of a held stream. */
 void look_at_held(struct mesh *mesh, struct frame_stream *stream, uint32_t events);
-/* The connection on which a message of so many bytes most likely comes. */
+/* Returns the connection on which a message of `bytes` bytes most likely comes. */
 const struct link *link_from(const struct endpoint *endpoint, size_t bytes);
 
 void free_closed_streams(struct mesh *mesh);
-void check_ended_peers(struct mesh *mesh); /* is the peer of an endpoint without streams gone? */
-/* Ends connections to hosts that answer no more; it looks once a second. */
+/* Checks for each endpoint that has lost its last stream whether the peer is gone. */
+void check_ended_peers(struct mesh *mesh);
+/* Closes connections to hosts that no longer answer.  Checks at most once a second. */
 void end_lost_connections(struct mesh *mesh);
-/* Nothing can be sent to the peer any more, or nothing will come from it either.  The handlers are
- * called even if that was known, since frames and requests may have come to wait since. */
+/* peer_unreachable() records that nothing can be sent to the peer any more.  peer_gone() records
+ * that nothing will come from the peer either.  The two call the handlers even if the state was
+ * recorded before, since frames and requests may have been queued meanwhile. */
 void peer_unreachable(struct mesh *mesh, int peer, const char *why);
 void peer_gone(struct mesh *mesh, int peer, const char *why);
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wireup.c - makes the connections between ranks, on both sides.
+/* wireup.c - makes the connections between ranks, for the rank that connects and the rank that
+ * accepts.
  *
- * Each connection without a proof yet is a `struct pending` with a step.  A turn moves those that
- * epoll reports, then those whose time has come, then accepts new ones.
+ * A connection is a `struct pending` with a step until the proofs were exchanged.  A turn of the
+ * loop advances the connections that epoll reports, then the connections with an expired time
+ * limit, and then accepts new connections.
  *
- * Where the mesh encrypts, TLS's handshake comes before the first step of each side.
+ * If the mesh encrypts, each rank does the TLS handshake before its first step.
  *
- * A connection that a stranger opened has no effect before its proof.  There is room for many
- * such connections, but a limit to them.  At the limit the one that has been silent longest is
- * closed; while all of them are young, the next ones wait in the listener's queue.  A rank of
- * the mesh whose connection is closed that way, or that finds this process out of descriptors,
- * connects again. */
+ * A connection may come from a stranger, a process outside of the mesh.  So a connection has no
+ * effect before its proof, and the number of accepted connections without a proof is limited.  At
+ * the limit, the oldest connection without a proof is closed.  While all of these are younger than
+ * SLOW_MS, new connections wait in the listener's queue.  A rank of the mesh connects again if its
+ * connection was closed for this reason or if this process is out of descriptors. */
 #include "runtime/transport/wireup.h"
 
 #include <errno.h>
@@ -33,31 +35,31 @@
 #include "runtime/util/log.h"
 #include "runtime/util/thread.h"
 
-#define CONNECT_MS 10000 /* of one try, for a host that does not answer at all */
+#define CONNECT_MS 10000 /* time limit of one try, for a host that does not answer */
 #define UNREACHABLE_MS \
-    30000 /* of all tries: a switch may be starting, or a queue be full of strangers */
-#define STRANGER_MS 10000 /* for the whole of a hello and its proof */
-#define SLOW_MS 200 /* after that a connection without a proof may be closed for another one */
-#define FIRST_PAUSE_MS 10 /* before the next try; each pause is twice as long as the last */
+    30000 /* time limit of all tries; a switch may be starting, or the queue full of strangers */
+#define STRANGER_MS 10000 /* time limit for hello and proof together */
+#define SLOW_MS 200 /* age from which a connection without a proof may be closed for a new one */
+#define FIRST_PAUSE_MS 10 /* pause before the second try; each pause is twice the last one */
 #define LONGEST_PAUSE_MS 500
-#define UNWATCHED_MS 20 /* for which the listener is not watched when there is no room */
+#define UNWATCHED_MS 20 /* how long epoll ignores the listener if there is no room */
 #define NO_DESCRIPTOR_MS 2000
-/* How often the thread checks whether it shall end.  If the program has closed all descriptors,
- * nothing wakes it. */
+/* How often the thread checks whether it must stop.  The check is needed because nothing wakes the
+ * thread if the program has closed all descriptors. */
 #define STOP_CHECK_MS 1000
-#define LOG_MS 1000 /* how often a line about strangers is logged */
-#define REFUSALS 3  /* after so many refusals of our proof we believe that it was wrong */
+#define LOG_MS 1000 /* least time between two log lines about strangers */
+#define REFUSALS 3  /* number of refusals after which this rank's proof is taken as wrong */
 #define LEAST_ACCEPTED 16
 #define MOST_ACCEPTED 4096
 #define ACCEPTS_A_TURN 64
 
 enum wireup_step {
-    PAUSES, /* pauses before the next try, without a descriptor */
+    PAUSES, /* before the next try, without a descriptor */
     CONNECTS,
-    SHAKES_HANDS, /* TLS's handshake, before our hello */
+    SHAKES_HANDS, /* the TLS handshake, before this rank's hello */
     AWAITS_NONCE,
     AWAITS_WELCOME,
-    AWAITS_HELLO, /* from here on: a connection that the peer opened */
+    AWAITS_HELLO, /* this step and the next are of a connection that the peer opened */
     AWAITS_PROOF
 };
 
@@ -68,45 +70,45 @@ struct made {
 
 struct pending {
     struct pending *next, *previous; /* oldest first */
-    struct made *made;               /* what the mesh gets, however the connection ends */
+    struct made *made;               /* memory for the arrival that reports the result */
     enum wireup_step step;
     int fd;
-    struct secure_channel *channel; /* NULL: not encrypted, or there is no connection */
-    int handshakes;                 /* the channel is not open yet */
-    int64_t since;                  /* when the connection was begun, or accepted */
-    int64_t next_try;               /* when a pause ends */
+    struct secure_channel *channel; /* NULL if not encrypted or not connected */
+    int handshakes;                 /* true until the channel's handshake has ended */
+    int64_t since;                  /* time when the connection was begun or accepted */
+    int64_t next_try;               /* end of the pause */
     int peer;
-    /* Of a connection that we open: */
+    /* Only a connection that this rank opens uses the next five fields. */
     char address[64];
     int port;
     int64_t first_try, pause;
     int refusals;
-    /* What came on it so far. */
+    /* The data of the proofs, received or sent so far. */
     struct hello hello;
     unsigned char nonce[NONCE_BYTES], proof[PROOF_BYTES];
-    size_t got; /* bytes of what comes next */
+    size_t got; /* bytes received of the item that the step waits for */
 };
 
 struct wireup {
     struct wireup_identity identity;
-    struct secure_context *context; /* NULL: it does not encrypt */
+    struct secure_context *context; /* NULL if the mesh does not encrypt */
     int listener, epoll_fd;
-    int wake_fd;          /* wakes the thread: an order, or the end */
-    int made_fd;          /* readable for the mesh: there is an arrival */
-    int netlink;          /* a socket to the kernel for uids; -1: not opened, or there is none */
-    pthread_mutex_t lock; /* over the next five */
+    int wake_fd;          /* eventfd that wakes the thread for an order or a stop */
+    int made_fd;          /* eventfd that is readable while there is an arrival */
+    int netlink;          /* socket for asking the kernel about uids; -1 if not open */
+    pthread_mutex_t lock; /* protects the fields from `orders` to `no_descriptor` */
     struct pending *orders;
     struct made *first, **last;
     int stops;
-    /* no descriptor was left for NO_DESCRIPTOR_MS, and no connection was accepted since */
+    /* true if no descriptor was left for NO_DESCRIPTOR_MS and no connection came since */
     int no_descriptor;
-    /* Used by the thread alone. */
-    struct pending ring;     /* head of the list of all */
-    int accepted;            /* those that peers, or strangers, opened */
-    int64_t unwatched_until; /* > 0: the listener is not watched until then */
+    /* Only the thread uses the fields from here on. */
+    struct pending ring;     /* head of the list of all connections without a proof */
+    int accepted;            /* number of connections in `ring` that peers or strangers opened */
+    int64_t unwatched_until; /* time until which epoll ignores the listener; 0 if watched */
     int64_t no_descriptor_since, no_descriptor_last;
-    int64_t strangers_logged;
-    int strangers; /* how many since then */
+    int64_t strangers_logged; /* time of the last log line about strangers */
+    int strangers;            /* number of strangers since that line */
     pthread_t thread;
     int has_thread;
 };
@@ -155,7 +157,7 @@ static void pending_append(struct wireup *w, struct pending *p)
     w->accepted += is_accepted(p);
 }
 
-/* Its descriptor is not closed: it may have become a connection. */
+/* Frees `p`, but does not close p->fd, which the mesh may own now. */
 static void pending_drop(struct wireup *w, struct pending *p)
 {
     w->accepted -= is_accepted(p);
@@ -165,8 +167,9 @@ static void pending_drop(struct wireup *w, struct pending *p)
     free(p);
 }
 
-/* Removed from epoll first: a child of fork() may hold the connection open, and its events would
- * point to `p`. */
+/* Closes the connection and its channel.  Removes the descriptor from epoll first.  Otherwise a
+ * child of fork() that has the connection open could cause events that point to `p` after it is
+ * freed. */
 static void close_connection(struct wireup *w, struct pending *p)
 {
     if (p->fd < 0)
@@ -198,10 +201,10 @@ static void signal_mesh(struct wireup *w)
     const uint64_t one = 1;
 
     if (write(w->made_fd, &one, sizeof one) < 0)
-        return; /* it is readable already */
+        return; /* made_fd is readable already */
 }
 
-/* Under the lock. */
+/* Queues an arrival for the mesh; the caller has the lock. */
 static void push_arrival(struct wireup *w, struct pending *p, int fd, const char *why)
 {
     struct made *made = p->made;
@@ -226,13 +229,14 @@ static int wireup_send_all(struct pending *p, const void *data, size_t bytes)
            == (ssize_t)bytes;
 }
 
-/* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find
- * the connection: so a rank that sees another connection of that peer end afterwards finds this
- * one, and what was sent on it. */
+/* Gives the connection to the mesh, after sending the welcome if there is one.  The peer may send
+ * frames as soon as it has the welcome.  The lock is held until the mesh can find the connection.
+ * So a rank that then sees the end of another connection of the peer finds this connection and the
+ * frames on it. */
 static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
 {
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
-    socket_give_up_after(p->fd, 0); /* the peer may be outside of the library for long */
+    socket_give_up_after(p->fd, 0); /* the peer may call no libct function for long */
     pthread_mutex_lock(&w->lock);
     if (welcome && !wireup_send_all(p, welcome, PROOF_BYTES)) {
         secure_channel_destroy(p->channel);
@@ -275,8 +279,8 @@ static void describe_limit(char *text, size_t size)
              (unsigned long long)limit.rlim_cur);
 }
 
-/* A rank that refuses the connection has left the job: it listened before it published its
- * address.  Any other error may be temporary. */
+/* Handles a failed connect().  A refused connection is final, since a rank listens before it
+ * publishes its address; so the rank has left the job.  Any other error may be temporary. */
 static void connect_failed(struct wireup *w, struct pending *p, int error)
 {
     char why[160];
@@ -328,7 +332,8 @@ static void greet(struct wireup *w, struct pending *p)
     pending_watch(w, p, EPOLLIN, EPOLL_CTL_MOD);
 }
 
-/* Another secret stays another one.  Else the peer may have had no room for us. */
+/* Handles a failed TLS handshake.  A wrong secret is final.  After any other failure this rank
+ * tries again, since the peer may have been at its limit of connections. */
 static void handshake_failed(struct wireup *w, struct pending *p, const char *what, int is_final)
 {
     char why[sizeof p->made->arrival.why];
@@ -383,8 +388,9 @@ static void connected(struct wireup *w, struct pending *p)
         retry_later(w, p);
 }
 
-/* On one host the kernel reports the user of the other end.  The token alone would be no proof
- * there: the rank that connects sends it to whatever process has the port by now. */
+/* Returns 1 if the other end belongs to another user, as the kernel reports on one host.  The token
+ * alone proves too little, since the rank that connects sends it to any process that has the port
+ * now. */
 static int is_another_users(struct wireup *w, const struct pending *p)
 {
     struct sockaddr_storage peer = { 0 }, self = { 0 };
@@ -431,8 +437,8 @@ static void welcome_came(struct wireup *w, struct pending *p)
                          : "what answers at its port is no rank of this job");
 }
 
-/* The peer closed the connection.  After our proof: it refused that, or had no room for us any
- * more. */
+/* Handles a connection that the peer closed or that broke.  A peer that closes the connection after
+ * this rank's proof has refused the proof or was at its limit of connections. */
 static void peer_closed(struct wireup *w, struct pending *p, int closed)
 {
     if (p->step == AWAITS_WELCOME && closed && ++p->refusals == REFUSALS)
@@ -493,7 +499,8 @@ static void proof_came(struct wireup *w, struct pending *p)
 
 /* ---- One step ------------------------------------------------------------------ */
 
-/* What comes next on it, where it goes, and what follows. */
+/* The item for which a step waits: its offset in struct pending, its size, and the function to call
+ * when the whole item has come. */
 struct expectation {
     size_t at, bytes;
     void (*then)(struct wireup *w, struct pending *p);
@@ -506,7 +513,7 @@ static const struct expectation expectations[] = {
     [AWAITS_PROOF] = { offsetof(struct pending, proof), PROOF_BYTES, proof_came },
 };
 
-/* 1: the channel is open. */
+/* Continues the handshake of an accepted connection.  Returns 1 if the channel is open, else 0. */
 static int accept_step(struct wireup *w, struct pending *p)
 {
     const enum channel_step step = secure_channel_handshake(p->channel);
@@ -523,8 +530,9 @@ static ssize_t wireup_receive(struct pending *p, void *data, size_t bytes)
                       : recv(p->fd, data, bytes, MSG_DONTWAIT);
 }
 
-/* Never reads more than it expects: what is behind the last proof is the mesh's.  A channel that
- * does not read ahead leaves it in the socket, too. */
+/* Advances a connection by what has come.  Never reads more than the expected item, since the bytes
+ * after the last proof are frames for the mesh.  A channel that does not read ahead leaves the
+ * frames in the socket, too. */
 static void advance(struct wireup *w, struct pending *p)
 {
     const struct expectation *next = &expectations[p->step];
@@ -568,8 +576,9 @@ static int most_accepted(void)
                                   : (int)most;
 }
 
-/* The oldest connection without a hello, else without a proof, that had time enough.  If a rank
- * of the mesh opened it, that rank tries again. */
+/* Returns the oldest accepted connection without a hello, or else without a proof, that is older
+ * than SLOW_MS; NULL if there is no such connection.  If a rank of the mesh opened it, that rank
+ * tries again. */
 static struct pending *oldest_unproved(const struct wireup *w)
 {
     const int64_t now = clock_ms();
@@ -622,7 +631,7 @@ static void take_accepted(struct wireup *w, int fd)
         return;
     }
     p->handshakes = w->context != NULL;
-    socket_nodelay(fd); /* the rank that connects sets it too */
+    socket_nodelay(fd); /* the rank that connects sets this option too */
     socket_notice_lost_host(fd);
     p->fd = fd;
     p->peer = -1;
@@ -632,9 +641,9 @@ static void take_accepted(struct wireup *w, int fd)
     pending_watch(w, p, EPOLLIN, EPOLL_CTL_ADD);
 }
 
-/* Peers whose connections can't be accepted for so long are lost to this rank; its calls must
- * report the reason.  After a longer break a new period of time begins, even if no peer has
- * connected since. */
+/* Notes that no descriptor was left for a connection.  If this lasts for NO_DESCRIPTOR_MS, peers
+ * can't reach this rank, and its calls must report the reason.  A break of more than
+ * 10 * UNWATCHED_MS between two calls starts a new period, even if no connection was accepted. */
 static void note_no_descriptor(struct wireup *w)
 {
     const int64_t now = clock_ms();
@@ -644,11 +653,11 @@ static void note_no_descriptor(struct wireup *w)
     w->no_descriptor_last = now;
     if (now - w->no_descriptor_since < NO_DESCRIPTOR_MS)
         return;
-    w->no_descriptor_since = now; /* calls that start later fail too */
+    w->no_descriptor_since = now; /* so that calls that start later fail, too */
     set_no_descriptor(w, 1);
 }
 
-/* 1: there may be more to accept */
+/* Accepts a connection if there is room.  Returns 1 if there may be more to accept, else 0. */
 static int wireup_accept_one(struct wireup *w)
 {
     struct pending *old = NULL;
@@ -718,7 +727,8 @@ static void check_times(struct wireup *w)
         watch_listener(w, 0);
 }
 
-/* How long until check_times() has something to do. */
+/* Returns how many ms to wait for events: until check_times() has something to do, but at most
+ * most_ms.  Without such a time, returns most_ms, which may be -1 for no limit. */
 static int longest_sleep(const struct wireup *w, int most_ms)
 {
     int64_t due = w->unwatched_until > 0 ? w->unwatched_until : INT64_MAX, left;
@@ -743,8 +753,8 @@ void wireup_turn(struct wireup *w, int timeout_ms)
     const int n = epoll_wait(w->epoll_fd, events, 64, longest_sleep(w, timeout_ms));
     int some_wait = 0;
 
-    /* a program may close all descriptors that it does not know: this keeps the loop from
-     * spinning */
+    /* The program may have closed all descriptors that it did not open.  The pause keeps the loop
+     * from spinning then. */
     if (n < 0 && errno != EINTR)
         poll(NULL, 0, UNWATCHED_MS);
 
@@ -782,7 +792,7 @@ static void wireup_wake(struct wireup *w)
     const uint64_t one = 1;
 
     if (write(w->wake_fd, &one, sizeof one) < 0)
-        return; /* it is full of wake-ups already */
+        return; /* the eventfd's counter is full, so the thread wakes anyway */
 }
 
 ct_status wireup_connect(struct wireup *w, int peer, const char *address, int port)
@@ -825,7 +835,7 @@ int wireup_take(struct wireup *w, struct arrival *arrival)
         *arrival = made->arrival;
         free(made);
     } else if (read(w->made_fd, &rings, sizeof rings) < 0) {
-        /* it was empty before */
+        /* the eventfd was empty */
     }
     pthread_mutex_unlock(&w->lock);
     return made != NULL;
@@ -890,7 +900,7 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     w->last = &w->first;
     w->ring.next = w->ring.previous = &w->ring;
     pthread_mutex_init(&w->lock, NULL);
-    /* fails here if there is no libcrypto */
+    /* checks that libcrypto can be loaded */
     status = wireup_proof(identity, "connect", &hello, nonce, proof);
     if (status == CT_OK && identity->encrypts)
         status = secret_context(&identity->secret, "mesh", &w->context);
