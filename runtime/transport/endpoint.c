@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* endpoint.c - the connections to a peer: made, written to, read, and closed.
+/* endpoint.c - makes the connections to a peer, writes and reads frames on them, and closes them.
  *
- * Frames to a peer wait in one queue until there is a connection; as much of the queue leaves in
- * one write as the link takes.
+ * Frames to a peer wait in one queue until there is a connection.  One write takes as much of the
+ * queue as the link accepts.
  *
- * Over sockets a pair of ranks has up to two connections, the lanes.  Small frames go on one of
- * them in both directions: then an acknowledgement rides on the next frame of the other direction.
- * With a connection for each direction the kernel sends it separately, and a small message there
- * and back takes half as long again.  Large frames have a connection for each direction, since a
- * socket that sends and receives at the same time does each more slowly (docs/algorithms.md).
+ * Over sockets a pair of ranks has up to two connections.  Small frames use one connection in both
+ * directions, so that an acknowledgement travels with the next frame of the other direction.  With
+ * a connection for each direction the kernel would send each acknowledgement separately, and a
+ * small message there and back would take 1.5 times as long.  Large frames use a connection for
+ * each direction, since a socket that sends and receives at the same time does both more slowly
+ * (docs/algorithms.md).
  *
- * The rank that sends first opens one.  If both ranks open one at the same moment, the lower rank's
- * is for small frames.  The rank that opened none opens its own when it first has a large frame.
- * Until that is made, all frames go on the one there is; a firewall or a lack of descriptors may
- * keep it so.  Frames are numbered as they are written.  A connection on which a frame comes before
- * its turn is held until the earlier frames have come on the other one.
+ * The rank that sends first opens a connection.  If both ranks open one at the same moment, small
+ * frames use the lower rank's.  A rank that has only accepted a connection opens its own for its
+ * first large frame.  Until that connection is made, all frames use the first one.  A firewall or a
+ * lack of descriptors may prevent the second connection for ever.  The sender numbers its frames as
+ * it writes them.  If a frame comes before an earlier one, which then comes on the other
+ * connection, the reader stops reading its connection until the earlier frames have come: the
+ * stream is held.
  *
- * A rank closes its connections when it ends or leaves the mesh, never one alone.  A connection
- * that the peer opened carries frames only once wireup.c has it on this side; one that this rank
- * opened may carry some a moment before.  So a peer is gone when all its connections have ended, no
- * new one waits to be taken and none is being made: then this rank has read all that it sent. */
+ * A rank closes all its connections together, when it ends or leaves the mesh.  A connection that
+ * the peer opened carries frames only after wireup.c has reported it to this rank.  A connection
+ * that this rank opened may carry frames a moment before that.  So a peer is gone when all its
+ * connections have ended, wireup.c has reported every connection, and this rank is opening none. By
+ * then this rank has read all that the peer sent. */
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,19 +39,20 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-/* What fits one segment together with its header.  The receiver's kernel acknowledges more at once,
- * whatever is sent back. */
+/* The largest small frame.  It fits one TCP segment together with its header.  The receiver's
+ * kernel acknowledges a larger frame at once, even if the receiver is about to send a frame back.
+ */
 #define SMALL_BYTES 1300
-#define PARTS_AT_ONCE 64 /* two of each message; it costs stack, and the kernel looks at each */
+#define PARTS_AT_ONCE 64         /* parts of one write; a frame has two */
 #define LARGE_WRITE (256u << 10) /* bytes of one write */
-/* bytes that are read from one stream, so that no other starves */
+/* Bytes that are read from one stream before the other streams get their turn. */
 #define BYTES_PER_LOOK (1u << 20)
-#define LOOK_FOR_LOSS_MS 1000
-#define OPENING_MS 1000 /* how long to wait for a connection to a peer that has ended */
+#define LOOK_FOR_LOSS_MS 1000 /* pause between two checks for lost hosts */
+#define OPENING_MS 1000       /* longest wait for a connection to a peer that has ended */
 
 /* ---- State -------------------------------------------------------------------------- */
 
-/* Only a connection that the peer makes leads back.  The reason is that of the first change. */
+/* Changes the state and, if `why` is not NULL, the reason. */
 static void endpoint_change_state(struct endpoint *endpoint, enum endpoint_state state,
                                   const char *why)
 {
@@ -73,8 +78,8 @@ void peer_gone(struct mesh *mesh, int peer, const char *why)
     mesh->transport->handlers.on_peer_gone(mesh, peer);
 }
 
-/* A connection was made.  Its frames can be read.  Frames can be sent again if only this rank's own
- * attempt to connect had failed: then none was lost. */
+/* Lets frames come over a new connection.  Frames can be sent, too, if none was lost before,
+ * because only this rank's own attempt to connect had failed. */
 static void endpoint_reopen(struct endpoint *endpoint)
 {
     const int lost_none = !endpoint->ended_one && endpoint->sent == 0;
@@ -124,7 +129,8 @@ static void stream_close(struct mesh *mesh, struct frame_stream *stream, const c
     struct transport *t = mesh->transport;
     struct endpoint *endpoint = &t->endpoints[stream->peer];
 
-    stream->closed = 1; /* freed by progress(), which may be walking the list */
+    /* A loop over the list may run now, so progress() frees the stream later. */
+    stream->closed = 1;
     t->closed++;
     if (stream->link->fd >= 0)
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
@@ -180,7 +186,8 @@ static int is_in_turn(struct mesh *mesh, struct frame_stream *stream)
     return 0;
 }
 
-/* The next held stream of the peer after `after`; NULL: the first one. */
+/* Returns the peer's next held stream after `after`, or the first if `after` is NULL.  Returns NULL
+ * if there are no more. */
 static struct frame_stream *held_of(const struct mesh *mesh, int peer,
                                     const struct frame_stream *after)
 {
@@ -211,7 +218,7 @@ static struct frame_stream *next_in_turn(struct mesh *mesh, int peer)
     return held;
 }
 
-/* Their frames come after frames that were lost. */
+/* Closes the peer's held streams, since frames before theirs were lost. */
 static void close_held(struct mesh *mesh, int peer, const char *why)
 {
     struct frame_stream *held;
@@ -220,8 +227,9 @@ static void close_held(struct mesh *mesh, int peer, const char *why)
         stream_close(mesh, held, why);
 }
 
-/* Closes held streams if the frames before theirs can't come any more: all streams of the peer
- * are held, one of them has ended, and no connection is being made. */
+/* Closes the peer's held streams if the frames before theirs can't come any more.  That is so if
+ * all streams of the peer are held, one of them has ended, and this rank is opening no connection.
+ */
 static void close_held_for_ever(struct mesh *mesh, int peer)
 {
     const struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -237,8 +245,9 @@ static void close_held_for_ever(struct mesh *mesh, int peer)
         close_held(mesh, peer, "it closed its connection");
 }
 
-/* The end of a held stream can't be read.  The frame that it waits for may lie in a connection
- * that was not taken yet, or not have come. */
+/* Handles an event of a held stream, whose bytes and end are not read now.  The earlier frame may
+ * be in a connection that wireup.c has made but this rank has not taken, or may still be on its
+ * way. */
 void look_at_held(struct mesh *mesh, struct frame_stream *stream, uint32_t events)
 {
     if (!stream->muted) {
@@ -261,8 +270,9 @@ static int is_unused(const struct endpoint *endpoint, const struct frame_stream 
            && stream->head_got == 0 && stream->left == 0 && !stream->held;
 }
 
-/* The peer connected again, because our welcome on the first connection did not arrive; so the
- * peer has sent nothing on that one.  If we have, that is lost. */
+/* Drops the peer's first connection after the peer has connected again.  The peer does that if this
+ * rank's last proof did not arrive on the first connection, so it has sent no frame there.  Frames
+ * that this rank has sent there are lost; then the stream is closed as broken. */
 static void replace_connection(struct mesh *mesh, int peer, const struct link *link)
 {
     struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -305,7 +315,7 @@ static void link_not_made(struct mesh *mesh, int peer, const char *why)
         return;
     }
     if (endpoint->ended_one)
-        why = endpoint->why; /* the reason why its earlier connection ended */
+        why = endpoint->why; /* the reason why the earlier connection ended */
     peer_unreachable(mesh, peer, why);
     peer_gone(mesh, peer, why);
 }
@@ -340,7 +350,7 @@ static void take_connection(struct mesh *mesh, const struct arrival *arrival)
         return;
     }
     secure_channel_destroy(arrival->channel);
-    descriptor_close(arrival->fd); /* the peer sees the end of a connection that it opened */
+    descriptor_close(arrival->fd); /* the peer, if it opened the connection, sees the end */
     if (!arrival->accepted)
         link_not_made(mesh, arrival->peer, "no memory for a connection");
 }
@@ -400,7 +410,8 @@ void connect_for_liveness(struct mesh *mesh, int peer)
         link_not_made(mesh, peer, ct_last_error());
 }
 
-/* No call fails because of this, so the caller's error sentence is kept. */
+/* Opens this rank's own connection for the first large frame.  If that fails, the frame uses the
+ * other connection, so no call fails, and ct_last_error() stays as it was. */
 static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
 {
     struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -421,8 +432,8 @@ static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoin
 
 /* ---- Sending -------------------------------------------------------------------- */
 
-/* A thread that sleeps wakes when the socket of `full` takes more bytes; NULL: none is waited
- * for. */
+/* Makes epoll report when the socket of `full` takes more bytes, so that a sleeping thread wakes
+ * then.  If `full` is NULL, epoll reports that for no socket of the endpoint. */
 static void watch_room(struct mesh *mesh, struct endpoint *endpoint, struct link *full)
 {
     struct link *const before = endpoint->full;
@@ -437,7 +448,8 @@ static void watch_room(struct mesh *mesh, struct endpoint *endpoint, struct link
             stream_watch(mesh, stream, 0);
 }
 
-/* The parts of queued frames that go on this link, as many as fit; returns their number. */
+/* Fills `parts` with the first frames of the queue that go on this link.  Returns the number of
+ * parts. */
 static int parts_of(const struct endpoint *endpoint, const struct link *link, struct iovec *parts)
 {
     uint32_t turn = endpoint->sent;
@@ -459,7 +471,7 @@ static int parts_of(const struct endpoint *endpoint, const struct link *link, st
     return count;
 }
 
-/* The link took so many bytes of the queue. */
+/* Removes from the queue the bytes that the link has taken. */
 static void advance_queue(struct mesh *mesh, struct endpoint *endpoint, size_t bytes)
 {
     while (bytes > 0) {
@@ -478,12 +490,15 @@ static void advance_queue(struct mesh *mesh, struct endpoint *endpoint, size_t b
     }
 }
 
-/* Writes as much as the link takes.  But while a large message comes over a socket, it does one
- * large write, and the rest at the next look: if both ranks fill their sockets before they read,
- * the bytes wait in the kernel until no cache has them, and that is slower.  The socket still
- * has room then, so a thread that sleeps until it has wakes at once.  On an encrypted link, whose
- * peer may take bytes as fast as this rank encrypts them, it always does so, or no deadline would
- * be seen. */
+/* Writes as much of the queue as the link takes.
+ *
+ * While a large message comes to this rank over a socket, flush_to() does only one large write, and
+ * the next call of progress() goes on with the queue.  If both ranks filled their sockets before
+ * they read, the bytes would wait in the kernel until no cache holds them, which is slower.  The
+ * socket still has room after that write, so a thread that sleeps until it has room wakes at once.
+ *
+ * On an encrypted link flush_to() always does only one large write.  The peer may take bytes as
+ * fast as this rank encrypts them, and then the loop would never end, and miss its deadline. */
 void flush_to(struct mesh *mesh, int peer)
 {
     struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -530,8 +545,9 @@ static void connection_add_pending(struct transport *t, struct endpoint *endpoin
     t->pending = endpoint;
 }
 
-/* Writing may end requests, and so queue frames for other peers: their endpoints are added in
- * front. */
+/* Writes the queues of all peers.  A write may end requests, which may queue frames for other
+ * peers. Their endpoints are added at the front of the list, and the next call writes their queues.
+ */
 void flush_pending(struct mesh *mesh)
 {
     struct transport *t = mesh->transport;
@@ -573,7 +589,7 @@ static void queue_first(struct endpoint *endpoint, struct outgoing *out)
         endpoint->last = out;
 }
 
-/* It is in the queue. */
+/* Sends the frame `out`, which is in the queue, or leaves it there until the link takes it. */
 static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
 {
     struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -590,8 +606,9 @@ static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
         flush_to(mesh, peer);
 }
 
-/* Nothing waits before it, and the link is memory, which takes most frames whole.  0: what it did
- * not take is to be queued. */
+/* Writes a frame without queueing it, if the queue is empty and the link is shared memory, which
+ * takes most frames whole.  Returns 1 if the whole frame was written.  Returns 0 if the caller must
+ * queue the frame; out->written tells how much of it was written. */
 static int write_at_once(struct mesh *mesh, int peer, struct outgoing *out)
 {
     struct transport *t = mesh->transport;
@@ -645,7 +662,7 @@ void send_out_later(struct mesh *mesh, int peer, struct outgoing *out)
 
 static void take_frame(struct mesh *mesh, struct frame_stream *stream);
 
-/* All of a frame has come.  A frame on the peer's other connection may have waited for it. */
+/* Ends a frame that has come as a whole.  Then reads a stream that was held for this frame. */
 static void frame_done(struct mesh *mesh, struct frame_stream *stream)
 {
     const int peer = stream->peer;
@@ -669,7 +686,7 @@ static void take_frame(struct mesh *mesh, struct frame_stream *stream)
         frame_done(mesh, stream);
 }
 
-/* 1: something moved. */
+/* Reads a part of a header.  Returns 1 if bytes came, 0 if not. */
 static int read_head(struct mesh *mesh, struct frame_stream *stream)
 {
     const size_t want = sizeof stream->head;
@@ -740,8 +757,8 @@ static int is_known_dead(struct mesh *mesh, int peer)
     return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
 }
 
-/* Frames may still come on a connection that we are opening.  If the peer has ended, that
- * attempt fails soon, unless another process has the port by now. */
+/* Returns 1 while frames of the peer may come on a connection that this rank is opening.  If the
+ * peer has ended, the attempt fails soon, unless another process listens on the port by now. */
 static int may_still_come(struct mesh *mesh, int peer)
 {
     const struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -752,7 +769,7 @@ static int may_still_come(struct mesh *mesh, int peer)
 
 void check_ended_peers(struct mesh *mesh)
 {
-    take_arrivals(mesh); /* what a peer sent before its end may lie in another connection */
+    take_arrivals(mesh); /* the peer's last frames may be in a connection that was not taken yet */
     for (int peer = 0; peer < mesh->size; peer++) {
         struct endpoint *endpoint = endpoint_of(mesh, peer);
 
@@ -788,8 +805,8 @@ static void forget_link(struct endpoint *endpoint, const struct link *link)
             *places[i] = NULL;
 }
 
-/* Called when no loop over the list runs and no result of epoll_wait() is in use: neither can
- * point to a closed stream any more. */
+/* Frees the closed streams.  The caller makes sure that no loop over the list runs and no result of
+ * epoll_wait() is in use, since both could still point to a closed stream. */
 void free_closed_streams(struct mesh *mesh)
 {
     struct transport *t = mesh->transport;
@@ -811,8 +828,8 @@ void free_closed_streams(struct mesh *mesh)
     }
 }
 
-/* Only to a peer that is there and reads: a host that is lost takes nothing, nor does a rank
- * that has left or whose process has ended. */
+/* Frames to a peer that is lost, has left or has ended do not count, since that peer reads nothing.
+ */
 int is_on_its_way(struct mesh *mesh)
 {
     const struct transport *t = mesh->transport;
