@@ -10,8 +10,8 @@
 void no_effect_words(const struct options *options, const struct meeting *meeting, int size);
 
 /* Logs which options have no effect with `world` ranks.  Node 0 calls this at the start of the
- * first round.  --stdin and --exec-on have their own checks (stdin_route_check(), wrapper_check()).
- */
+ * first round.  Other functions check --stdin (stdin_route_check()) and --exec-on
+ * (wrapper_check()). */
 void no_effect_ranks(const struct options *options, int world);
 
 #endif

@@ -2,8 +2,7 @@
 /* straggler_observer.c - finds a rank that makes the others wait (--stall).
  *
  * A timer on each node samples whether the node's ranks are in collectives.  The coordinator
- * compares the nodes (launcher/nodes/slow_rank.c) and calls the hook slow(), which logs the rank.
- */
+ * compares the nodes (launcher/nodes/slow_rank.c) and calls the hook slow(), which logs a rank. */
 #include "launcher/observers/straggler_observer.h"
 
 #include <event2/event.h>
