@@ -6,7 +6,7 @@
  * ctrun makes the rings once, before it starts the guard.  The guard shares the rings, so it can
  * still write them if ctrun is killed.  At the end of each round ctrun writes the rings to the
  * file, a part in each turn of the event loop.  At the start of the next round ctrun empties the
- * rings. Each node of a job writes its own file, with times of the coordinator's clock.  `ctctl
+ * rings.  Each node of a job writes its own file, with times of the coordinator's clock.  `ctctl
  * trace merge` (trace_merge.h) joins the files. */
 #include <errno.h>
 #include <event2/event.h>
