@@ -24,7 +24,7 @@ enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 
 /* State of the current round. */
 struct job_round {
-    int restarted;               /* the round costs one of the job's restarts */
+    int restarted;               /* true if the round costs one of the job's restarts */
     int running;                 /* workers of this node that run */
     int lost;                    /* workers of this node that failed, with --on-failure=continue */
     int takes_deaths;            /* true while take_deaths() walks failures.ended */

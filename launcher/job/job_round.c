@@ -43,7 +43,7 @@ static void say_what_failed(struct job *job, int restarts)
     if (restarts > 0)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
-    if (*job->round.elsewhere) { /* this failure caused the failures on this node, if any */
+    if (*job->round.elsewhere) { /* the first failure was on another node */
         const int node = job->plan.generation ? job->plan.node : job->options->node_rank;
         const int is_said = job->options->surroundings.one_output && node > 0;
 
@@ -190,7 +190,7 @@ static struct round round_of(struct job *job)
 }
 
 /* Returns 1 if a signal that stops ctrun is pending.  The start of thousands of workers takes
- * seconds, and the signal ends it early. */
+ * seconds, so such a signal ends the start early. */
 static int is_told_to_stop(const struct job *job)
 {
     sigset_t pending, ours;

@@ -70,7 +70,7 @@ void job_stop_begin(struct job *job)
 {
     job->stop.asked = 0;
     job->stop.for_good =
-        job->stop.after_deadline; /* before the deadline, the new round may be restarted again */
+        job->stop.after_deadline; /* a round that begins before the deadline may be restarted */
     if (!job->control.head)
         return;
     event_assign(&job->stop.wanted, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,

@@ -20,8 +20,8 @@
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
 
-#define MOST_WORDS 256    /* words of argv that are written at most */
-#define LONGEST_TEXT 8192 /* bytes that are written at most of an argv word or an error */
+#define MOST_WORDS 256    /* most words of argv that are written */
+#define LONGEST_TEXT 8192 /* most bytes of an argv word or an error that are written */
 
 struct events {
     const struct job *job;
@@ -65,7 +65,7 @@ static void events_end(struct events *events, struct json_text *json)
     text_add(&events->line, "\n\n", 2);
     data = events->line.data;
     size = events->line.used - 1;
-    if (events->torn) { /* the second newline goes in front */
+    if (events->torn) { /* moves the second newline to the front */
         memmove(events->line.data + 1, events->line.data, size);
         events->line.data[0] = '\n';
         size++;

@@ -2,9 +2,9 @@
 /* init_observer.c - names the ranks that do not call ct_init_process_group().
  *
  * Each rank that uses libct sets a key in the store before it waits for the others.  ctrun checks
- * these keys once a second, from the first connection to the store until all ranks have arrived. If
- * ranks are missing 5 s after the first arrival, ctrun logs a line that names them, and repeats it
- * every 30 s.  Ranks of a program that does not use libct never arrive.  ctrun then logs nothing
+ * these keys once a second, from the first connection to the store until all ranks have arrived.
+ * If ranks are missing 5 s after the first arrival, ctrun logs a line that names them, and repeats
+ * it every 30 s.  Ranks of a program that does not use libct never arrive.  ctrun then logs nothing
  * and stops checking after QUIET_CHECKS. */
 #include <event2/event.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void init_watch_check_again(struct init_watch *watch)
     event_add(&watch->tick, &second);
 }
 
-/* Writes how a missing rank is, for example "2 (pid 4310 alive, not in init)". */
+/* Writes what is known of a missing rank, for example "2 (pid 4310 alive, not in init)". */
 static void init_watch_describe(const struct worker *worker, char *text, size_t size)
 {
     char cause[64];
@@ -87,7 +87,7 @@ static void init_watch_tick(evutil_socket_t fd, short what, void *arg)
     init_watch_check_again(watch);
     if (arrived > 0 && !watch->first) {
         watch->first = now;
-        watch->say = now + 4500; /* 5 s less half a second: the rank arrived up to 1 s ago */
+        watch->say = now + 4500; /* 5 s after the arrival, which was about 0.5 s ago */
     }
     if (arrived > 0 && now >= watch->say) {
         init_watch_say(watch, arrived, now - watch->first + 500);

@@ -23,9 +23,9 @@ struct share_watch {
     struct job *job;
     struct event timer;
     int seconds;              /* length of two windows; 0 if the observer is off */
-    int first_rank, size;     /* first rank on this node, and number of ranks on it */
+    int first_rank, size;     /* first rank and number of ranks of this node */
     int looks;                /* samples taken in this window */
-    struct rank_share *share; /* [size] */
+    struct rank_share *share; /* share[i] belongs to rank first_rank + i */
 };
 
 static int per_cent(int part, int of)

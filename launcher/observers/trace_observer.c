@@ -25,7 +25,7 @@
 #include "runtime/util/log.h"
 
 #define CHUNK 512       /* most events that are written in one turn of the event loop */
-#define HALF_WRITTEN 16 /* a killed rank may leave so many incomplete events: no warning */
+#define HALF_WRITTEN 16 /* no warning up to so many lost events, which a killed rank may leave */
 
 /* Memory that ctrun shares with the guard, so the guard can write the trace if ctrun is killed. */
 struct trace_shared {
@@ -134,7 +134,7 @@ static int trace_open_round_file(struct tracer *trace, const struct plan *plan)
     else if (trace_file_open(&trace->file, shared->path, &shared->body) == CT_OK)
         return 0;
     else
-        log_line(LOG_ERROR, "--%s", ct_last_error()); /* "trace run.json: ..." */
+        log_line(LOG_ERROR, "--%s", ct_last_error()); /* begins with "trace FILE:" */
     shared->path[0] = 0;
     return -1;
 }
@@ -282,7 +282,7 @@ static int tracer_write_some(struct tracer *trace)
 }
 
 /* Begins to write a round, or to continue in the guard a round that ctrun began to write.  The
- * round's clock is computed only at the begin, so ctrun and the guard use the same clock. */
+ * round's clock is computed only once, so ctrun and the guard use the same clock. */
 static void tracer_begin(struct tracer *trace)
 {
     struct trace_shared *shared = trace->shared;

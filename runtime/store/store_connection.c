@@ -4,7 +4,7 @@
  * store_connection_command() and store_connection_put...() collect a request, which one send()
  * sends.  Received bytes go into a small buffer, so one recv() gets a length and the bytes behind
  * it.  The rest of a large value is received directly into the value's memory.  The server may
- * claim any length, so that memory grows only as bytes come.
+ * claim any length, so the memory of the value grows only as bytes come.
  *
  * The first failure shuts the connection down, and each later request fails with the same cause.
  * Before the client sends a request that gets no answer, it checks that the server has not closed
@@ -497,7 +497,8 @@ static ct_status fail_for_death(struct store_connection *c, const struct control
 
     control_death_sentence(death, sentence, sizeof sentence);
     control_blame(c->control, &blame);
-    return ct_fail(CT_ERR_PEER, "%s", sentence); /* without a blame, which names a group's rank */
+    /* Not ct_fail_because(), since death->rank is a rank of ctrun's job and not of a group. */
+    return ct_fail(CT_ERR_PEER, "%s", sentence);
 }
 
 ct_status store_connection_check_deaths(struct store_connection *c)

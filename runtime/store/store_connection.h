@@ -41,7 +41,7 @@ struct store_connection {
 
     /* A death in this control page ends a wait.  NULL if deaths do not end waits. */
     struct control *control;
-    int alarm;      /* control_alarm() */
+    int alarm;      /* the descriptor from control_alarm(); -1 if there is none */
     uint32_t known; /* the first `known` deaths of the page do not end a wait */
     int any;        /* true if the end of a worker that exited with code 0 also ends a wait */
 };

@@ -13,7 +13,7 @@ struct control;
  * if host is "@name".  The port of a Unix socket is ignored. */
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store);
-/* Does the same with this secret instead of the environment's. */
+/* Connects a client like store_client_connect(), but with this secret. */
 ct_status store_client_connect_with(const char *host, int port, const struct secret *secret,
                                     int64_t deadline, int timeout_ms, ct_store **store);
 /* Copies the secret with which the store below all prefix stores connected.  If that store is not a

@@ -99,7 +99,7 @@ static int locate(struct store_server *s, int fd)
     case PEER_HERE:
         return uid == geteuid() ? SAME_UID : OTHER_UID;
     case PEER_ELSEWHERE:
-    case PEER_PENDING: /* a living client on this host has a process */
+    case PEER_PENDING: /* a client on this host has a process unless it is gone */
         return same_address(&peer, &self) ? GONE : OTHER_HOST;
     case PEER_UNKNOWN:
         break;

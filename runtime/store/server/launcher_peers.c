@@ -166,7 +166,7 @@ int store_server_newcomers(const struct store_server *server)
         count++;
     for (const struct list_node *node = server->agents.next; node != &server->agents;
          node = node->next)
-        count += !((const struct store_agent *)node)->note; /* `all` comes first */
+        count += !((const struct store_agent *)node)->note; /* `all` is the first member */
     return count;
 }
 
@@ -185,7 +185,7 @@ int agents_query(struct conn *conn, uint32_t *query)
     if (ends_of(conn, text + 4, text + 22) < 0)
         return 0;
     for (struct list_node *node = s->agents.next; node != &s->agents; node = node->next) {
-        struct store_agent *agent = (struct store_agent *)node; /* `all` comes first */
+        struct store_agent *agent = (struct store_agent *)node; /* `all` is the first member */
 
         if (memcmp(agent->address, text + 4, sizeof agent->address))
             continue;
@@ -205,7 +205,7 @@ static void take_answer(struct store_agent *agent, const unsigned char *data)
     memcpy(&query, data, sizeof query);
     for (struct list_node *node = s->unverified.next; query && node != &s->unverified;
          node = node->next) {
-        struct conn *conn = (struct conn *)node; /* `all` comes first */
+        struct conn *conn = (struct conn *)node; /* `all` is the first member */
         unsigned char peer[18], self[18];
 
         if (admission_query(conn) != query)

@@ -32,7 +32,7 @@ void store_agent_send_shared(struct store_agent *agent, int type, const void *da
 void store_agent_flush(struct store_agent *agent);
 /* Makes the event loop close the connection and call left(). */
 void store_agent_end(struct store_agent *agent);
-/* Stores a pointer of the coordinator.  It is NULL at first. */
+/* Stores the coordinator's pointer `note` in the agent.  The pointer is NULL at first. */
 void store_agent_note(struct store_agent *agent, void *note);
 void *store_agent_noted(const struct store_agent *agent);
 

@@ -93,7 +93,7 @@ static void log_repeats(const struct store_server *s)
 
 static struct conn *server_first_of(const struct list_node *list)
 {
-    return list_is_empty(list) ? NULL : (struct conn *)list->next; /* `all` comes first */
+    return list_is_empty(list) ? NULL : (struct conn *)list->next; /* `all` is the first member */
 }
 
 static int64_t oldest_deadline(const struct list_node *list)

@@ -18,7 +18,7 @@
 struct store_thread {
     pthread_t thread;
     struct event_base *base;
-    struct event *stop; /* wakes the thread; on an eventfd, since libevent runs without threads */
+    struct event *stop; /* wakes the thread by stop_fd, since libevent runs without locks */
     int stop_fd;        /* the eventfd */
     _Atomic int stops;  /* true when the thread must end */
     struct store_server *server;
