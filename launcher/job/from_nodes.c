@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* from_nodes.c - takes in what other nodes tell the job, and passes some of it to the observers. */
+/* from_nodes.c - handles what the nodes tell the job, and passes some of it to the observers. */
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -22,7 +22,8 @@ static void on_round(void *arg, const struct plan *plan)
     job_event(job, ROUND);
 }
 
-/* Sets the failure of the round.  why: what failed on another node; "": `rank` failed here. */
+/* Sets the failure of the round.  If why is "", `rank` of this node failed.  Otherwise why says
+ * what failed on another node. */
 static void take_root_cause(struct job *job, int rank, const char *why)
 {
     struct worker *worker = *why ? NULL : worker_of_rank(job, rank);
@@ -38,7 +39,7 @@ static void on_stop(void *arg, int number, int rank, const char *why)
     const int round = job->plan.round;
 
     job_take_pending_deaths(job);
-    if (job->plan.round != round) /* the last worker died: the next round has begun */
+    if (job->plan.round != round) /* the last worker had died, and the next round has begun */
         return;
     job->round.culprit = rank;
     take_root_cause(job, rank, why);
@@ -89,7 +90,7 @@ static void job_on_waits(void *arg, const char *text)
     output_progress(&((struct job *)arg)->output, text);
 }
 
-/* ---- What the nodes say to observers ---------------------------------------------- */
+/* ---- Messages for the observers --------------------------------------------------- */
 
 static void on_member(void *arg, int node, int there)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c - the workers of this node, from start to verdict.
+/* job.c - the state machine of a job on this node.
  *
  * job_run.c sets everything up and connects to the other nodes, if any (nodes.h).  Then the event
- * loop drives the job: the start of a round, a worker's end, a signal to ctrun, another node's
- * message or the grace timer becomes one event, and moves[][] says what follows.  The first failure
- * stops the other workers (stop_workers.c); if a restart is left, all workers begin again in a new
- * generation.  When the last worker of a round has ended, ctrun kills what the workers started
- * (job_round.c). */
+ * loop drives the job.  The start of a round, a worker's end, a signal to ctrun, a message of
+ * another node or a timer becomes an event, and moves[][] gives the next state and the action.  The
+ * first failure stops the other workers (stop_workers.c).  If a restart is left, all workers start
+ * again in a new generation.  When the last worker of a round has ended, ctrun kills the processes
+ * that the workers started (job_round.c). */
 #include "launcher/job/job_internal.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static const struct move {
     },
 };
 
-/* An empty cell means: stay, do nothing. */
+/* Takes the state and the action of moves[][].  An empty cell changes nothing. */
 void job_event(struct job *job, enum job_event event)
 {
     const struct move *move = &moves[job->state][event];
@@ -70,8 +70,8 @@ void job_stalled(struct job *job, const struct verdict_list *list)
 
 /* ---- Signals, timers, watches ------------------------------------------------ */
 
-/* Gives who told ctrun to stop.  If --hosts started this ctrun, its relay may say that the
- * connection is lost: then our output has no reader any more. */
+/* Returns the reason for a stop signal.  If --hosts started this ctrun, the relay on this host may
+ * have sent the signal because the connection is lost.  Nothing reads ctrun's output then. */
 static enum told_by sender_of(const struct job *job, const struct signalfd_siginfo *info)
 {
     return job->options->surroundings.is_host_of_job && info->ssi_code == SI_QUEUE
@@ -80,13 +80,13 @@ static enum told_by sender_of(const struct job *job, const struct signalfd_sigin
                : BY_SIGNAL;
 }
 
-/* Ignores a signal that another node has passed on already: one Ctrl-C reaches the ctruns of all
- * nodes. */
+/* Handles a signal that stops ctrun.  Ignores a first signal that another node has passed on
+ * already, since one Ctrl-C reaches the ctruns of all nodes. */
 static void take_stop_signal(struct job *job, int number, enum told_by by)
 {
     const int is_same = !job->told.signal && number == job->told.passed_on;
 
-    if (job->state != STOPPING || !job->told.signal) { /* later signals only stop_hurry() */
+    if (job->state != STOPPING || !job->told.signal) { /* later signals only call stop_hurry() */
         job->told.signal = number;
         job->told.by = by;
     }
@@ -114,8 +114,8 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-/* Gives the name by which ctctl knows the job.  Workers of a one-node job see another id, as under
- * torchrun: it is new each time, even if the user gave one. */
+/* Returns the name by which ctctl knows the job.  The workers of a one-node job see another id,
+ * which is new for each job even if the user gave an id, as under torchrun. */
 const char *job_name(const struct job *job)
 {
     const char *name = job->options->rdzv_id;
@@ -156,7 +156,7 @@ static void grace_over(evutil_socket_t fd, short what, void *arg)
     job_event(arg, GRACE_OVER);
 }
 
-/* Logs libevent's words as a line of ctrun. */
+/* Logs a message of libevent as a line of ctrun. */
 static void libevent_says(int severity, const char *text)
 {
     const enum log_level levels[] = { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.h - the workers of one node, from start to verdict. */
+/* job.h - runs the workers of one node, from their start to ctrun's exit code. */
 #ifndef LAUNCHER_JOB_JOB_H
 #define LAUNCHER_JOB_JOB_H
 
@@ -24,40 +24,40 @@ enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 
 /* State of the current round. */
 struct job_round {
-    int restarted;               /* the round costs one of the job's restarts */
+    int restarted;               /* true if the round costs one of the job's restarts */
     int running;                 /* workers of this node that run */
     int lost;                    /* workers of this node that failed, with --on-failure=continue */
-    int takes_deaths;            /* take_deaths() is walking failures.ended */
-    struct worker *first_failed; /* first failure on this node; NULL: none */
+    int takes_deaths;            /* true while take_deaths() walks failures.ended */
+    struct worker *first_failed; /* first worker of this node that failed; NULL if none failed */
     struct worker *failed;       /* the worker that failed last */
-    int culprit; /* the rank, on any node, that may end by itself; -1: no rank may */
+    int culprit; /* the rank, on any node, that gets time to end by itself; -1 if no rank does */
     struct root_graph graph;
-    char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
+    char elsewhere[NODE_TEXT]; /* describes a failure on another node; "" if there is none */
 };
 
-/* All ranks shall stop at the same step (should_stop.c). */
+/* A request to all ranks to stop at the same step (should_stop.c). */
 struct should_stop {
-    struct event wanted;   /* by a worker that got SIGTERM */
-    struct event deadline; /* of the job */
-    int asked;             /* in this round: 1, 2 for good */
-    int for_good;          /* no restart any more */
-    int64_t due;           /* seconds since the epoch; 0: no deadline */
-    int after_deadline;    /* the ranks were asked because of the deadline */
+    struct event wanted;   /* active when a worker has got SIGTERM */
+    struct event deadline; /* the timer of the job's deadline */
+    int asked;             /* the request in this round: 0 none, 1 stop, 2 stop without a restart */
+    int for_good;          /* true if no restart may follow */
+    int64_t due;           /* the deadline, in seconds since the epoch; 0 without a deadline */
+    int after_deadline;    /* true if the ranks were asked because of the deadline */
 };
 
 /* Why the job ends early. */
 struct told_to_stop {
-    int signal; /* that ends the job; 0: the job goes on */
+    int signal; /* the signal that ends the job; 0 if the job is not told to end */
     enum told_by { BY_SIGNAL, BY_DEADLINE, BY_LOST_CONNECTION } by;
-    int passed_on;  /* the signal with which another node stopped the round; 0: SIGTERM */
-    int impatience; /* signals that came after the workers were asked to stop */
+    int passed_on;  /* the signal with which another node stopped the round; 0 means SIGTERM */
+    int impatience; /* number of signals that came after the workers were asked to stop */
 };
 
 struct observed {
     const struct job_observer *const *rows;
     void **states; /* states of the first `count` rows */
     int count;
-    int draining; /* observers that still write about the round that ended */
+    int draining; /* observers that have not finished their drain(), plus 1 inside drain() */
 };
 
 struct job {
@@ -66,11 +66,11 @@ struct job {
     struct event_base *base;
     struct event signals, grace, spare;
     int signal_fd;
-    sigset_t ignored;          /* signals that ctrun was started to ignore, but workers must not */
-    struct rlimit descriptors; /* the limit that ctrun was started with */
+    sigset_t ignored; /* signals that ctrun's parent ignored, but workers must not ignore */
+    struct rlimit descriptors; /* RLIMIT_NOFILE when ctrun was started */
     struct program program;
     struct wrapper wrapper;
-    struct placement *placement; /* NULL: workers run where ctrun does */
+    struct placement *placement; /* NULL if workers are not bound to CPUs or GPUs */
     struct job_rendezvous meet;
     struct nodes *nodes;
     struct plan plan; /* the round's plan */
@@ -85,7 +85,7 @@ struct job {
     struct observed watch;
     struct worker *workers;
     int size;         /* number of workers */
-    double started_s; /* since 1970 */
+    double started_s; /* when the job started, in seconds since 1970 */
     enum job_state state;
     struct job_round round;
     struct should_stop stop;
@@ -94,15 +94,16 @@ struct job {
     int code;                /* ctrun's exit code */
 };
 
-/* Starts `size` workers and returns ctrun's exit code when the last one has ended.  A NULL ends the
- * table `observers`. */
+/* Starts `size` workers, and returns ctrun's exit code when the job is over.  The table `observers`
+ * ends with NULL. */
 int job_run(const struct options *options, const struct meeting *meeting, int size,
             const struct job_observer *const *observers);
 
-/* Says whether workers run and none was asked to stop: a rank that stops makes no more calls. */
+/* Returns 1 if workers run and no worker was asked to stop.  Otherwise a rank without calls is not
+ * a problem, since a rank that stops calls nothing more. */
 int job_moves(const struct job *job);
 
-/* The words that ctctl and the status page show. */
+/* Return the name and the state of the job, as ctctl and the status page show them. */
 const char *job_name(const struct job *job);
 const char *job_state_words(const struct job *job);
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_internal.h - what the files of a job share: job.c takes in events and decides, worker_ends.c
- * and from_nodes.c bring events, job_round.c starts the workers of a round and clears what is left
- * of them, stop_workers.c stops them, should_stop.c asks them to stop at the same step, job_run.c
- * sets up and tears down. */
+/* job_internal.h - the functions by which the files of a job call each other.
+ *
+ * job_run.c sets the job up and tears it down.  job.c handles each event with the table moves[][].
+ * worker_ends.c and from_nodes.c make events of workers' ends and of other nodes' messages.
+ * job_round.c starts the workers of a round and cleans up after them.  stop_workers.c stops the
+ * workers.  should_stop.c asks the workers to stop at the same step. */
 #ifndef LAUNCHER_JOB_JOB_INTERNAL_H
 #define LAUNCHER_JOB_JOB_INTERNAL_H
 
 #include "launcher/job/job.h"
 
 enum job_event {
-    ROUND,         /* the nodes are there: start the workers */
-    WORKER_FAILED, /* the first failure of a round */
-    WORKER_LOST,   /* a worker failed, and the others go on */
-    WORKER_LEFT,   /* a worker left at the step at which all were asked to stop: the others will
-                      leave, too */
+    ROUND,         /* all nodes are ready, so this node must start its workers */
+    WORKER_FAILED, /* a worker failed, so the other workers must stop */
+    WORKER_LOST,   /* a worker failed, but the other workers continue */
+    WORKER_LEFT,   /* workers are leaving at the step at which all ranks were asked to stop */
     TOLD_TO_STOP,  /* another node stops the round, or a rank failed that has not ended */
-    SIGNALLED,     /* a signal, or the deadline, tells ctrun to stop */
-    SPARE_OVER,    /* a worker that could end by itself still runs */
-    GRACE_OVER,    /* workers that were asked to stop still run */
+    SIGNALLED,     /* a signal or the deadline tells ctrun to stop */
+    SPARE_OVER,    /* the time is over that the culprit got to end by itself */
+    GRACE_OVER,    /* the grace period is over, and some workers still run */
     LAST_WORKER_GONE,
     OVER, /* the job is over on all nodes */
     JOB_EVENTS
 };
 
-/* Calls a hook of each observer that has it. */
+/* Calls the hook of each observer that has this hook. */
 #define JOB_TELL(job, hook, ...)                    \
     for (int i_ = 0; i_ < (job)->watch.count; i_++) \
         if (!(job)->watch.rows[i_]->hook)           \
@@ -31,7 +32,8 @@ enum job_event {
         else                                        \
             (job)->watch.rows[i_]->hook((job)->watch.states[i_], __VA_ARGS__)
 
-/* Likewise, but sets code to what the hook returns and stops when that is not 0. */
+/* Calls the hook of each observer that has this hook, until a hook returns nonzero.  Sets code to
+ * the value that the last called hook returned. */
 #define JOB_ASK(job, code, hook, ...)                              \
     for (int i_ = 0; i_ < (job)->watch.count && (code) == 0; i_++) \
         if (!(job)->watch.rows[i_]->hook)                          \
@@ -41,11 +43,12 @@ enum job_event {
 
 /* job.c */
 void job_event(struct job *job, enum job_event event);
-/* 0: success; else ctrun's exit code, and the error is logged. */
+/* Creates the event loop and its events.  Returns 0, or logs the error and returns ctrun's exit
+ * code. */
 int job_listen(struct job *job);
 
 /* worker_ends.c */
-void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
+void job_worker_died(void *job, const struct worker *worker); /* tells the other workers at once */
 void job_set_first_failed(struct job *job, struct worker *worker);
 void job_take_pending_deaths(struct job *job);
 void job_reap(struct job *job, pid_t first);
@@ -53,7 +56,7 @@ void job_reap(struct job *job, pid_t first);
 /* from_nodes.c */
 extern const struct nodes_hooks job_nodes_hooks;
 
-/* stop_workers.c: the actions of moves[][] in job.c. */
+/* stop_workers.c.  moves[][] in job.c calls these functions. */
 void stop_for_failure(struct job *job);
 void stop_tell_loss(struct job *job);
 void stop_give_time(struct job *job);
@@ -66,26 +69,26 @@ void stop_by_kill(struct job *job);
 void stop_spared(struct job *job);
 void stop_signal_workers(struct job *job, int number);
 
-/* job_round.c: what job.c does when a round begins, when its last worker is gone, and when the job
- * is over. */
+/* job_round.c.  moves[][] in job.c calls the first three functions. */
 void job_start_round(struct job *job);
-void job_end_round(struct job *job);
-void job_finish(struct job *job);
+void job_end_round(struct job *job); /* called when the last worker of the round has ended */
+void job_finish(struct job *job);    /* called when the job is over on all nodes */
 struct failed_round job_failed_round(struct job *job, struct worker *first_failed);
 
 /* should_stop.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);
-void job_stop_begin(struct job *job);         /* a round starts, and has its control page */
-void job_stop_end(struct job *job);           /* before the control page is removed */
-void job_stop_asked(void *job, int for_good); /* another node asks all ranks to stop */
-void job_look_for_signalled(struct job *job); /* asks all to stop if one worker got SIGTERM */
-/* Gives the number of the call of ct_should_stop() that told this worker to stop, if the worker
- * then ended by itself; else 0. */
+void job_stop_begin(struct job *job);         /* called when a round has got its control page */
+void job_stop_end(struct job *job);           /* called before the control page is removed */
+void job_stop_asked(void *job, int for_good); /* called when another node asks all ranks to stop */
+void job_look_for_signalled(struct job *job); /* asks all ranks to stop if a worker got SIGTERM */
+/* Returns the number of the call of ct_should_stop() that told this worker to stop, if the worker
+ * has exited since; else 0. */
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
-/* Says whether the program calls ct_should_stop() and was asked to stop: it then ends without a
- * signal. */
+/* Returns 1 if the program calls ct_should_stop() and was asked to stop.  Such a program ends
+ * without a signal. */
 int job_stops_itself(const struct job *job);
-/* Gives the workers' exit code if all ended because ct_should_stop() told them to; else -1. */
+/* Returns the workers' exit code if all of them exited because ct_should_stop() told them to stop;
+ * else -1. */
 int job_code_of_stopped(const struct job *job);
 void job_deadline_open(struct job *job);
 

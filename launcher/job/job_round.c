@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_round.c - starts the workers of a round, and clears what is left when the last one has ended.
+/* job_round.c - starts the workers of a round, and cleans up when the last worker has ended.
  *
- * How a round failed is logged when it is known what follows: at the start of the next round,
- * together with the restart, or in job_finish().  A ctrun that can't start all workers of a round
- * kills those that it did start, and tells the coordinator. */
+ * The failure of a round is logged when it is known whether a restart follows.  That is at the
+ * start of the next round or in job_finish().  A ctrun that can't start all workers of a round
+ * kills the workers that it did start, and tells the coordinator. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define PREFIX_ROOM 12 /* "[4194303] " */
-#define ALIVE_MS 1000  /* as often as other nodes expect a heartbeat */
+#define PREFIX_ROOM 12 /* columns for a prefix like "[4194303] " */
+#define ALIVE_MS 1000  /* the period of heartbeats that other nodes expect */
 
 /* ---- What failed, and what follows -------------------------------------- */
 
@@ -34,7 +34,8 @@ struct failed_round job_failed_round(struct job *job, struct worker *first_faile
                                   NULL };
 }
 
-/* Logs the failure, and in the same line the restart that follows. */
+/* Logs what failed in the round.  If restarts is not 0, the line also says that this restart
+ * follows. */
 static void say_what_failed(struct job *job, int restarts)
 {
     char next[64] = "", words[NODE_TEXT];
@@ -42,7 +43,7 @@ static void say_what_failed(struct job *job, int restarts)
     if (restarts > 0)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
-    if (*job->round.elsewhere) { /* the first failure of all nodes, whatever failed here */
+    if (*job->round.elsewhere) { /* the first failure was on another node */
         const int node = job->plan.generation ? job->plan.node : job->options->node_rank;
         const int is_said = job->options->surroundings.one_output && node > 0;
 
@@ -59,7 +60,7 @@ static void say_what_failed(struct job *job, int restarts)
             root_graph_words(&job->round.graph, &root, words, sizeof words);
             round.root_cause = words;
         }
-        if (stopped_at) /* no failure: the ranks did as they were asked to */
+        if (stopped_at) /* not a failure: the ranks stopped because they were asked to */
             log_line(LOG_WARN,
                      "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d%s",
                      (unsigned long long)stopped_at, job->round.first_failed->code, next);
@@ -73,7 +74,7 @@ static void say_what_failed(struct job *job, int restarts)
     job->round.elsewhere[0] = 0;
 }
 
-/* Logs that a node came, left or failed; no worker of this node failed. */
+/* Logs that a node joined, left or failed.  Called if the new round is not a restart. */
 static void say_what_changed(struct job *job)
 {
     if (*job->round.elsewhere)
@@ -85,7 +86,7 @@ static void say_what_changed(struct job *job)
 
 /* ---- End ---------------------------------------------------------------- */
 
-/* Kills and frees what is left of the round. */
+/* Kills the processes that are left of the round, and frees what the round used. */
 static void clear_workers(struct job *job)
 {
     int64_t deadline;
@@ -107,8 +108,8 @@ static void clear_workers(struct job *job)
         log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
 
-/* Says whether each worker finished its program.  A worker whose failure was forgiven does not
- * count. */
+/* Returns 1 if each worker finished its program.  Ignores workers that failed while the others
+ * continued (--on-failure=continue). */
 static int round_all_are_done(const struct job *job)
 {
     for (int i = 0; i < job->size; i++) {
@@ -135,8 +136,8 @@ void job_drained(struct job *job)
         tell_end(job);
 }
 
-/* Has the observers write what they know of the round.  When the last one has, the node's round is
- * over. */
+/* Calls drain() of the observers, so that they write what they know of the round.  The node's round
+ * is over when each of them has called job_drained(). */
 static void drain(struct job *job)
 {
     job->watch.draining = 1;
@@ -156,8 +157,8 @@ void job_end_round(struct job *job)
 
 /* ---- Start ------------------------------------------------------------- */
 
-/* Gives the columns that a worker's progress bar may have on our terminal, after the prefix.  0: no
- * bar, as with --quiet. */
+/* Returns the number of columns that a worker's progress bar may have on ctrun's terminal, after
+ * the prefix.  Returns 0 if there shall be no bar, for example with --quiet. */
 static int progress_room_of_workers(void)
 {
     const int room = log_wants(LOG_WARN) ? progress_room(STDERR_FILENO) : 0;
@@ -188,8 +189,8 @@ static struct round round_of(struct job *job)
                            .inherited = { .trace_memory = -1, .pmi = -1 } };
 }
 
-/* Says whether a signal that stops ctrun is pending.  It need not wait for the last of thousands of
- * starts, which take seconds. */
+/* Returns 1 if a signal that stops ctrun is pending.  The start of thousands of workers takes
+ * seconds, so such a signal ends the start early. */
 static int is_told_to_stop(const struct job *job)
 {
     sigset_t pending, ours;
@@ -198,8 +199,8 @@ static int is_told_to_stop(const struct job *job)
            && !sigisemptyset(&ours);
 }
 
-/* Starts the workers.  Also returns 0 if a signal came before all have started: the event loop
- * handles the signal. */
+/* Starts the workers.  Returns 0, or ctrun's exit code after an error.  Also returns 0 if a signal
+ * came before all workers were started.  The event loop handles that signal. */
 static int start_workers(struct job *job, struct round *round)
 {
     int64_t spoke = clock_ms();
@@ -239,7 +240,7 @@ static int start_workers(struct job *job, struct round *round)
         control_host_started(&job->control, i, job->workers[i].pid);
         JOB_TELL(job, worker_started, &job->workers[i]);
         job->round.running++;
-        if (clock_ms() - spoke > ALIVE_MS) { /* a thousand workers on a busy host take many s */
+        if (clock_ms() - spoke > ALIVE_MS) { /* 1000 starts on a busy host take many seconds */
             job->nodes->ops->alive(job->nodes);
             spoke = clock_ms();
         }
@@ -251,8 +252,8 @@ static int start_workers(struct job *job, struct round *round)
     return code;
 }
 
-/* Starts a round.  A start that fails with a code fails the round, as a worker's exit with that
- * code would. */
+/* Starts a round.  If the start fails with an exit code, the coordinator is told the code and the
+ * round fails. */
 void job_start_round(struct job *job)
 {
     struct round round;
@@ -268,7 +269,7 @@ void job_start_round(struct job *job)
     root_graph_begin(&job->round.graph, job->plan.world);
     round = round_of(job);
     JOB_ASK(job, code, round_begins, job, &round);
-    if (job->size == 0 && code == 0) { /* no workers here: the round is over */
+    if (job->size == 0 && code == 0) { /* without workers, this node's round is over at once */
         job->state = ENDED;
         return;
     }
@@ -284,7 +285,7 @@ void job_start_round(struct job *job)
     drain(job);
 }
 
-/* ---- No other follows --------------------------------------------------- */
+/* ---- The end of the job ------------------------------------------------- */
 
 void job_finish(struct job *job)
 {

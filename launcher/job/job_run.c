@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_run.c - a job from its options to its exit code.
+/* job_run.c - sets a job up, runs it and tears it down.
  *
  * Steps that can refuse the job come before steps that must be undone.  So ctrun checks the limits,
- * finds the program, assigns places and binds the store's socket before it makes folders, starts
- * the guard and connects to the other nodes. */
+ * finds the program, assigns CPUs and GPUs, and binds the store's socket before it makes folders,
+ * starts the guard and connects to the other nodes. */
 #include "launcher/job/job_internal.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@
 #include "runtime/net/interface.h"
 #include "runtime/util/log.h"
 
-/* A step of setup().  0: success; else ctrun's exit code, and the error is logged. */
+/* A step of setup().  Returns 0, or logs the error and returns ctrun's exit code. */
 typedef int step(struct job *job);
 
-/* The store has a descriptor for each client, and node 0 has one for each node.  With c10d it is
- * not known yet which node is node 0. */
+/* Checks that ctrun may open enough descriptors.  Node 0 needs a descriptor for each client of the
+ * store, that is for each worker and each node.  With c10d, node 0 is not known yet. */
 static int check_limits(struct job *job)
 {
     const int is_coordinator =
@@ -37,7 +37,7 @@ static int check_limits(struct job *job)
     return limits_check(job->options, job->size, is_coordinator ? clients : 0, &job->descriptors);
 }
 
-/* Checks --iface here, so that the error is logged once and not by each worker. */
+/* Checks --iface in ctrun, so that the error is logged once and not by each worker. */
 static int check_interface(struct job *job)
 {
     char address[64];
@@ -69,14 +69,14 @@ static int watch_workers(struct job *job)
     return 0;
 }
 
-/* Prints torchrun's line, except for a rank in C without OpenMP, which does not read the variable.
- */
+/* Logs torchrun's line about OMP_NUM_THREADS.  Logs nothing for a C program without OpenMP, which
+ * does not read that variable. */
 static void say_threads(const struct job *job)
 {
     const struct program *program = &job->program;
 
     if (worker_env_sets_omp(job->options, job->size)
-        && (job->meeting->kind != MEET_STATIC || job->options->node_rank == 0) /* once */
+        && (job->meeting->kind != MEET_STATIC || job->options->node_rank == 0) /* on one node */
         && (program->leading[0] || !is_plain_rank(program->path)))
         log_line(LOG_WARN,
                  "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
@@ -100,7 +100,7 @@ static int find_program_and_places(struct job *job)
     return 0;
 }
 
-/* Opens the sockets at which the workers and the other nodes reach this ctrun. */
+/* Opens the sockets at which workers and other nodes reach this ctrun, and the event loop. */
 static int open_doors(struct job *job)
 {
     int code;
@@ -152,7 +152,7 @@ static void save_observers(void *arg)
             watch->rows[i]->save(watch->states[i]);
 }
 
-/* Makes files, and starts the guard, which removes them if ctrun is killed. */
+/* Makes the job's folder, and starts the guard, which removes the folder if ctrun is killed. */
 static int open_folder_and_guard(struct job *job)
 {
     struct guard_last last_words = { &job->folder, save_observers, &job->watch };
@@ -188,16 +188,17 @@ static int setup(struct job *job)
     return code;
 }
 
-/* Says whether the worker failed by itself, or in the time that ctrun gave it for that. */
+/* Returns 1 if the worker failed before ctrun asked it to stop, or in the time that ctrun gave it
+ * to end by itself. */
 static int has_failed(const struct worker *worker)
 {
     return worker && worker_failed(worker) && (!worker->asked || worker->spared);
 }
 
-/* Closes the observers.  Also writes the error file that torchrun writes, if ctrun's caller asked
- * for it.  As under torchrun, the caller gets the error file of the worker that failed by itself,
- * or none.  For any other root cause it gets ctrun's sentence, unless the worker wrote a file in
- * the time that ctrun gave it. */
+/* Closes the observers, and writes the error file if ctrun's caller set TORCHELASTIC_ERROR_FILE.
+ * As under torchrun, the file is a copy of the error file of the worker that failed by itself; if
+ * that worker wrote none, ctrun writes none.  For any other root cause ctrun writes its own error,
+ * unless the worker wrote a file in the time that ctrun gave it to end by itself. */
 static void pass_on(struct job *job)
 {
     struct job_end end = { .code = job->code, .round = job_failed_round(job, job->reported) };
@@ -217,7 +218,8 @@ static void pass_on(struct job *job)
     JOB_TELL(job, close, &end);
 }
 
-/* Gives the reader of ctrun's output as much time as a worker that stops; after a signal, 2 s. */
+/* Writes the rest of the workers' output.  The reader gets as much time as a worker that stops, but
+ * at least 2 s.  After a signal the reader gets 2 s. */
 static void finish_output(struct job *job)
 {
     const int seconds = job->told.signal ? 0 : job->options->shutdown_timeout;

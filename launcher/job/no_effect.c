@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* no_effect.c - logs a line if an option can't do what it asks for; the job goes on, since torchrun
+/* no_effect.c - logs a line for each option that has no effect.  The job continues, since torchrun
  * accepts the same options.
  *
- * Options that contradict each other are refused elsewhere (options.c, rendezvous_options.c).  No
- * line is logged for an option whose wish holds anyway (--no-fold into a file), for one that other
- * nodes of the job obey, or for one that --help calls "no effect".  A variable may be meant for
- * other jobs (a Kubernetes pod has PET_NNODES and more), so it is ignored if it has no effect.  But
- * an unknown key of --rdzv-conf, and a feature that only torchrun has, are always logged: a program
- * may wait for them. */
+ * options.c and rendezvous_options.c refuse options that contradict each other.  No line is logged
+ * if the option's result holds anyway (--no-fold into a file), if other nodes of the job use the
+ * option, or if --help says that it has no effect.  An environment variable without an effect is
+ * ignored, since it may be meant for other jobs; a Kubernetes pod has PET_NNODES and more.  But an
+ * unknown key of --rdzv-conf, and a feature that only torchrun has, are always logged, because a
+ * program may depend on them. */
 #include "launcher/job/no_effect.h"
 
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void check_standalone(const struct options *o)
     say_if(*o->rdzv_endpoint, o, OPTION_RDZV_ENDPOINT, "--standalone meets no other node");
 }
 
-/* Logs an unknown key, which torchrun ignores without a word. */
+/* Logs an unknown key of --rdzv-conf, which torchrun ignores silently. */
 static void check_keys(const struct options *o)
 {
     const char *meant = o->rdzv_conf.meant;
@@ -99,7 +99,7 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
     say_if(alone && o->master_addr, o, OPTION_LOCAL_ADDR, "--master-addr says where the store is");
 }
 
-/* Logs features that only torchrun has. */
+/* Logs requests for features that only torchrun has. */
 static void check_left_out(const struct options *o)
 {
     const char *const timers = getenv("TORCHELASTIC_ENABLE_FILE_TIMER");
@@ -159,7 +159,8 @@ static int shows_some(const char *filter, int size)
     return 0;
 }
 
-/* Only for a job of one node: another node may have local ranks that this node lacks. */
+/* Logs options that name local ranks which do not exist.  Called only for a job of one node, since
+ * another node may have local ranks that this node lacks. */
 static void check_ranks(const struct options *o, int size)
 {
     if (names_more(&o->redirects, size))

@@ -5,11 +5,13 @@
 
 #include "config/rendezvous_options.h"
 
-/* Logs what the options alone show to have no effect.  size: workers of this node. */
+/* Logs what has no effect, as far as that is known before the number of ranks is.  size is the
+ * number of workers of this node. */
 void no_effect_words(const struct options *options, const struct meeting *meeting, int size);
 
-/* Logs what has no effect with `world` ranks.  Node 0 calls it at the start of the first round.
- * --stdin and --exec-on have their own checks (stdin_route_check(), wrapper_check()). */
+/* Logs which options have no effect with `world` ranks.  Node 0 calls this at the start of the
+ * first round.  Other functions check --stdin (stdin_route_check()) and --exec-on
+ * (wrapper_check()). */
 void no_effect_ranks(const struct options *options, int world);
 
 #endif

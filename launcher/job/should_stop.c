@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* should_stop.c - asks the workers to stop, all at the same step.
+/* should_stop.c - asks all workers to stop at the same step.
  *
- * The causes: a signal to ctrun, before ctrun forwards it; SIGTERM to one worker, which sets a flag
- * in its page and writes to the eventfd; a message from another node; --deadline, or the end of the
- * job's time in Slurm.  ctrun only sets a flag in the control page.  The ranks see the flag at
- * their next vote and stop together (runtime/group/should_stop.c).  Each rank then writes in its
- * page that it was told to stop, so that ctrun does not take its exit for a failure. */
+ * ctrun asks when it gets a signal, before it forwards the signal.  It asks when a worker gets
+ * SIGTERM; the worker then sets a flag in its page and writes to the eventfd.  It asks when another
+ * node asks, at --deadline, and near the end of the job's time in Slurm.  To ask, ctrun only sets a
+ * flag in the control page.  The ranks see the flag at their next vote and stop together
+ * (runtime/group/should_stop.c).  Each rank then writes in its page that it was told to stop, so
+ * that ctrun does not treat its exit as a failure. */
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include "launcher/job/job_internal.h"
 #include "runtime/util/log.h"
 
-/* Sets the flag in the control page.  1: the request is new. */
+/* Sets the flag in the control page.  Returns 1 if the request is new. */
 static int note_request(struct job *job, int for_good)
 {
     job->stop.for_good |= for_good;
@@ -35,7 +36,7 @@ void job_ask_stop(struct job *job, const char *why, int for_good)
 
     if (!note_request(job, for_good))
         return;
-    if (first && *why && job->state != STOPPING) /* else the SIGTERM is ctrun's */
+    if (first && *why && job->state != STOPPING) /* while STOPPING, ctrun sent the SIGTERM */
         log_line(LOG_WARN, "%s: the ranks are asked to stop at the same step", why);
     job->nodes->ops->ask_stop(job->nodes, for_good);
 }
@@ -69,7 +70,7 @@ void job_stop_begin(struct job *job)
 {
     job->stop.asked = 0;
     job->stop.for_good =
-        job->stop.after_deadline; /* before the deadline, a new round means that the job goes on */
+        job->stop.after_deadline; /* a round that begins before the deadline may be restarted */
     if (!job->control.head)
         return;
     event_assign(&job->stop.wanted, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
@@ -85,8 +86,9 @@ void job_stop_end(struct job *job)
         event_del(&job->stop.wanted);
 }
 
-/* Also 1 if the pages say only that the program calls ct_should_stop(): ranks of another node may
- * have ended before the last vote returned here, and that call is about to return 1. */
+/* Also returns 1 if the ranks were asked to stop, but the pages only say that the program calls
+ * ct_should_stop().  Ranks of another node may have ended while ranks here are still in the last
+ * vote, and that vote will tell the ranks here to stop. */
 int job_stops_itself(const struct job *job)
 {
     struct control_head *head = job->control.head;
@@ -114,7 +116,7 @@ int job_code_of_stopped(const struct job *job)
     int code = 0;
 
     for (int i = 0; i < job->size; i++) {
-        if (job->workers[i].lost) /* it failed before the stop, and the others went on */
+        if (job->workers[i].lost) /* this worker failed earlier, and the others continued */
             continue;
         if (!job_stopped_at(job, &job->workers[i]))
             return -1;
@@ -136,8 +138,8 @@ static void wait_until(struct job *job, int64_t moment)
     event_add(&job->stop.deadline, &left);
 }
 
-/* Asks the workers to stop.  With --deadline, SIGTERM follows after the grace; Slurm sends its own
- * SIGTERM. */
+/* Asks the workers to stop.  With --deadline, ctrun sends SIGTERM after the grace period.  Without
+ * --deadline, Slurm sends SIGTERM. */
 static void deadline_reached(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stop_workers.c - how workers are stopped: SIGTERM, then SIGKILL when the grace is over.
+/* stop_workers.c - stops workers with SIGTERM, and with SIGKILL when the grace period is over.
  *
- * job.c says when (moves[][]).  The grace is --shutdown-timeout; a second signal to ctrun shortens
- * it, a third one ends it.  A worker that caused another worker's failure gets SIGTERM a moment
- * later, so that it can end by itself and say why. */
+ * job.c decides when to stop them (moves[][]).  The grace period is --shutdown-timeout.  A second
+ * signal to ctrun shortens the grace period, and a third signal ends it.  A worker that caused
+ * another worker's failure gets SIGTERM up to 2 s later than the others, so that it can end by
+ * itself and report the cause. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ static void grace_begin(struct job *job, int seconds)
 
 #define SPARE_MS 2000
 
-/* Adds the blames of this node's living ranks to the graph, which has those of the dead. */
+/* Adds to the graph which ranks the living ranks of this node blame.  The graph has the blames of
+ * the dead ranks already. */
 static void read_blames(struct job *job)
 {
     struct control_blame blame;
@@ -48,7 +50,8 @@ static int is_spared(const struct worker *worker)
     return worker->spared && worker->running;
 }
 
-/* Sets worker->stopped.  A traced worker does not count: a tool may let it go on in a moment. */
+/* Sets worker->stopped if the worker is stopped.  A worker that a debugger holds does not count,
+ * since the debugger may let it continue in a moment. */
 static void note_if_stopped(struct worker *worker)
 {
     const char by = worker->running ? process_is_stopped(worker->pid) : 0;
@@ -57,8 +60,10 @@ static void note_if_stopped(struct worker *worker)
         worker->stopped = 1;
 }
 
-/* Spares the workers here at the end of the chain from that rank: they may still say why they
- * failed.  Gives the rank at the end, which may be on another node; -1 for -1. */
+/* Finds the culprit at the end of the chain of blames that starts at `rank`.  If the culprit is a
+ * worker of this node, gives it time to end by itself and report why it failed.  A circle of blames
+ * has several culprits.  Returns the culprit's rank, which may be on another node; -1 if `rank` is
+ * -1. */
 static int spare_culprits(struct job *job, int rank)
 {
     const int half_ms = job->options->shutdown_timeout * 500; /* the other half is for SIGTERM */
@@ -69,7 +74,7 @@ static int spare_culprits(struct job *job, int rank)
     for (int i = 0; i < job->size; i++) {
         struct worker *worker = &job->workers[i];
 
-        /* A rank that is stopped says nothing. */
+        /* A stopped rank can't report anything, so it gets no time. */
         if (root_graph_is_marked(&job->round.graph, worker->rank) && worker->running
             && !worker->stopped) {
             worker->spared = 1;
@@ -104,7 +109,7 @@ void stop_workers(struct job *job)
     grace_begin(job, job->options->shutdown_timeout);
 }
 
-/* Reports job->round.failed to the nodes.  tell: their failed() or lost(). */
+/* Reports job->round.failed to the nodes by tell(), which is job->nodes->ops->failed or ->lost. */
 static void tell_failure(struct job *job,
                          void (*tell)(struct nodes *nodes, const struct failure *failure))
 {
@@ -136,7 +141,8 @@ void stop_for_failure(struct job *job)
     tell_failure(job, job->nodes->ops->failed);
 }
 
-/* Starts the grace without a signal to the workers: a rank may still save data that only it has. */
+/* Starts the grace period without a signal to the workers, since a rank may still save data that no
+ * other rank has. */
 void stop_give_time(struct job *job)
 {
     if (!event_pending(&job->grace, EV_TIMEOUT, NULL))
@@ -152,7 +158,8 @@ void stop_late(struct job *job)
         stop_workers(job);
 }
 
-/* Logs the loss at once.  If too few ranks are left, the coordinator stops the round. */
+/* Logs the loss of a worker, and tells the nodes.  If too few ranks are left, the coordinator stops
+ * the round. */
 void stop_tell_loss(struct job *job)
 {
     char cause[64];
@@ -188,7 +195,7 @@ static void say_signal(const struct job *job)
              job->round.running == 1 ? "it" : "them", seconds, again);
 }
 
-/* Logs that the workers did not stop when they were asked to; ctrun got no signal. */
+/* Logs that the workers did not stop when they were asked to at the deadline. */
 static void say_deadline(const struct job *job)
 {
     log_line(
@@ -215,8 +222,9 @@ void stop_for_signal(struct job *job)
     stop_tell_signal(job);
 }
 
-/* The second signal shortens the grace, the third ends it.  The first signal comes here if the
- * workers are stopping for a restart, which must not happen then. */
+/* Handles a signal to ctrun while the workers are stopping.  The first call shortens the grace
+ * period, and the second call ends it.  If the workers are stopping for a restart, the call also
+ * prevents the restart. */
 void stop_hurry(struct job *job)
 {
     event_del(&job->spare);

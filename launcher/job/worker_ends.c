@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_ends.c - handles ends of workers: tells the other ranks, reaps, and finds the first
- * failure and the last worker of a round. */
+/* worker_ends.c - handles the ends of workers.  It tells the other ranks of each end, reaps the
+ * worker, and finds the first failure and the last worker of a round. */
 #include <event2/event.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -31,9 +31,9 @@ void job_set_first_failed(struct job *job, struct worker *worker)
     worker->first_failed = 1;
 }
 
-/* Says whether a failure becomes the first one of the round.  left: the worker left at the step at
- * which all were asked to stop.  A failure replaces such a worker as the first one, and such a
- * worker replaces a forgiven loss. */
+/* Returns 1 if a new failure becomes the first failure of the round.  left is 1 if the worker only
+ * left at the step at which all ranks were asked to stop.  A failure replaces a worker that only
+ * left.  With --on-failure=continue, a worker that left replaces a worker that failed. */
 static int is_first_failed(const struct job *job, int left)
 {
     if (!job->round.first_failed)
@@ -66,7 +66,7 @@ static void worker_ended(struct job *job, struct worker *worker)
         return;
     if (job->round.first_failed && job->state == RUNNING
         && job_stopped_at(job, job->round.first_failed)) {
-        job->round.failed = job->round.first_failed; /* the others had their time: report it now */
+        job->round.failed = job->round.first_failed; /* all workers have ended: report it now */
         job_event(job, WORKER_FAILED);
     }
     job_event(job, LAST_WORKER_GONE);
@@ -78,7 +78,7 @@ void job_found_fault(struct job *job, struct worker *worker)
 {
     if (job->state != RUNNING)
         return;
-    if (job->options->on_failure.go_on && worker->running) { /* its end will be the loss */
+    if (job->options->on_failure.go_on && worker->running) { /* the end is handled as the loss */
         worker_signal(worker, SIGKILL);
         return;
     }
@@ -88,8 +88,8 @@ void job_found_fault(struct job *job, struct worker *worker)
     job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
 }
 
-/* If the rank's own node has a failure to report, too, that failure counts, since it was sent
- * before. */
+/* Stops the round because of failure.rank.  If that rank's own node also reports a failure, the
+ * other node's report takes precedence, since it was sent earlier. */
 void job_found_failure(struct job *job, struct failure failure, const char *also)
 {
     failure.may_restart = failure.may_restart && !job->stop.for_good;
@@ -114,8 +114,8 @@ static int is_known(const void *arg, pid_t pid)
     return 0;
 }
 
-/* Warns if the guard was killed.  ctrun starts no new guard: it would fork a process that has
- * threads by now. */
+/* Warns if the guard was killed.  ctrun starts no new guard, since ctrun has threads by now and
+ * must not fork. */
 static void look_after_guard(struct job *job)
 {
     const int pid = (int)job->guard.pid;
@@ -127,8 +127,8 @@ static void look_after_guard(struct job *job)
                  pid);
 }
 
-/* Did another rank cause the first failure among these deaths?  Then no earlier note and no earlier
- * death is looked for. */
+/* Returns 1 if the first failure among these deaths blames another rank.  The caller then need not
+ * look for an earlier failure. */
 static int first_has_edge(const struct job *job, int count)
 {
     for (int i = 0; i < count; i++)
@@ -144,7 +144,7 @@ static void take_deaths(struct job *job, int count)
 
     job->round.takes_deaths = 1;
     if (count > 0)
-        job_look_for_signalled(job); /* they may have stopped because of a SIGTERM to one */
+        job_look_for_signalled(job); /* they may have ended because one of them got SIGTERM */
     if (job->state == RUNNING && !job->round.first_failed && !job->options->on_failure.go_on
         && !first_has_edge(job, count))
         count = first_failure_to_front(failures, count, &job->folder);
@@ -153,9 +153,9 @@ static void take_deaths(struct job *job, int count)
     job->round.takes_deaths = 0;
 }
 
-/* Takes deaths whose SIGCHLD is still pending, before the workers are stopped for another node.  If
- * take_deaths() led here, since too few ranks are left, failures.ended is in use, and later deaths
- * are taken with their own SIGCHLD. */
+/* Handles deaths with a pending SIGCHLD before the workers are stopped for another node.  Does
+ * nothing if take_deaths() is a caller of this function, since failures.ended is in use then.  That
+ * happens when too few ranks are left.  The later deaths are handled after their SIGCHLD. */
 void job_take_pending_deaths(struct job *job)
 {
     if (job->state == RUNNING && !job->round.takes_deaths)
@@ -163,8 +163,8 @@ void job_take_pending_deaths(struct job *job)
             job, first_failure_await_killed(&job->failures, first_failure_collect(&job->failures)));
 }
 
-/* SIGCHLDs merge while they wait, so several workers may have ended, or all were taken before.
- * first: the process that the kept signal names. */
+/* Handles SIGCHLD.  Pending SIGCHLDs merge, so several workers may have ended, or all ended workers
+ * may have been handled already.  first is the process that the signal names. */
 void job_reap(struct job *job, pid_t first)
 {
     take_deaths(job, first_failure_collect(&job->failures));

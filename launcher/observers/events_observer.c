@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events_observer.c - --events=FILE: writes what happens for programs to read, one JSON object a
- * line (docs/events.md).
+/* events_observer.c - writes the events of the job to the file of --events=FILE, as one JSON object
+ * per line (docs/events.md).
  *
- * Each event is appended by one write(), so that the lines of several nodes, which may share the
- * file, stay whole.  A disk that fills up costs lines, not the job. */
+ * Each event is appended by one write(), so the lines of several nodes that share the file stay
+ * whole.  If the disk is full, lines are lost, but the job continues. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,13 +20,13 @@
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
 
-#define MOST_WORDS 256    /* words of argv that are written */
-#define LONGEST_TEXT 8192 /* bytes of such a word, or of an error */
+#define MOST_WORDS 256    /* most words of argv that are written */
+#define LONGEST_TEXT 8192 /* most bytes of an argv word or an error that are written */
 
 struct events {
     const struct job *job;
-    int fd;           /* -1: no --events; then the hooks do nothing */
-    int torn, failed; /* the last line is not whole; a failure was logged */
+    int fd;           /* -1 without --events; the hooks then do nothing */
+    int torn, failed; /* true if the last line is incomplete; true if a failure was logged */
     struct text line;
 };
 
@@ -53,7 +53,8 @@ static void events_begin(struct events *events, struct json_text *json, const ch
     json_string(json, "host", host);
 }
 
-/* Writes the line, with a newline in front if the last line was cut short. */
+/* Closes the JSON object and writes the line.  If the last line was cut short, a newline precedes
+ * this line. */
 static void events_end(struct events *events, struct json_text *json)
 {
     const char *data;
@@ -64,7 +65,7 @@ static void events_end(struct events *events, struct json_text *json)
     text_add(&events->line, "\n\n", 2);
     data = events->line.data;
     size = events->line.used - 1;
-    if (events->torn) { /* the second newline goes in front */
+    if (events->torn) { /* moves the second newline to the front */
         memmove(events->line.data + 1, events->line.data, size);
         events->line.data[0] = '\n';
         size++;
@@ -81,7 +82,7 @@ static void events_end(struct events *events, struct json_text *json)
              events->job->options->events, wrote < 0 ? strerror(errno) : "a line was cut short");
 }
 
-/* Adds a text up to a limit, since a text without an end could fill the disk. */
+/* Adds at most LONGEST_TEXT bytes of the text, since a longer text could fill the disk. */
 static void add_cut(struct json_text *json, const char *name, const char *text)
 {
     json_bytes(json, name, text, strnlen(text, LONGEST_TEXT));
@@ -97,7 +98,7 @@ static int events_open(void *state, struct job *job)
     *events = (struct events){ .job = job, .fd = -1 };
     if (!file)
         return 0;
-    /* O_NONBLOCK: open() of a FIFO without a reader would block for ever. */
+    /* Without O_NONBLOCK, open() of a FIFO without a reader would block forever. */
     events->fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (events->fd >= 0)
         return 0;
@@ -251,7 +252,7 @@ static void events_worker_ended(void *state, const struct failed_round *round,
                   && oom_killed(round->oom, why, sizeof why));
     json_bool(&json, "core", worker->how == CLD_DUMPED);
     report_detail(round, worker, detail, sizeof detail);
-    if (worker->fault.code) /* the exit code does not show it */
+    if (worker->fault.code) /* the exit code does not show the fault */
         snprintf(detail, sizeof detail, "%s%s%s", worker->fault.what,
                  *worker->fault.detail ? ": " : "", worker->fault.detail);
     json_string(&json, "detail", *detail ? detail : NULL);

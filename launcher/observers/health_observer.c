@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health_observer.c - serves a page that shows that ctrun's event loop runs, for Kubernetes and the
- * like.
+/* health_observer.c - answers the health checks of Kubernetes and similar systems.
  *
- * With TORCHELASTIC_HEALTH_CHECK_PORT=N it listens on all interfaces and answers any GET or HEAD
- * with 200 and the seconds since 1970.  The same loop watches the workers, so an answer proves that
- * it runs.  If the page can't be served, a line says so and the job goes on. */
+ * With TORCHELASTIC_HEALTH_CHECK_PORT=N the observer listens on port N of all interfaces and
+ * answers any GET or HEAD with 200 and the seconds since 1970.  ctrun answers from the event loop
+ * that watches the workers, so an answer proves that the loop runs.  If the port can't be opened,
+ * ctrun logs a warning and the job continues. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

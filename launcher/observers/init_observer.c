@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init_observer.c - names the ranks that do not come to ct_init_process_group().
+/* init_observer.c - names the ranks that do not call ct_init_process_group().
  *
- * Each rank that uses libct sets a key in the store before it waits for the others.  From the first
- * connection to the store on, ctrun checks once a second until all ranks have arrived.  If ranks
- * are missing 5 s after the first arrival, a line names them, and then every 30 s.  Ranks of a
- * program that does not use libct never arrive: then ctrun says nothing and soon stops checking. */
+ * Each rank that uses libct sets a key in the store before it waits for the others.  ctrun checks
+ * these keys once a second, from the first connection to the store until all ranks have arrived.
+ * If ranks are missing 5 s after the first arrival, ctrun logs a line that names them, and repeats
+ * it every 30 s.  Ranks of a program that does not use libct never arrive.  ctrun then logs nothing
+ * and stops checking after QUIET_CHECKS. */
 #include <event2/event.h>
 #include <stdio.h>
 
@@ -14,14 +15,16 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define QUIET_CHECKS 10 /* without an arrival or a connection: the program does not use libct */
+/* Checks without an arrival or a new connection after which ctrun stops checking, since the program
+ * probably does not use libct. */
+#define QUIET_CHECKS 10
 
 struct init_watch {
     const struct job *job;
     struct event tick;
-    int quiet;     /* checks since the last connection to the store */
-    int64_t first; /* when an arrival was first seen; 0: not yet */
-    int64_t say;   /* when to log the next line */
+    int quiet;     /* checks without an arrival since the last connection to the store */
+    int64_t first; /* when an arrival was first seen, in ms; 0 if no rank has arrived */
+    int64_t say;   /* when to log the next line, in ms */
 };
 
 static void init_watch_check_again(struct init_watch *watch)
@@ -31,7 +34,7 @@ static void init_watch_check_again(struct init_watch *watch)
     event_add(&watch->tick, &second);
 }
 
-/* "2 (pid 4310 alive, not in init)" */
+/* Writes what is known of a missing rank, for example "2 (pid 4310 alive, not in init)". */
 static void init_watch_describe(const struct worker *worker, char *text, size_t size)
 {
     char cause[64];
@@ -56,7 +59,7 @@ static void init_watch_say(const struct init_watch *watch, int arrived, int64_t 
         if (job_rendezvous_arrived(&watch->job->meet, watch->job->workers[i].rank))
             continue;
         if (++listed > 8)
-            continue; /* one screen */
+            continue; /* the line names at most 8 ranks */
         init_watch_describe(&watch->job->workers[i], one, sizeof one);
         used +=
             (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", used ? ", " : "", one);
@@ -84,7 +87,7 @@ static void init_watch_tick(evutil_socket_t fd, short what, void *arg)
     init_watch_check_again(watch);
     if (arrived > 0 && !watch->first) {
         watch->first = now;
-        watch->say = now + 4500; /* the first rank arrived up to a second ago */
+        watch->say = now + 4500; /* 5 s after the arrival, which was about 0.5 s ago */
     }
     if (arrived > 0 && now >= watch->say) {
         init_watch_say(watch, arrived, now - watch->first + 500);

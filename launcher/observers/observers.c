@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* observers.c - the order in which a job calls its observers: first those that find something, then
- * those that write it down. */
+/* observers.c - the order in which a job calls its observers.  Observers that find problems come
+ * before observers that report them. */
 #include "launcher/observers/observers.h"
 
 #include <stddef.h>

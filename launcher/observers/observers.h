@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* observers.h - what watches a job: each row is a file of this folder (launcher/job/observer.h). */
+/* observers.h - lists the observers of a job (launcher/job/observer.h).  A file of this folder
+ * implements each observer. */
 #ifndef LAUNCHER_OBSERVERS_OBSERVERS_H
 #define LAUNCHER_OBSERVERS_OBSERVERS_H
 
@@ -15,6 +16,6 @@ extern const struct job_observer uninterruptible_observer;
 extern const struct job_observer health_observer;
 extern const struct job_observer pmi_observer;
 
-extern const struct job_observer *const observers[]; /* a NULL ends it */
+extern const struct job_observer *const observers[]; /* ends with NULL */
 
 #endif

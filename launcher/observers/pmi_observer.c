@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_observer.c - serves PMI to the workers of a job (launcher/pmi/pmi_server.h), if the program
- * uses MPI.  A barrier covers all nodes; a fault of a rank fails the round. */
+/* pmi_observer.c - serves PMI to the workers of a job (launcher/pmi/pmi_server.h) if the program
+ * uses MPI.  A PMI barrier covers the ranks of all nodes.  A fault of a rank fails the round. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,13 +105,15 @@ static int pmi_observer_inherits(void *state, int local_rank, struct inherited *
     return 1;
 }
 
-/* pmi_server_end() closes the socket of a worker that did not start. */
+/* Tells the PMI server that the worker has inherited its socket.  If a worker did not start,
+ * pmi_server_end() closes its socket. */
 static void pmi_observer_worker_started(void *state, const struct worker *worker)
 {
     pmi_server_given(&((struct pmi_watch *)state)->server, worker->local_rank);
 }
 
-/* Sets the worker's fault, if any.  A worker that obeys a signal with exit code 0 has no fault. */
+/* Sets worker->fault if the worker's end is a fault.  A worker that was asked to stop may exit with
+ * code 0 without MPI_Finalize(). */
 static void pmi_observer_worker_died(void *state, struct worker *worker)
 {
     const struct pmi_fault *fault =

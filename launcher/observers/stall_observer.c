@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_observer.c - checks the control page twice within --stall.
+/* stall_observer.c - checks the control page twice in the time of --stall.
  *
- * Most checks end after the page, since no rank has waited for --stall.  Otherwise the check reads
- * /proc and makes verdicts.  The page says nothing about a program without libct: such a process is
- * reported if it was stopped at each check for --stall.  If it sleeps or computes, nobody can see
- * from outside whether it is stuck.  No external tool runs here, since what hangs the workers may
- * hang the tool, too.  The same verdicts are reported again after ten times the wait, so a server
- * that waits for requests causes only a few lines. */
+ * Most checks read only the page, because it shows no rank that has waited for the time of --stall.
+ * Otherwise the check reads /proc and makes verdicts.  The page does not show what a process
+ * without libct does.  Such a process is reported if each check in the time of --stall found it
+ * stopped.  If it sleeps or computes, ctrun can't see from outside whether it is stuck.  The
+ * observer runs no external tool, since the cause that hangs the workers may hang the tool, too.
+ * The same verdicts are reported again after ten times the wait, so a server that waits for
+ * requests causes only a few lines. */
 #include "launcher/observers/stall_observer.h"
 
 #include <event2/event.h>
@@ -23,7 +24,7 @@
 #include "runtime/util/log.h"
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
-#define MOST_LINES 6 /* the terminal also shows what the workers say */
+#define MOST_LINES 6 /* limited, since the terminal also shows the workers' output */
 
 static void stall_set_timer(struct stall *stall)
 {
@@ -51,7 +52,7 @@ static int a_rank_waits(const struct job_snapshot *job, uint64_t limit_ns)
     return 0;
 }
 
-/* Only processes that do not use the page count. */
+/* Returns 1 if a process that does not use the control page is stopped. */
 static int a_process_is_stopped(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
@@ -61,7 +62,8 @@ static int a_process_is_stopped(const struct job_snapshot *job)
     return 0;
 }
 
-/* Gives for how long a process has been stopped, as far as checks have seen. */
+/* Returns for how many ns the checks have found a process without libct stopped; 0 if none is
+ * stopped now. */
 static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
 {
     if (!a_process_is_stopped(job))
@@ -71,8 +73,8 @@ static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
     return stall->stopped_ns ? snapshot_age(job, stall->stopped_ns) : 0;
 }
 
-/* Says whether a debugger holds a process only for a moment, to read a stack (ctctl stack): then
- * nothing is reported. */
+/* Returns 1 if a debugger has held a process for less than MOMENT_NS, for example because ctctl
+ * stack reads a stack.  Nothing is reported then. */
 static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job)
 {
     int held = 0;
@@ -86,7 +88,7 @@ static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job
     return held && snapshot_age(job, stall->traced_ns) < MOMENT_NS;
 }
 
-/* Says whether to report the verdicts; if so, remembers them as reported. */
+/* Returns 1 if the verdicts must be reported, and then remembers them as reported. */
 static int is_news(struct stall *stall, const struct verdict_list *list)
 {
     uint64_t key = 0, waited_ns = 0;
@@ -105,8 +107,8 @@ static int is_news(struct stall *stall, const struct verdict_list *list)
     return 1;
 }
 
-/* Logs a verdict.  A place in a program is only an address here: the tool that knows its line may
- * hang, too. */
+/* Logs a verdict.  A place in a program is given only as an address, because the tool that finds
+ * its source line may hang, too. */
 static void stall_say_line(const char *text)
 {
     if (strstr(text, "+0x"))
@@ -148,7 +150,7 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
     if (a_rank_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
         process_read_all(&job);
         module_places(&job);
-        verdict_list_make(&list, &job, limit_ns); /* out of memory: fewer verdicts */
+        verdict_list_make(&list, &job, limit_ns); /* makes fewer verdicts if out of memory */
         for (int i = 0; i < list.count; i++)
             if (list.verdict[i].kind == VERDICT_PROCESS)
                 list.verdict[i].waited_ns = stopped_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_observer.h - when a rank has waited for --stall, reports which ranks wait for which, and
- * which process was stopped all the time.  While a job moves, this costs two checks within --stall:
- * of ctrun's own control page, and of the state of processes that do not use libct. */
+/* stall_observer.h - reports a stall when a rank has waited for the time of --stall.  The report
+ * says which ranks wait for which, and which process was stopped for that time.  While the job
+ * makes progress, ctrun only checks its own control page and the state of the processes that do not
+ * use libct, twice in the time of --stall. */
 #ifndef LAUNCHER_OBSERVERS_STALL_OBSERVER_H
 #define LAUNCHER_OBSERVERS_STALL_OBSERVER_H
 
@@ -10,15 +11,15 @@
 
 struct job;
 
-/* In this header only for its test. */
+/* The state of the observer.  It is in this header only for the observer's test. */
 struct stall {
     struct job *job;
     struct event timer;
-    int seconds;         /* 0: it is off */
-    uint64_t reported;   /* key of the last report; 0: no report in this round */
-    uint64_t again_ns;   /* wait after which the same is reported again */
-    uint64_t stopped_ns; /* since when a process without libct is stopped; 0: not */
-    uint64_t traced_ns;  /* since when a debugger holds a process; 0: not */
+    int seconds;         /* the time of --stall; 0 if the observer is off */
+    uint64_t reported;   /* hash of the last report; 0 if this round has no report yet */
+    uint64_t again_ns;   /* the same report is logged again after a wait this long */
+    uint64_t stopped_ns; /* when a process without libct was first seen stopped; 0 if none is */
+    uint64_t traced_ns;  /* when a debugger was first seen to hold a process; 0 if none does */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status_observer.c - the status page of a job (launcher/status/status_server.h): the coordinator
- * serves it, the other nodes answer its questions. */
+/* status_observer.c - the status page of a job (launcher/status/status_server.h).  The coordinator
+ * serves the page, and asks the other nodes what their ranks do. */
 #include <stdlib.h>
 
 #include "launcher/job/job.h"
@@ -44,7 +44,7 @@ static int status_observer_job_began(void *state, struct job *job)
 
     status->job = job;
     if (job->options->status.is_on)
-        output_open_consoles(&job->output); /* what ctrun says is shown on the page, too */
+        output_open_consoles(&job->output); /* the page also shows ctrun's messages */
     return status_open(&status->server, job->base, job->options, &job->control,
                        job->meet.is_coordinator, &status_hooks, status);
 }
@@ -63,7 +63,7 @@ static void status_observer_round_began(void *state, struct job *job)
     status->has_round = 1;
 }
 
-/* Sends this node's rows to the coordinator. */
+/* Sends the state of this node's ranks to the coordinator, as the answer to request `look`. */
 static void status_observer_look(void *state, unsigned look)
 {
     struct status_watch *status = state;
@@ -81,7 +81,8 @@ static void status_observer_round_ended(void *state, struct job *job)
     status_end_round(&((struct status_watch *)state)->server);
 }
 
-/* Sends the last state of the workers to the coordinator, if the page was read in this round. */
+/* Sends the last state of this node's workers to the coordinator if a client read the page in this
+ * round. */
 static void status_observer_drain(void *state, struct job *job)
 {
     struct status_watch *status = state;

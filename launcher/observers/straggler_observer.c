@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* straggler_observer.c - finds a rank that makes the others wait (--stall).
  *
- * A timer on each node looks where its ranks are.  The coordinator compares the nodes
- * (launcher/nodes/slow_rank.c), and its hook slow() names the rank. */
+ * A timer on each node samples whether the node's ranks are in collectives.  The coordinator
+ * compares the nodes (launcher/nodes/slow_rank.c) and calls the hook slow(), which logs a rank. */
 #include "launcher/observers/straggler_observer.h"
 
 #include <event2/event.h>
@@ -15,17 +15,17 @@
 #include "runtime/types/call_signature.h"
 #include "runtime/util/log.h"
 
-#define LOOKS 100         /* in a window */
-#define LONGEST_US 250000 /* between two looks */
-#define SHORTEST_US 5000
+#define LOOKS 100         /* samples in a window; more if they would be over LONGEST_US apart */
+#define LONGEST_US 250000 /* most time between two samples */
+#define SHORTEST_US 5000  /* least time between two samples */
 
 struct share_watch {
     struct job *job;
     struct event timer;
-    int seconds;              /* length of two windows; 0: off */
-    int first_rank, size;     /* this node's workers in the round */
-    int looks;                /* in this window */
-    struct rank_share *share; /* [size] */
+    int seconds;              /* length of two windows; 0 if the observer is off */
+    int first_rank, size;     /* first rank and number of ranks of this node */
+    int looks;                /* samples taken in this window */
+    struct rank_share *share; /* share[i] belongs to rank first_rank + i */
 };
 
 static int per_cent(int part, int of)

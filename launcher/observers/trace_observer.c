@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_observer.c - ctrun's side of the trace (--trace): it makes the rings of its workers and its
- * own ring for starts, deaths and stops, and writes them to the file.
+/* trace_observer.c - ctrun's side of the trace (--trace).  ctrun makes a ring of events for each of
+ * its workers, and a ring for the starts, deaths and stops that ctrun sees.  It writes the rings to
+ * the trace file.
  *
- * ctrun makes the rings once, before the guard, which shares them and can still write them when
- * ctrun is killed.  At the end of each round ctrun writes them to the file, a piece at each turn of
- * the event loop, and then empties them.  Each node of a job writes its own file; all use the
- * coordinator's clock, and `ctctl trace merge` (trace_merge.h) joins them. */
+ * ctrun makes the rings once, before it starts the guard.  The guard shares the rings, so it can
+ * still write them if ctrun is killed.  At the end of each round ctrun writes the rings to the
+ * file, a part in each turn of the event loop.  At the start of the next round ctrun empties the
+ * rings.  Each node of a job writes its own file, with times of the coordinator's clock.  `ctctl
+ * trace merge` (trace_merge.h) joins the files. */
 #include <errno.h>
 #include <event2/event.h>
 #include <limits.h>
@@ -22,35 +24,35 @@
 #include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
 
-#define CHUNK 512       /* events written at each turn of the event loop, which has more to do */
-#define HALF_WRITTEN 16 /* a killed rank may leave so many events half written: no warning */
+#define CHUNK 512       /* most events that are written in one turn of the event loop */
+#define HALF_WRITTEN 16 /* no warning up to so many lost events, which a killed rank may leave */
 
-/* Memory that ctrun shares with the guard, with what the guard must know. */
+/* Memory that ctrun shares with the guard, so the guard can write the trace if ctrun is killed. */
 struct trace_shared {
     _Atomic int64_t body;  /* offset of the next event in the file */
-    _Atomic int has_round; /* a round is not completely written, and the file is open */
-    _Atomic int ring;      /* index of the ring being written; -1: not begun */
+    _Atomic int has_round; /* true if a round has begun and is not completely written */
+    _Atomic int ring;      /* index of the ring being written; -1 if none is being written */
     _Atomic uint64_t at;   /* the next event of that ring */
-    int first;             /* rank of the first worker here */
+    int first;             /* rank of this node's first worker */
     int64_t began_ns;      /* when the round began, by this node's clock */
-    char path[PATH_MAX];   /* path of the file; "": not opened yet */
+    char path[PATH_MAX];   /* path of the file; "" before it is opened */
     struct clock_readings readings;
     struct trace_about about;
 };
 
 struct tracer {
-    const char *path; /* --trace; NULL: off */
-    int nodes_most;   /* most nodes of the job; if more than one, each writes FILE.node<N> */
-    int memory;       /* each worker inherits it; -1: off */
+    const char *path; /* the value of --trace; NULL without --trace */
+    int nodes_most;   /* most nodes of the job; above 1, a file name has the node number */
+    int memory;       /* descriptor of the rings, which workers inherit; -1 without --trace */
     void *base;
     size_t bytes;
-    int rings; /* rings of the workers, and ctrun's own */
+    int rings; /* number of the workers' rings plus ctrun's ring */
     uint64_t events;
     struct trace own;
-    uint64_t round; /* the event of the round */
+    uint64_t round; /* the event that marks the round in ctrun's ring */
     struct trace_shared *shared;
     struct trace_file file;
-    /* Writing a round. */
+    /* Used while a round is written to the file. */
     int is_writing;
     struct trace_walk walk;
     struct trace_part part;
@@ -114,8 +116,9 @@ static int tracer_job_began(void *state, struct job *job)
 
 /* ---- A round --------------------------------------------------------------- */
 
-/* Opens the file.  If there may be several nodes, "run.json" becomes "run.node1.json"; on a node
- * that joined later, "run.node1.round2.json", since an earlier node may have had that number. */
+/* Opens the file.  Returns -1 if that failed and the error is logged.  If the job may have several
+ * nodes, "run.json" becomes "run.node1.json".  On a node that joined later, it becomes
+ * "run.node1.round2.json", since another node may have had the same number before. */
 static int trace_open_round_file(struct tracer *trace, const struct plan *plan)
 {
     struct trace_shared *shared = trace->shared;
@@ -131,7 +134,7 @@ static int trace_open_round_file(struct tracer *trace, const struct plan *plan)
     else if (trace_file_open(&trace->file, shared->path, &shared->body) == CT_OK)
         return 0;
     else
-        log_line(LOG_ERROR, "--%s", ct_last_error()); /* "trace run.json: ..." */
+        log_line(LOG_ERROR, "--%s", ct_last_error()); /* begins with "trace FILE:" */
     shared->path[0] = 0;
     return -1;
 }
@@ -220,8 +223,8 @@ static void tracer_clock(void *state, const struct clock_reading *reading)
 
 /* ---- Writing a round -------------------------------------------------------- */
 
-/* Writes to the file first, and then how far it is: so each event is written once, even if the
- * guard goes on. */
+/* Writes the pending text to the file, and then stores the position in the rings.  In this order,
+ * each event is written once, even if the guard continues the file. */
 static void tracer_settle(struct tracer *trace)
 {
     struct trace_shared *shared = trace->shared;
@@ -264,7 +267,7 @@ static void next_ring(struct tracer *trace)
         walk->ring = NULL;
 }
 
-/* Writes a piece of the round; 0: nothing is left. */
+/* Writes a part of the round.  Returns 0 if nothing is left to write. */
 static int tracer_write_some(struct tracer *trace)
 {
     struct trace_event events[CHUNK];
@@ -278,8 +281,8 @@ static int tracer_write_some(struct tracer *trace)
     return trace->walk.ring != NULL;
 }
 
-/* Begins to write a round.  Its clock is set once, so ctrun and the guard write with the same
- * clock. */
+/* Begins to write a round, or to continue in the guard a round that ctrun began to write.  The
+ * round's clock is computed only once, so ctrun and the guard use the same clock. */
 static void tracer_begin(struct tracer *trace)
 {
     struct trace_shared *shared = trace->shared;
@@ -338,7 +341,7 @@ static void write_rest(struct tracer *trace, const char *missing)
     tracer_end(trace, missing);
 }
 
-/* Goes on where ctrun stopped, maybe in the middle of the round. */
+/* Runs in the guard.  Writes the rest of the round, from the event at which ctrun was killed. */
 static void tracer_save(void *state)
 {
     struct tracer *trace = state;
@@ -362,7 +365,7 @@ static void tracer_save(void *state)
 
 /* ---- End -------------------------------------------------------------------- */
 
-/* Writes what is not written yet. */
+/* Writes the events that are not written yet, and frees everything. */
 static void tracer_close(void *state, const struct job_end *end)
 {
     struct tracer *trace = state;

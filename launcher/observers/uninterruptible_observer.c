@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uninterruptible_observer.c - fails a round in which a worker hangs in the kernel (state D: a
- * driver, a file system).
+/* uninterruptible_observer.c - fails a round if a worker hangs in the kernel, for example in a
+ * driver or a file system (process state D).
  *
- * Only with TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=SECONDS: a worker hangs if it was in that
- * state at each check for that long.  A check reads /proc/<pid>/stat of each worker, ten times
- * within the limit. */
+ * TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=SECONDS turns this observer on.  A worker hangs if
+ * every check within SECONDS found it in state D.  A check reads /proc/<pid>/stat of each worker.
+ * The pause between checks is SECONDS / 10, but at least 10 ms and at most 5 s. */
 #include <event2/event.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,13 +18,15 @@
 #include "runtime/util/process_state.h"
 
 struct uninterruptible_watch {
-    double limit; /* seconds; 0: off */
+    double limit; /* seconds; 0 if the observer is off */
     struct event timer;
     struct job *job;
-    int64_t *since; /* [worker]: in state D at each check since then, in ms; 0: not */
+    /* [worker]: time in ms of the first of the successive checks that found state D; 0 if the last
+     * check found another state */
+    int64_t *since;
 };
 
-/* Fails the round without a restart, which would not help. */
+/* Fails the round without a restart, since a restart would not help. */
 static void stuck_found(struct job *job, const struct worker *worker, double seconds)
 {
     char what[160];
@@ -68,7 +70,8 @@ static void stuck_check(evutil_socket_t fd, short what, void *arg)
     stuck_check_again(watch);
 }
 
-/* torchrun reads a float; any other text, and a value that is not above 0, mean off. */
+/* Reads the limit as a float, like torchrun.  The observer stays off if the variable is not a
+ * number or not above 0. */
 static int uninterruptible_job_began(void *state, struct job *job)
 {
     struct uninterruptible_watch *watch = state;

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_store.c - PyTorch's FileStore: a log in a file that each process replays before each
- * operation.
+/* file_store.c - a store that works like PyTorch's FileStore.  The file is a log, which each
+ * process replays before each operation.  A record of the log is, in little-endian:
  *
- *   u32 key length, key, u32 value length, value      little-endian
- *   "/key" value       a key of the API               "-/key" ""   its deletion
- *   "refcount/", "cleanup/"   how many have the file open, how many ever closed it
+ *   u32 key length, key, u32 value length, value
  *
- * Writers hold an exclusive flock, readers a shared one; a process that waits for the lock tries
- * again every 10 ms.  file_replay() reads what other processes wrote since the last time into the
- * map, file_write() appends one record.  A lock is held for one operation only, but its holder may
- * be stopped, so a process that waits for it gives up at the store's timeout.
+ * The log has these records:
  *
- * The last of num_workers that closes the file removes it.  A process that had opened the file
- * before, but gets the lock only afterwards, opens the path again. */
+ *   "/key" value      sets a key of the API
+ *   "-/key" ""        deletes that key
+ *   "refcount/" n     n stores have the file open
+ *   "cleanup/" n      n stores have closed the file so far
+ *
+ * Writers hold an exclusive flock, and readers hold a shared flock.  A process that waits for the
+ * lock tries again, at most every 10 ms.  file_replay() reads the records that were added since the
+ * last replay into the map.  file_write() appends a record.  A lock is held for one operation only.
+ * But the process that holds the lock may be stopped, so a process that waits for the lock gives up
+ * at the store's timeout.
+ *
+ * The last of num_workers stores that closes the file removes it.  Another process may have opened
+ * the file before the removal, and get the lock after the removal.  That process opens the path
+ * again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,21 +38,21 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-#define MOST_BYTES (1u << 30) /* of a key or a value; a longer one is not ours */
-#define POLL_MS 10            /* between two tries for a key; the most between two for the lock */
-#define FIRST_NAP_US 100      /* before the second try for the lock, which is mostly free by then */
-#define LEAST_LOCK_MS 1000    /* limit for the lock if the store's timeout is shorter */
-#define CLOSE_LOCK_MS 1000    /* limit for the lock in ct_store_close() */
-#define MOST_OPENED 100       /* tries to open the file while other processes remove it */
+#define MOST_BYTES (1u << 30) /* most bytes of a key or a value */
+#define POLL_MS 10            /* time between two checks for a key; most time between two tries */
+#define FIRST_NAP_US 100      /* time before the second try; the lock is mostly free by then */
+#define LEAST_LOCK_MS 1000    /* limit of a wait for the lock if the store's timeout is shorter */
+#define CLOSE_LOCK_MS 1000    /* limit of the wait for the lock in ct_store_close() */
+#define MOST_OPENED 100       /* most tries to open the file while other processes remove it */
 
 struct file_store {
     struct local_store local;
     char *path;
     int fd;
-    off_t at; /* the log is replayed up to here */
+    off_t at; /* offset up to which the log was replayed */
     int num_workers;
-    int counted; /* this store is counted in refcount */
-    int64_t refcount, cleanup;
+    int counted;               /* true if refcount counts this store */
+    int64_t refcount, cleanup; /* the values of "refcount/" and "cleanup/" in the log */
 };
 
 static ct_status file_failed(const struct file_store *f, const char *what)
@@ -55,7 +62,8 @@ static ct_status file_failed(const struct file_store *f, const char *what)
 
 /* ---- Reading the log -------------------------------------------------------- */
 
-/* Limits a count, since other processes may have written one with which a sum overflows. */
+/* Reads a count, limited to 32 bits, since a sum could overflow with a larger count that another
+ * process wrote. */
 static int64_t file_store_count_of(const char *text)
 {
     const long long count = strtoll(text, NULL, 10);
@@ -100,7 +108,9 @@ static ct_status replay_record(struct file_store *f, struct bytes key, struct by
     return CT_OK;
 }
 
-/* Takes a length and as many bytes.  NULL: the end, or a record whose writer died half way. */
+/* Reads a length into *size, and returns the data behind the length.  Moves *at behind the data.
+ * Returns NULL at the end, if the record is incomplete because its writer died, or if the length is
+ * over MOST_BYTES. */
 static const char *file_store_take(const char **at, const char *end, uint32_t *size)
 {
     const char *data;
@@ -135,9 +145,10 @@ static ct_status replay_all(struct file_store *f, const char *data, size_t bytes
     return status;
 }
 
-/* Called under the lock, which is exclusive if to_write is set.  A writer that died half way leaves
- * part of a record at the end.  If we wrote a shorter record over that part, the rest would be read
- * as more records, so it is cut off before we write. */
+/* Reads new records into the map.  The caller holds the lock, which is exclusive if to_write is
+ * set.  A writer that died may have left an incomplete record at the end.  If to_write is set, this
+ * function cuts that record off.  Otherwise a shorter new record would leave the rest of the old
+ * record behind it, which would then be read as records. */
 static ct_status file_replay(struct file_store *f, int to_write)
 {
     struct stat info;
@@ -165,8 +176,8 @@ static ct_status file_replay(struct file_store *f, int to_write)
 
 /* ---- Writing the log -------------------------------------------------------- */
 
-/* Appends a record.  Called under the exclusive lock after a replay, so the file ends at f->at.
- * head: "/", "-/" or a key of the book-keeping. */
+/* Appends a record with the key head + key.  The caller holds the exclusive lock and has replayed
+ * the log, so the file ends at f->at.  head is "/", "-/", "refcount/" or "cleanup/". */
 static ct_status file_write(struct file_store *f, const char *head, struct bytes key,
                             struct bytes value)
 {
@@ -201,7 +212,8 @@ static ct_status file_write(struct file_store *f, const char *head, struct bytes
     return CT_OK;
 }
 
-/* Adds delta to refcount or cleanup: value is the field of f, key its name in the file. */
+/* Adds delta to a count.  value points to f->refcount or f->cleanup, and key is the count's key in
+ * the file. */
 static ct_status file_count(struct file_store *f, const char *key, int64_t *value, int delta)
 {
     char text[24];
@@ -213,9 +225,10 @@ static ct_status file_count(struct file_store *f, const char *key, int64_t *valu
 
 /* ---- The lock --------------------------------------------------------------- */
 
-/* The process that holds the lock.  0: /proc/locks does not show it.  Either the process is in
- * another container, or the file's device differs from its file system's (btrfs, overlayfs on
- * several disks).  Inode numbers alone are not unique. */
+/* Returns the pid of the process that holds the lock; 0 if /proc/locks does not show it.  That is
+ * so if the process is in another container, or if the file's device number differs from its file
+ * system's (btrfs, overlayfs on several disks).  The device number is compared because inode
+ * numbers alone are not unique. */
 static int holder(const struct file_store *f)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -248,7 +261,8 @@ static ct_status not_locked(const struct file_store *f, int64_t waited_ms, int l
                    f->path, who, (long long)waited_ms, limit_ms);
 }
 
-/* Tries again and naps in between, since flock() without LOCK_NB could wait for ever. */
+/* Takes the lock.  Tries repeatedly and sleeps between the tries, since flock() without LOCK_NB
+ * could block forever. */
 static ct_status file_store_take_lock(const struct file_store *f, int kind, int limit_ms)
 {
     const int64_t start = clock_ms(), deadline = deadline_after(limit_ms);
@@ -311,7 +325,8 @@ static ct_status file_store_changed(struct local_store *store, struct bytes key,
                  : file_write(f, "-/", key, (struct bytes){ NULL, 0 });
 }
 
-/* A process that fails here leaves the file behind, as a killed process does. */
+/* Counts this store as closed, and removes the file if this was the last store.  If this fails, the
+ * file stays behind, as after a kill. */
 static void count_out(struct file_store *f)
 {
     if (lock_within(f, 1, CLOSE_LOCK_MS) != CT_OK) {
@@ -351,15 +366,15 @@ static int is_removed(const struct file_store *f)
     return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
-/* Opens and locks the file, again if it was removed in between.  The last process that closes a
- * file removes it, and later processes would not see what we write into the removed file. */
+/* Opens and locks the file.  If another process removed the file in between, opens the path again,
+ * since later processes would not see what this process writes into the removed file. */
 static ct_status open_locked(struct file_store *f)
 {
     for (int tries = 0; tries < MOST_OPENED; tries++) {
         ct_status status;
 
         if (f->fd >= 0)
-            close(f->fd); /* also frees its lock */
+            close(f->fd); /* also releases the lock */
         f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
         if (f->fd < 0)
             return file_failed(f, "open");
@@ -378,7 +393,7 @@ static ct_status open_and_count(struct file_store *f)
     ct_status status = open_locked(f);
 
     if (status == CT_OK)
-        status = lock(&f->local, 1); /* takes the same lock again, and replays */
+        status = lock(&f->local, 1); /* takes the same lock again, and replays the log */
     if (status != CT_OK)
         return status;
     status = file_count(f, "refcount/", &f->refcount, 1);

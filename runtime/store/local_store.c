@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* local_store.c - the operations on a map in this process, under a mutex; and the hash store, which
- * needs no more than these operations.
+/* local_store.c - the operations of a store whose map is in this process, under a mutex.  The hash
+ * store and the file store use them.  The hash store needs nothing else, so it is also in this
+ * file.
  *
- * enter() takes the mutex and calls the kind's lock(): the file store then reads what other
- * processes wrote.  After a change, local_store_changed() wakes waiting threads and calls the
- * kind's changed(), which may write the change to the file.  A store with other processes polls
- * while it waits. */
+ * enter() takes the mutex and calls the hook lock(), in which the file store reads what other
+ * processes wrote.  After a change, local_store_changed() wakes waiting threads and calls the hook
+ * changed(), in which the file store writes the change to the file.  A wait in the file store polls
+ * the file. */
 #include "runtime/store/local_store.h"
 
 #include <errno.h>
@@ -65,7 +66,8 @@ static ct_status set_locked(struct local_store *s, struct bytes key, struct byte
 
 /* ---- Waiting ------------------------------------------------------------- */
 
-/* Sleeps until this process stores something, at most poll_ms. */
+/* Sleeps until a thread of this process changes a key or the deadline passes.  Sleeps at most
+ * poll_ms, or 60 s if poll_ms is 0. */
 static void sleep_until_stored(struct local_store *s, int64_t deadline)
 {
     const int most = s->hooks->poll_ms ? s->hooks->poll_ms : 60000;
@@ -75,8 +77,8 @@ static void sleep_until_stored(struct local_store *s, int64_t deadline)
     pthread_cond_timedwait(&s->stored, &s->mutex, &time);
 }
 
-/* Waits between enter() and local_store_leave().  On a failure, the store is unlocked as by
- * local_store_leave(). */
+/* Waits until all keys exist.  The caller has called enter().  If this fails, it unlocks the store,
+ * and the caller must not call local_store_leave(). */
 static ct_status wait_inside(struct local_store *s, const struct bytes *keys, int count,
                              int64_t deadline)
 {
@@ -310,7 +312,7 @@ static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
 
 /* ---- Queues ---------------------------------------------------------------- */
 
-/* Queues exist in this process only, so a store with other processes refuses them. */
+/* Refuses queues in a store that other processes share, since queues exist only in this process. */
 static ct_status check_queues(const struct local_store *s)
 {
     return s->hooks->poll_ms
@@ -346,7 +348,7 @@ static ct_status local_queue_pop(ct_store *store, struct bytes key, int64_t dead
 
     if (status == CT_OK)
         status = enter(s, 1);
-    /* A key of that name ends wait_inside(), too, but has no queue. */
+    /* A plain value under this key also ends wait_inside(), although no queue has a value. */
     while (status == CT_OK && !popped) {
         entry = map_find(&s->map, key);
         popped = entry ? entry_pop(&s->map, entry) : NULL;
@@ -430,7 +432,7 @@ void local_store_done(struct local_store *store)
     pthread_mutex_destroy(&store->mutex);
 }
 
-/* ---- The hash store: memory of this process, for its threads ---------------- */
+/* ---- The hash store, for the threads of this process ------------------------ */
 
 static ct_status hash_lock(struct local_store *store, int to_write)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local_store.h - a store whose map is in this process.
  *
- * The file store reads what other processes wrote into the map before each operation, and appends
- * what the operation changes to the file. */
+ * Before each operation, the file store reads the records of other processes into the map.  After
+ * an operation that changes a key, it appends the change to the file. */
 #ifndef RUNTIME_STORE_LOCAL_STORE_H
 #define RUNTIME_STORE_LOCAL_STORE_H
 
@@ -15,10 +15,11 @@ struct local_store;
 
 struct local_hooks {
     ct_status (*lock)(struct local_store *store, int to_write); /* called with the mutex locked */
+    /* Called after a key changed.  value is NULL if the key was deleted. */
     ct_status (*changed)(struct local_store *store, struct bytes key, const struct bytes *value);
     void (*unlock)(struct local_store *store);
     void (*close)(struct local_store *store);
-    /* How often a wait checks a store that other processes share; 0: no other process shares it. */
+    /* The time between checks in a wait; 0 if no other process shares the store. */
     int poll_ms;
 };
 

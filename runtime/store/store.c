@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the public calls of all kinds of stores.
  *
- * A call checks its arguments, puts in defaults and the prefixes of its keys, then calls the
- * operation of the kind.  A store that ct_store_prefix() made is not a kind: it adds a name in
- * front of every key, and the store at the bottom does the work.  It holds the store below it.  The
- * last holder that closes a store ends it.
+ * A call checks its arguments, sets defaults, puts the prefixes in front of its keys, and calls the
+ * operation of the store's kind.  A prefix store, made by ct_store_prefix(), only adds a prefix to
+ * each key.  The store below all prefix stores does the work.  A prefix store is a holder of the
+ * store below it.  When the last holder closes a store, the store is freed.
  *
- * Every call with keys passes key_begin() or keys_begin(), so this is also where CT_FAULT strikes.
+ * Every call with keys calls key_begin() or keys_begin(), so these functions inject the faults of
+ * CT_FAULT.
  */
 #include "runtime/store/store.h"
 
@@ -17,7 +18,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
-/* ---- What the kinds give out ----------------------------------------------- */
+/* ---- Results that the kinds return ----------------------------------------- */
 
 void key_list_add(struct key_list *list, struct bytes key)
 {
@@ -76,7 +77,7 @@ ct_status value_copy(struct bytes from, void **value, size_t *bytes)
     return CT_OK;
 }
 
-/* ---- Stores upon stores ---------------------------------------------------- */
+/* ---- Prefix stores, holders ------------------------------------------------ */
 
 ct_store *store_bottom(ct_store *store)
 {
@@ -85,7 +86,8 @@ ct_store *store_bottom(ct_store *store)
     return store;
 }
 
-/* CT_ERR_INVALID: this is a child of the process that made the store.  call: "set". */
+/* Returns CT_ERR_INVALID if this process is a fork of the process that made the store.  call is the
+ * name of the public call without "ct_store_", such as "set". */
 static ct_status store_check_process(const ct_store *store, const char *call)
 {
     if (store->maker == this_process)
@@ -150,7 +152,7 @@ ct_status ct_store_close(ct_store *store)
 struct full_key {
     ct_store *bottom;
     struct bytes key;
-    char *memory; /* NULL: small was enough */
+    char *memory; /* holds the key if it does not fit into `small`; else NULL */
     char small[256];
 };
 
@@ -163,7 +165,8 @@ static size_t full_size(const ct_store *store, const char *key)
     return size;
 }
 
-/* Fills from the end to the front, since the prefix nearest the bottom comes first. */
+/* Writes the prefixes and the key.  Fills `to` from its end to its front, because the prefix of the
+ * lowest prefix store comes first. */
 static void fill_key(char *to, size_t size, const ct_store *store, const char *key)
 {
     char *at = to + size - strlen(key);
@@ -175,7 +178,8 @@ static void fill_key(char *to, size_t size, const ct_store *store, const char *k
     }
 }
 
-/* Checks what every call with one key checks.  After CT_OK the caller calls key_end(). */
+/* Checks the arguments of a call with one key, and makes the full key.  After CT_OK the caller must
+ * call key_end(). */
 static ct_status key_begin(struct full_key *full, ct_store *store, const char *key,
                            const char *call)
 {
@@ -199,15 +203,15 @@ static ct_status key_begin(struct full_key *full, ct_store *store, const char *k
     return CT_OK;
 }
 
-/* Returns status. */
+/* Frees the full key, and returns status. */
 static ct_status key_end(struct full_key *full, ct_status status)
 {
     free(full->memory);
     return status;
 }
 
-/* Gives many keys in one block, which the caller frees: the array, then the text.  NULL: it failed
- * and the error is set. */
+/* Returns the full keys in one block, which the caller frees.  The block has the array and then the
+ * text of the keys.  Returns NULL and sets the error if this fails. */
 static struct bytes *keys_begin(const ct_store *store, const char *const *keys, int count,
                                 const char *call)
 {
@@ -266,7 +270,8 @@ static ct_status check_store(const ct_store *store, const char *call)
                  : ct_fail(CT_ERR_INVALID, "ct_store_%s: the store is NULL", call);
 }
 
-/* timeout_ms -1: the store's own timeout; -1 there: for ever. */
+/* Returns the deadline of a call.  If timeout_ms is -1, the store's timeout applies.  If the
+ * store's timeout is -1, there is no deadline. */
 static int64_t deadline_of(const ct_store *store, int timeout_ms)
 {
     return deadline_after(timeout_ms < 0 ? store->timeout_ms : timeout_ms);
@@ -509,7 +514,8 @@ ct_status ct_store_queue_len(ct_store *store, const char *key, int64_t *length)
 
 /* ---- All keys --------------------------------------------------------------- */
 
-/* Counts all keys of the store at the bottom, whatever the prefix, as torch.distributed does. */
+/* Counts all keys of the store below the prefix stores, even without this store's prefix, as
+ * torch.distributed does. */
 ct_status ct_store_num_keys(ct_store *store, int64_t *count)
 {
     ct_status status = check_store(store, "num_keys");
@@ -520,7 +526,7 @@ ct_status ct_store_num_keys(ct_store *store, int64_t *count)
                            : status;
 }
 
-/* Keeps the keys under the prefix, and takes the prefix off. */
+/* Sets *keys to the keys that have the prefix, without the prefix.  Frees `all`. */
 static ct_status own_keys(const struct full_key *prefix, char **all, int n, char ***keys,
                           int *count)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - a store behind ct_store_*: one table of operations per kind (tcp_store.c, file_store.c,
- * local_store.c, wrapped_store.c).  store.c has the public calls and what the kinds share. */
+/* store.h - the interface between the public calls ct_store_* and the kinds of stores.  Each kind
+ * has a table of operations (tcp_store.c, file_store.c, local_store.c, wrapped_store.c).  store.c
+ * has the public calls and the code that all kinds use. */
 #ifndef RUNTIME_STORE_STORE_H
 #define RUNTIME_STORE_STORE_H
 
@@ -14,8 +15,8 @@
 
 struct faults; /* fault_injection.h */
 
-/* Keys are any bytes.  The operations return malloc'ed values, see ct.h.  Several threads may call
- * them at once. */
+/* The operations of a kind.  Several threads may call them at once.  A key may contain any bytes.
+ * Values that an operation returns are malloc'ed, and the caller frees them (ct.h). */
 struct store_ops {
     const char *kind; /* "tcp", "file", "hash", "wrapped" */
     ct_status (*set)(ct_store *store, struct bytes key, struct bytes value);
@@ -40,47 +41,49 @@ struct store_ops {
                            size_t *bytes);
     ct_status (*queue_len)(ct_store *store, struct bytes key, int64_t *length);
     ct_status (*list_keys)(ct_store *store, char ***keys, int *count);
-    ct_status (*wait_workers)(ct_store *store, int world_size, int64_t deadline); /* or NULL */
+    /* NULL if the kind has no server that counts workers. */
+    ct_status (*wait_workers)(ct_store *store, int world_size, int64_t deadline);
     void (*close)(ct_store *store);
 };
 
-/* Each kind of store starts with this struct.  A store that ct_store_prefix() made has nothing
- * more. */
+/* The struct of each kind of store starts with this struct.  A store made by ct_store_prefix(), a
+ * prefix store, is only this struct. */
 struct ct_store {
-    const struct store_ops *ops; /* NULL in a prefix */
-    int timeout_ms;              /* the default of the waiting calls; -1: for ever */
-    _Atomic int others;          /* holders besides the owner; the last holder frees the store */
-    struct faults *faults;       /* injected into calls of the default group's store; NULL: none */
-    ct_store *base;              /* the store below a prefix; NULL: this is not a prefix */
-    pid_t maker;                 /* the process that made the store, see forks.h */
-    char *prefix;                /* ends with "/", without a 0 byte */
+    const struct store_ops *ops; /* NULL in a prefix store */
+    int timeout_ms;              /* the default limit of calls that wait; -1 if there is no limit */
+    _Atomic int others;          /* number of holders less 1; the last holder frees the store */
+    struct faults *faults;       /* injected into calls of the default group's store; else NULL */
+    ct_store *base;              /* the store below a prefix store; NULL in other stores */
+    pid_t maker;                 /* the process that made the store (forks.h) */
+    char *prefix;                /* ends with "/" and has no NUL byte at its end */
     size_t prefix_size;
 };
 
-/* Adds a holder, who must call ct_store_close(). */
+/* Adds a holder of the store.  The new holder must call ct_store_close().  Returns the store. */
 ct_store *store_hold(ct_store *store);
-/* Sets present[i] to 1 if keys[i] exists, in one round trip for all. */
+/* Sets present[i] to 1 if keys[i] exists.  Checks all keys in one round trip. */
 ct_status store_check_each(ct_store *store, const char *const *keys, int count, char *present);
-/* Gives the store below all prefixes, which does the work. */
+/* Returns the store below all prefix stores. */
 ct_store *store_bottom(ct_store *store);
 
-/* Opens a file store.  num_workers > 0: the file is removed when it was closed that many times and
- * no process has it open. */
+/* Opens a file store.  If num_workers > 0, the file is removed when the file has been closed at
+ * least num_workers times and no process has it open. */
 ct_status store_file_open(const char *path, int num_workers, int timeout_ms, ct_store **store);
 
-/* The result of ct_store_list_keys(): pointers and strings in one block.  Zeroed: empty. */
+/* Collects the keys for ct_store_list_keys().  A zeroed list is empty. */
 struct key_list {
-    char *text; /* the keys, each with a 0 byte at its end */
+    char *text; /* the keys, each with a NUL byte at its end */
     size_t size, room;
     int count;
     int failed;
 };
 
 void key_list_add(struct key_list *list, struct bytes key);
-/* Frees the list.  Returns status, or CT_ERR_NOMEM. */
+/* If status is CT_OK, sets *keys to one malloc'ed block with the pointers and the keys.  Frees the
+ * list.  Returns status, or CT_ERR_NOMEM. */
 ct_status key_list_finish(struct key_list *list, ct_status status, char ***keys, int *count);
 
-/* Makes a malloc'ed copy, followed by a 0 byte. */
+/* Sets *value to a malloc'ed copy with a NUL byte behind it. */
 ct_status value_copy(struct bytes from, void **value, size_t *bytes);
 
 #endif

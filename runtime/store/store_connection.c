@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_connection.c - one connection to a store server.
+/* store_connection.c - a client's connection to a store server.
  *
- * store_connection_command() and store_connection_put...() collect a request that one send() sends.
- * An answer is read greedily into a small buffer, so that a length and the bytes behind it come
- * with one recv(); the rest of a large value is received in its place.  The server may claim any
- * length, so memory grows with the bytes that came.
+ * store_connection_command() and store_connection_put...() collect a request, which one send()
+ * sends.  Received bytes go into a small buffer, so one recv() gets a length and the bytes behind
+ * it.  The rest of a large value is received directly into the value's memory.  The server may
+ * claim any length, so the memory of the value grows only as bytes come.
  *
- * The first failure shuts the connection down and is kept as the cause, which each later request
- * repeats.  Before a request without an answer is sent, the client checks that the server has not
- * closed the connection.  The requests sent since the last answer are counted, and the error of a
- * broken connection says how many may be lost.
+ * The first failure shuts the connection down, and each later request fails with the same cause.
+ * Before the client sends a request that gets no answer, it checks that the server has not closed
+ * the connection.  The client counts such requests since the last answer.  The error of a broken
+ * connection says how many of them may be lost.
  *
- * The server has no timeouts.  A wait that runs into its deadline is cancelled; then the client
- * checks which keys are missing, names them, and the connection can be used again.  A wait that a
- * death ends is cancelled, too: the dead rank may be the one that sets the key. */
+ * The server has no timeouts.  When a wait reaches its deadline, the client cancels the wait and
+ * checks which keys are missing, to name them.  The connection can then be used again.  The client
+ * also cancels a wait when a worker dies, since that worker may be the one that sets the key. */
 #include "runtime/store/store_connection.h"
 
 #include <ctype.h>
@@ -35,14 +35,14 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
-#define MOST_REPLY ((uint64_t)1 << 31) /* bytes of one value */
-#define MOST_AHEAD ((size_t)1 << 20)   /* bytes allocated before the first one comes */
-#define MOST_KEPT ((size_t)64 << 10)   /* bytes of a sent request whose memory is kept */
-#define QUOTED_BYTES 60
+#define MOST_REPLY ((uint64_t)1 << 31) /* most bytes of a value */
+#define MOST_AHEAD ((size_t)1 << 20)   /* most bytes allocated before a value's first byte comes */
+#define MOST_KEPT ((size_t)64 << 10)   /* a larger request buffer is freed after the send */
+#define QUOTED_BYTES 60                /* most bytes of a key in an error message */
 
 enum {
-    MOST_LOOKED_FOR = 64, /* missing keys of a wait that timed out */
-    MOST_NAMED = 8
+    MOST_LOOKED_FOR = 64, /* most keys that are checked after a wait timed out */
+    MOST_NAMED = 8        /* most missing keys that the error message names */
 };
 
 void store_connection_open(struct store_connection *c, int fd, struct secure_channel *channel,
@@ -57,7 +57,7 @@ void store_connection_open(struct store_connection *c, int fd, struct secure_cha
     descriptor_own(fd);
     snprintf(c->where, sizeof c->where, "%s", where);
     c->answered = clock_ms();
-    if (timeout_ms >= 0) /* one recv() instead of poll() and recv() */
+    if (timeout_ms >= 0) /* recv() then ends by itself, without a poll() before it */
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
@@ -83,7 +83,7 @@ const char *store_connection_quote(struct bytes key, char quoted[QUOTED_SIZE])
     return quoted;
 }
 
-/* get "key"; wait "first" and 3 others; num_keys */
+/* Writes the operation and its keys, for example 'wait "first" and 3 others'. */
 static void say_call(const struct store_connection *c, char *text, size_t size)
 {
     char key[QUOTED_SIZE] = "", others[32] = "";
@@ -197,7 +197,7 @@ void store_connection_put_keys(struct store_connection *c, const struct bytes *k
         store_connection_put_key(c, keys[i]);
 }
 
-/* The next request begins with an empty buffer. */
+/* Empties the request buffer.  Frees it if it is large. */
 static void forget_request(struct store_connection *c)
 {
     c->size = 0;
@@ -228,8 +228,9 @@ ct_status store_connection_send(struct store_connection *c)
     return status;
 }
 
-/* The kernel takes the first request after the server closed the connection without an error, so
- * look for the end first.  No byte is left to take, so one that comes has room. */
+/* Returns an error if the server has closed the connection.  This check is needed because the
+ * kernel reports no error for the first send after the server closed.  c->in must be empty, since
+ * bytes of an encrypted connection are read into it. */
 static ct_status look_for_the_end(struct store_connection *c)
 {
     char byte;
@@ -271,7 +272,8 @@ ct_status store_connection_ask(struct store_connection *c, void *answer, size_t 
 
 /* ---- Answers ---------------------------------------------------------------- */
 
-/* Though the socket may not be readable. */
+/* Returns 1 if the encrypted channel has received bytes that the caller can read, even if the
+ * socket is not readable. */
 static int has_more(const struct store_connection *c)
 {
     return c->channel && secure_channel_has_more(c->channel);
@@ -292,7 +294,7 @@ int store_connection_ready(const struct store_connection *c, int64_t deadline)
     return 1;
 }
 
-/* At least one byte. */
+/* Receives at least one byte.  Sets *got to the number of bytes. */
 static ct_status store_connection_receive(struct store_connection *c, void *to, size_t room,
                                           int64_t deadline, size_t *got)
 {
@@ -343,7 +345,8 @@ ct_status store_connection_get(struct store_connection *c, void *data, size_t by
     return store_connection_take(c, data, bytes, deadline_after(c->timeout_ms));
 }
 
-/* Never more memory than MOST_AHEAD or twice what came. */
+/* Receives a value of `size` bytes.  Never allocates more than MOST_AHEAD or twice the bytes that
+ * have come.  The caller frees *value, also after a failure. */
 static ct_status store_connection_take_value(struct store_connection *c, size_t size,
                                              unsigned char **value)
 {
@@ -390,7 +393,8 @@ ct_status store_connection_get_blob(struct store_connection *c, void **value, si
 
 /* ---- Waits that end early ---------------------------------------------------- */
 
-/* The server answers 1.  If the wait was released just before, it answers 0 and 1. */
+/* Cancels a wait.  Sets *released to 1 if the wait ended just before.  The server then answers 0 to
+ * the wait and 1 to the cancellation; otherwise it answers only 1. */
 static ct_status cancel_wait(struct store_connection *c, int *released)
 {
     uint8_t answer = 0;
@@ -439,7 +443,8 @@ ct_status store_connection_check_each(struct store_connection *c, const struct b
     return count > 0 ? store_connection_ask(c, absent, (size_t)count) : CT_OK;
 }
 
-/* CT_OK: all keys came at the last moment. */
+/* Checks which keys are missing after a wait timed out.  Returns CT_OK if all keys came at the last
+ * moment; else CT_ERR_TIMEOUT with the names of missing keys. */
 static ct_status look_for(struct store_connection *c, const struct bytes *keys, int count,
                           int64_t waited)
 {
@@ -484,7 +489,7 @@ static const struct control_death *new_death(struct store_connection *c)
     return NULL;
 }
 
-/* Notes for ctrun because of which rank the wait ended. */
+/* Sets the error, and tells ctrun because of which rank the wait ended. */
 static ct_status fail_for_death(struct store_connection *c, const struct control_death *death)
 {
     const struct control_blame blame = { .on = { death->rank, BLAME_DIED } };
@@ -492,7 +497,8 @@ static ct_status fail_for_death(struct store_connection *c, const struct control
 
     control_death_sentence(death, sentence, sizeof sentence);
     control_blame(c->control, &blame);
-    return ct_fail(CT_ERR_PEER, "%s", sentence); /* ctrun's numbers are not those of a group */
+    /* Not ct_fail_because(), since death->rank is a rank of ctrun's job and not of a group. */
+    return ct_fail(CT_ERR_PEER, "%s", sentence);
 }
 
 ct_status store_connection_check_deaths(struct store_connection *c)
@@ -502,7 +508,8 @@ ct_status store_connection_check_deaths(struct store_connection *c)
     return death ? fail_for_death(c, death) : CT_OK;
 }
 
-/* 1: fd is readable; 0: the deadline passed; -1: *death. */
+/* Waits.  Returns 1 if fd is readable, 0 if the deadline passed, and -1 if a death ended the wait.
+ * Sets *death to that death, or to NULL. */
 static int readable_or_death(struct store_connection *c, int fd, int64_t deadline,
                              const struct control_death **death)
 {
@@ -515,7 +522,7 @@ static int readable_or_death(struct store_connection *c, int fd, int64_t deadlin
                                ? poll(ready, 1, 0)
                                : poll(ready, 2, time_left_ms(deadline, 60000));
 
-        if (polled > 0 && ready[1].revents) /* clears the edge; new_death() looks at the page */
+        if (polled > 0 && ready[1].revents) /* resets the alarm; new_death() reads the page */
             epoll_wait(c->alarm, &event, 1, 0);
         if ((polled > 0 && ready[0].revents) || (polled < 0 && errno != EINTR))
             return 1;
@@ -526,7 +533,8 @@ static int readable_or_death(struct store_connection *c, int fd, int64_t deadlin
     }
 }
 
-/* 1: something came; 0: the deadline passed; -1: *death. */
+/* Waits for an answer.  Returns 1 if bytes came, 0 if the deadline passed, and -1 if *death ended
+ * the wait. */
 static int answer_or_death(struct store_connection *c, int64_t deadline,
                            const struct control_death **death)
 {

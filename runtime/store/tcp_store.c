@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_store.c - a client of a store's server, over PyTorch's protocol.
  *
- * One connection carries one operation at a time: tcp_store_begin() locks the mutex,
- * tcp_store_end() unlocks it.  A key is sent as "/" + key; get is WAIT, then GET.  ct_store_tcp()
- * with is_master starts the server first.
+ * A client has one connection, which carries one operation at a time.  tcp_store_begin() locks the
+ * client's mutex, and tcp_store_end() unlocks it.  A key is sent as "/" + key.  A get sends WAIT
+ * and then GET.  If is_master is set, ct_store_tcp() also starts the server.
  */
 #include <errno.h>
 #include <limits.h>
@@ -32,8 +32,8 @@ struct client_store {
     struct ct_store store;
     pthread_mutex_t lock;
     struct store_connection connection;
-    struct store_thread *host; /* ct_store_tcp with is_master */
-    struct secret secret;      /* with which the client connected */
+    struct store_thread *host; /* the server that ct_store_tcp() started if is_master; else NULL */
+    struct secret secret;      /* the secret with which the client connected */
 };
 
 static struct store_connection *tcp_store_begin(ct_store *store, const char *call,
@@ -60,7 +60,7 @@ static ct_status client_wait(ct_store *store, const struct bytes *keys, int coun
                                                       keys, count, deadline));
 }
 
-/* ---- Without an answer ------------------------------------------------------ */
+/* ---- Requests without an answer --------------------------------------------- */
 
 static ct_status tcp_store_post(ct_store *store, const char *call, enum store_command command,
                                 struct bytes key, struct bytes value)
@@ -103,7 +103,7 @@ static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int
     return tcp_store_end(store, store_connection_post(connection));
 }
 
-/* ---- Answered by a number ---------------------------------------------------- */
+/* ---- Requests answered by a number ------------------------------------------- */
 
 static ct_status ask_count(struct store_connection *connection, int64_t *count)
 {
@@ -182,7 +182,8 @@ static ct_status client_check_each(ct_store *store, const struct bytes *keys, in
     return tcp_store_end(store, status);
 }
 
-/* PyTorch counts workers under a key without a "/" in front. */
+/* Adds delta to the number of workers.  PyTorch counts workers under the key "init/", without a "/"
+ * in front. */
 static ct_status tcp_store_add_worker(ct_store *store, int64_t delta, int64_t *workers)
 {
     struct store_connection *connection = tcp_store_begin(store, "wait_workers", NULL, 0);
@@ -211,7 +212,7 @@ static ct_status client_wait_workers(ct_store *store, int world_size, int64_t de
     return status;
 }
 
-/* ---- Answered by values ------------------------------------------------------ */
+/* ---- Requests answered by values --------------------------------------------- */
 
 static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
                             size_t *bytes)
@@ -264,7 +265,8 @@ static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int
     return tcp_store_end(store, status);
 }
 
-/* *length: of the queue before; 0: nothing was there. */
+/* Pops a value.  Sets *length to the queue's length before the pop.  If *length is 0, the queue was
+ * empty and *value is not set. */
 static ct_status pop(struct store_connection *connection, struct bytes key, int64_t *length,
                      void **value, size_t *bytes)
 {
@@ -277,8 +279,8 @@ static ct_status pop(struct store_connection *connection, struct bytes key, int6
                                           : status;
 }
 
-/* Another client may pop between our wait and our pop.  Then we wait again, but not beyond the
- * deadline, however often the server says that a value came. */
+/* Waits for a value and pops it.  Another client may pop the value between this client's wait and
+ * pop.  This client then waits again until the deadline, however often that happens. */
 static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
                                   size_t *bytes)
 {
@@ -298,7 +300,8 @@ static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t dea
     return tcp_store_end(store, status);
 }
 
-/* Only keys of this API, which start with "/".  A key with a 0 byte is cut there. */
+/* Reads a key and adds it to the list.  Skips keys that do not start with "/", since this API did
+ * not set them.  Cuts a key at its first NUL byte. */
 static ct_status listed_key(struct store_connection *connection, struct key_list *list)
 {
     void *key;
@@ -363,7 +366,7 @@ static const struct store_ops client_ops = { .kind = "tcp",
                                              .wait_workers = client_wait_workers,
                                              .close = client_close };
 
-/* Takes over fd and its channel. */
+/* Makes a client, which takes over fd and its channel. */
 static ct_status client_over(int fd, struct secure_channel *channel, const char *where,
                              int timeout_ms, ct_store **store)
 {
@@ -389,7 +392,7 @@ ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store 
 
 /* ---- Deaths ------------------------------------------------------------------ */
 
-/* Locks the client at the bottom.  NULL: another kind of store. */
+/* Locks the client below all prefix stores.  Returns NULL if that store is not a client. */
 static struct client_store *lock_client(ct_store *store)
 {
     struct client_store *c;
@@ -454,7 +457,7 @@ static void say_silence(const char *where)
              LONG_WAIT_MS / 1000, where);
 }
 
-/* 0: the deadline passed. */
+/* Waits for the server's answer.  Returns 0 if the deadline passed. */
 static int answers(const struct store_connection *connection, int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
@@ -466,8 +469,8 @@ static int answers(const struct store_connection *connection, int64_t deadline)
     return store_connection_ready(connection, deadline);
 }
 
-/* Sends the magic in one send, as PyTorch's server needs it, then a PING.  The echo proves that the
- * other end is a store. */
+/* Sends the magic number in one send, which PyTorch's server needs, and then a PING.  The echo of
+ * the PING proves that the other end is a store. */
 static ct_status handshake(struct store_connection *connection, int64_t deadline)
 {
     const uint32_t magic = STORE_MAGIC, nonce = (uint32_t)getpid();
@@ -506,10 +509,11 @@ static void pause_for(int64_t ns)
     nanosleep(&pause, NULL);
 }
 
-/* *ours: the server's end belongs to our user.  The kernel knows that once the server has accepted.
- * The uid of the listener says nothing, since another process may listen there by now.  A ctrun
- * that starts hundreds of workers accepts late, so the pauses grow with the time that has passed.
- * Workers that asked more often would take processor time from it. */
+/* Sets *ours to 1 if the server's end of the connection belongs to this process's user.  The kernel
+ * knows the user only after the server has accepted the connection, so this function polls.  The
+ * uid of the listening socket proves nothing, since another process may listen there by now.  The
+ * pauses grow with the time that has passed, since a ctrun that starts hundreds of workers accepts
+ * late and needs the processor time that polling workers would take. */
 static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *ours)
 {
     const int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
@@ -537,8 +541,9 @@ static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *
                    (long long)(clock_ms() - wait.since));
 }
 
-/* If we have a secret, the server must prove that it knows the secret, unless it runs on this host
- * as our user.  A port of the loopback may belong to any user of the host. */
+/* If this client has a secret, checks that the server knows the secret, too.  A server on this host
+ * that runs as this process's user needs no proof.  Its user is checked, since a port of the
+ * loopback may belong to any user of the host. */
 static ct_status prove_server(const struct secret *secret, struct secure_channel *channel, int fd,
                               const char *where, int64_t deadline)
 {
@@ -554,7 +559,8 @@ static ct_status prove_server(const struct secret *secret, struct secure_channel
                : secret_prove(secret, channel, fd, HELLO_CLIENT, where, deadline);
 }
 
-/* Closes *fd if it fails. */
+/* Connects over TCP.  Sets *fd, and *channel if the connection is encrypted.  If this fails after
+ * the connect, closes both. */
 static ct_status connect_tcp(const char *host, int port, const char *where,
                              const struct secret *secret, int64_t deadline, int *fd,
                              struct secure_channel **channel)
@@ -577,7 +583,8 @@ static ct_status connect_tcp(const char *host, int port, const char *where,
     return status;
 }
 
-/* Any user may take a name in the abstract name space. */
+/* Checks that the server runs as this process's user, since any user may bind a name in the
+ * abstract namespace. */
 static ct_status check_unix_peer(int fd, const char *where)
 {
     uid_t uid = 0;

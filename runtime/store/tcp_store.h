@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_store.h - a client of a store's server: how it connects, its socket, and deaths that end its
- * waits. */
+/* tcp_store.h - a client of a store's server.  The functions connect the client, give its socket,
+ * and make the client's waits end when a worker dies. */
 #ifndef RUNTIME_STORE_TCP_STORE_H
 #define RUNTIME_STORE_TCP_STORE_H
 
@@ -9,32 +9,33 @@
 
 struct control;
 
-/* Connects a client to a TCP address, with the environment's secret, or to an abstract unix socket
- * (host "@name", port 0). */
+/* Connects a client to a TCP address with the environment's secret, or to an abstract Unix socket
+ * if host is "@name".  The port of a Unix socket is ignored. */
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store);
-/* Does the same with this secret instead of the environment's. */
+/* Connects a client like store_client_connect(), but with this secret. */
 ct_status store_client_connect_with(const char *host, int port, const struct secret *secret,
                                     int64_t deadline, int timeout_ms, ct_store **store);
-/* Gives the secret with which the store below all prefixes was connected.  For a store of another
- * kind, gives the environment's secret. */
+/* Copies the secret with which the store below all prefix stores connected.  If that store is not a
+ * client, copies the environment's secret. */
 ct_status store_client_secret(ct_store *store, struct secret *secret);
-/* Makes a client from a connected socket, without a handshake, and takes the socket over.  where:
- * the server's name in error messages. */
+/* Makes a client from a connected socket, without a handshake.  The client takes the socket over.
+ * `where` is the server's name in error messages. */
 ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store);
-int store_client_fd(ct_store *store); /* socket of the store below all prefixes; -1: another kind */
+/* Returns the socket of the store below all prefix stores; -1 if that store is not a client. */
+int store_client_fd(ct_store *store);
 
-/* From now on, a wait ends with CT_ERR_PEER when the control page shows a death after the first
- * `known` deaths.  any: the end of a worker that exited with 0 counts, too, for a wait that needs
- * all workers.  The caller keeps control.  control NULL: deaths no longer end waits.  Stores of
- * other kinds ignore the call. */
+/* Makes later waits end with CT_ERR_PEER when the control page shows a death after the first
+ * `known` deaths.  If any is 1, the end of a worker that exited with code 0 also ends a wait, for
+ * waits that need all workers.  If control is NULL, deaths no longer end waits.  The caller still
+ * owns control.  Does nothing if the store is not a client. */
 void store_watch_deaths(ct_store *store, struct control *control, uint32_t known, int any);
-/* The first `known` deaths no longer end a wait, since the caller has handled them. */
+/* Makes the first `known` deaths end no wait, since the caller has handled them. */
 void store_skip_deaths(ct_store *store, uint32_t known);
-/* Returns CT_ERR_PEER if a death would end a wait now.  For a caller that waits for the same ranks
- * elsewhere. */
+/* Returns CT_ERR_PEER if a death would end a wait now.  Used by callers that wait for the same
+ * ranks by other means. */
 ct_status store_check_deaths(ct_store *store);
-/* Waits until fd is readable.  CT_ERR_PEER: a death ended the wait. */
+/* Waits until fd is readable.  Returns CT_ERR_PEER if a death ended the wait. */
 ct_status store_wait_beside(ct_store *store, int fd, int64_t deadline);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wrapped_store.c - a store whose operations are the caller's: ct_store_wrap().
+/* wrapped_store.c - a store whose operations are functions of the caller (ct_store_wrap()).
  *
- * Python's torch.distributed has its own stores, and a program may have a key-value server already.
- * Operations that ct_store_ops lacks are built from the required ones; several keys are taken one
- * by one. */
+ * The caller may be torch.distributed, which has its own stores, or a program with a key-value
+ * server.  multi_get, multi_set and check_each are not in ct_store_ops, so they call the caller's
+ * functions once for each key.  Queues, num_keys and list_keys are not supported. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static struct wrapped_store *wrapped(ct_store *store)
     return (struct wrapped_store *)store;
 }
 
-/* ---- Keys are strings there ------------------------------------------------- */
+/* ---- Keys as strings -------------------------------------------------------- */
 
 static char *string_of(struct bytes key)
 {
@@ -60,13 +60,14 @@ static char **strings_of(const struct bytes *keys, int count)
     return texts;
 }
 
-/* -1: for ever. */
+/* Returns the time left until the deadline, in ms; -1 if there is no deadline. */
 static int wrapped_timeout_of(int64_t deadline)
 {
     return deadline == NO_DEADLINE ? -1 : time_left_ms(deadline, INT32_MAX);
 }
 
-/* Makes the error's sentence, since the caller's operation can't give one.  Frees the key. */
+/* Sets the error's text if status is an error, since the caller's operation can't set one.  Frees
+ * the key.  Returns status. */
 static ct_status wrapped_say(ct_status status, const char *operation, char *key)
 {
     if (status != CT_OK)
@@ -149,8 +150,8 @@ static ct_status wrapped_append(ct_store *store, struct bytes key, struct bytes 
 
 /* ---- Several keys ----------------------------------------------------------- */
 
-/* Takes texts over.  The sentence names only the first key, since we don't know which key is
- * missing. */
+/* Sets the error's text if status is an error, and frees texts.  Returns status.  The text names
+ * only the first key, since the caller's operation does not say which key failed. */
 static ct_status say_of_all(ct_status status, const char *operation, char **texts, int count)
 {
     char *first = count > 0 ? texts[0] : NULL;
@@ -222,7 +223,7 @@ static ct_status wrapped_multi_set(ct_store *store, const struct bytes *keys, in
     return status;
 }
 
-/* ---- What ct_store_ops does not have ---------------------------------------- */
+/* ---- Unsupported operations ------------------------------------------------- */
 
 static ct_status wrapped_num_keys(ct_store *store, int64_t *count)
 {

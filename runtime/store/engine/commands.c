@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commands.c - what each command of PyTorch's store does.
+/* commands.c - runs the commands of PyTorch's store.
  *
- * A command with many keys looks at TURN of them at a time (take_turn()); other clients' requests
- * run between two turns.  docs/protocol.md says which of PyTorch's two servers this one follows
- * where they differ. */
+ * A command with many keys handles at most TURN keys in a turn (take_turn()).  Requests of other
+ * clients run between two turns.  PyTorch has two servers, and docs/protocol.md says which of them
+ * this server follows if they differ. */
 #include <string.h>
 
 #include "runtime/store/engine/engine_internal.h"
 
-#define SMALL 512 /* a reply refers to a larger value instead of copying it */
+#define SMALL 512 /* a reply copies a value up to this size, and refers to a larger value */
 
 typedef enum progress command(struct session *session, const struct request_args *args);
 
@@ -61,7 +61,8 @@ static void reply_value(struct session *session, struct value *value)
 
 /* ---- Failures --------------------------------------------------------------- */
 
-/* entry NULL: no memory for it, either. */
+/* Breaks the session because memory is out.  Frees the entry if it is idle.  entry is NULL if there
+ * was no memory for the entry. */
 static enum progress command_no_memory(struct session *session, struct entry *entry)
 {
     if (entry)
@@ -72,7 +73,8 @@ static enum progress command_no_memory(struct session *session, struct entry *en
 
 /* ---- Values ----------------------------------------------------------------- */
 
-/* A large blob is kept in the memory into which it was read. */
+/* Returns a value with the bytes of a blob, to which the caller gets a hold.  A large blob is not
+ * copied.  Returns NULL if out of memory. */
 static struct value *command_value_of(struct session *session, const struct request_args *args,
                                       size_t which)
 {
@@ -112,7 +114,8 @@ static enum progress do_append(struct session *session, const struct request_arg
     return DONE;
 }
 
-/* As in PyTorch, the reply is the expected value if one is expected and the key is missing. */
+/* Runs COMPARE_SET.  If the key is missing and the expected value is not empty, the reply is the
+ * expected value, as in PyTorch. */
 static enum progress do_compare_set(struct session *session, const struct request_args *args)
 {
     struct map *map = &session->engine->map;
@@ -225,8 +228,8 @@ static int end_earlier_waits(struct session *session)
     return 0;
 }
 
-/* A key may be stored while the request looks at its other keys, so the reply is decided at the
- * end. */
+/* Runs WAIT.  Adds a waiter to each missing key.  Replies at the end if no waiter is left, since
+ * keys may be stored while the request is running. */
 static enum progress do_wait(struct session *session, const struct request_args *args)
 {
     if (!session->reading_wait && !end_earlier_waits(session))
@@ -261,7 +264,8 @@ static enum progress do_cancel_wait(struct session *session, const struct reques
     return DONE;
 }
 
-/* The counter stays, so that a later BARRIER with the same key passes at once. */
+/* Runs BARRIER.  The counter of arrivals is not reset, so a later BARRIER with the same key passes
+ * at once. */
 static enum progress do_barrier(struct session *session, const struct request_args *args)
 {
     struct entry *entry;
@@ -316,9 +320,9 @@ static enum progress do_queue_len(struct session *session, const struct request_
 
 /* ---- LIST_KEYS -------------------------------------------------------------- */
 
-/* LIST_KEYS reports the keys that exist when it begins, once each, in the order in which they got
- * their values.  A key that is deleted before its turn is reported when it is deleted.  A newer key
- * is not reported. */
+/* LIST_KEYS reports each key that exists when the command begins, in the order in which the keys
+ * got their values.  If a key is deleted before it was reported, it is reported at that moment.
+ * Keys that are added later are not reported. */
 
 static void listing_begin(struct session *session)
 {
@@ -329,7 +333,7 @@ static void listing_begin(struct session *session)
     session->list_until = engine->map.now;
     session->next_listing = engine->listing;
     engine->listing = session;
-    session->at = 1; /* begun */
+    session->at = 1; /* LIST_KEYS has begun */
 }
 
 void listing_stop(struct session *session)
@@ -376,7 +380,7 @@ void listing_delete_entry(struct engine *engine, struct entry *entry)
     entry_delete(&engine->map, entry);
 }
 
-/* ---- All of them ------------------------------------------------------------ */
+/* ---- All commands ----------------------------------------------------------- */
 
 static command *const commands[STORE_COMMANDS] = {
     [STORE_SET] = do_set,

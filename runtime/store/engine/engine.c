@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.c - the sessions of the store's clients: bytes to requests, one request at a time.
+/* engine.c - the sessions of the store's clients.  A session runs a client's requests one at a
+ * time.
  *
- * request_parser.c gathers a request until it is whole, then commands.c runs it, so a request
- * that is cut off in the middle has no effect.  A request that needs more than a turn continues
- * with the next session_feed(). */
+ * request_parser.c collects the bytes of a request.  commands.c runs the request when it is
+ * complete, so an incomplete request has no effect.  A request that needs more than one turn
+ * continues with the next session_feed(). */
 #include "runtime/store/engine/engine.h"
 
 #include <stdlib.h>
@@ -43,14 +44,15 @@ static enum progress continue_request(struct session *session)
     return take_turn(session) ? DONE : MORE;
 }
 
-/* Takes bytes until the next request is whole, then runs it. */
+/* Takes bytes until the next request is complete, and then runs the request.  Returns DONE if more
+ * bytes are needed. */
 static enum progress engine_gather(struct session *session, const unsigned char *data, size_t bytes,
                                    size_t *used)
 {
     struct request_args args;
 
     *used += request_read(&session->reader, data, bytes);
-    /* Before the magic only VALIDATE is gathered, or any process could fill our memory. */
+    /* Before the magic number, only VALIDATE is collected; others could fill the memory. */
     if (!session->valid && request_command(&session->reader) != STORE_VALIDATE) {
         session->why = "it did not begin with PyTorch's magic";
         return BROKEN;
@@ -110,8 +112,8 @@ struct session *session_create(struct engine *engine, void *owner)
     return session;
 }
 
-/* Ends the request of a client that has left.  A whole MULTI_SET is run to its end.  No other
- * unfinished request has an effect that remains. */
+/* Ends the request of a client that has left.  Runs a MULTI_SET to its end.  Drops other requests,
+ * since those that can be partly done leave no effect. */
 static void finish_request(struct session *session)
 {
     if (request_command(&session->reader) != STORE_MULTI_SET)
@@ -210,7 +212,7 @@ struct budget *engine_budget(struct engine *engine)
     return &engine->budget;
 }
 
-/* Entries with waiters lose their values but stay. */
+/* Deletes all values and queues.  Keeps entries that have waiters. */
 void engine_clear(struct engine *engine)
 {
     for (size_t i = 0; i < engine->map.bucket_count; i++)

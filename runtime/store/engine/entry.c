@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry.c - one key's value, a number written as text, and queue. */
+/* entry.c - changes the value and the queue of a key.  Numbers are stored as decimal text. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +46,8 @@ void entry_delete(struct map *map, struct entry *entry)
     entry->value = NULL;
 }
 
-/* Appends in place, unless a send queue still holds the old value.  Doubles the room, or each of
- * many small appends would copy the value. */
+/* Appends in place, unless a send queue still holds the old value.  Doubles the room of a full
+ * value, since otherwise each of many small appends would copy the value. */
 int entry_append(struct map *map, struct entry *entry, struct bytes more)
 {
     struct value *value = entry->value;
@@ -72,8 +72,8 @@ int entry_append(struct map *map, struct entry *entry, struct bytes more)
     return 0;
 }
 
-/* Reads "-12" and the like, as ADD itself stores numbers, faster than strtoll().  -1: the text is
- * something else. */
+/* Reads a number in the form in which ADD stores numbers, such as "-12".  This is faster than
+ * strtoll().  Returns -1 if the text has another form. */
 static int plain_number(struct bytes text, int64_t *number)
 {
     const char *at = text.data, *end = at + text.size;
@@ -92,7 +92,8 @@ static int plain_number(struct bytes text, int64_t *number)
     return 0;
 }
 
-/* Reads a number as C's strtoll() does: blanks, a sign, digits; ignores the rest. */
+/* Reads a number like strtoll(), which skips blanks and ignores the text behind the digits.
+ * Returns -1 if there is no number or the number does not fit. */
 static int entry_read_number(struct bytes text, int64_t *number)
 {
     char copy[32], *end;
@@ -107,7 +108,7 @@ static int entry_read_number(struct bytes text, int64_t *number)
     return end == copy || errno == ERANGE ? -1 : 0;
 }
 
-/* Writes digits that end at text + 32.  Returns where they begin. */
+/* Writes the number as text that ends at text + 32.  Returns the beginning of the text. */
 static char *print_number(int64_t number, char text[32])
 {
     uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash_map.c - a hash table that grows one bucket at a time.
+/* hash_map.c - a hash table that grows by one bucket at a time.
  *
- * Linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB 1980):
- * each new entry adds one bucket and splits one, so an insertion never moves all other entries
- * while clients wait.  The seed is random, so that no client can choose keys that collide. */
+ * This is linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB
+ * 1980).  If the table is full, an insertion adds one bucket and splits one bucket, so it never
+ * moves all entries while clients wait.  The seed is random, so that no client can choose keys that
+ * collide. */
 #include "runtime/store/engine/hash_map.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #define FIRST_BUCKETS 64
 
-/* wyhash's mixing step over 8 bytes at a time. */
+/* The mixing step of wyhash.  hash_key() calls it once for each 8 bytes of a key. */
 static uint64_t map_mix(uint64_t a, uint64_t b)
 {
     __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
@@ -50,7 +51,7 @@ int map_init(struct map *map, struct budget *budget)
 
 /* ---- Buckets ---------------------------------------------------------------- */
 
-/* The largest power of two up to the number of buckets. */
+/* Returns the largest power of two that is not above the number of buckets. */
 static size_t level(const struct map *map)
 {
     return (size_t)1 << (63 - __builtin_clzll(map->bucket_count));
@@ -63,7 +64,7 @@ static struct entry **map_place(const struct map *map, uint64_t hash)
     return &map->buckets[wide < map->bucket_count ? wide : hash & (base - 1)];
 }
 
-/* Adds a bucket and moves the entries there that belong to it. */
+/* Adds a bucket, and moves the entries that belong to the new bucket into it. */
 static void split_one(struct map *map)
 {
     const size_t added = map->bucket_count;
@@ -74,7 +75,7 @@ static void split_one(struct map *map)
                                             2 * added * sizeof *more);
 
         if (!more)
-            return; /* chains get longer, nothing breaks */
+            return; /* the map still works, but with more entries per bucket */
         map->buckets = more;
         map->bucket_room = 2 * added;
     }

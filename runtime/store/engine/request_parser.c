@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_parser.c - gathering one request.
+/* request_parser.c - collects the bytes of a request and parses them.
  *
- * shapes[] has a row for each command: how many blobs it has, whether they are a counted list, and
- * how wide the number behind them is.  The reader knows how many bytes the next step needs, and
- * keeps what it parsed, so a request that comes in a thousand pieces is parsed once.  Memory grows
- * with the bytes that came, never with what a length claims.  A large blob is read into a separate
- * value, so that SET can keep it without a copy. */
+ * shapes[] says for each command how many blobs it has and how many bytes the number behind the
+ * blobs has.  The reader knows how many bytes the next step needs, and keeps the result of earlier
+ * steps.  So no byte is parsed twice, even if a request comes in a thousand pieces.  Memory grows
+ * only with the bytes that have come, since the client may claim any length.  A large blob is read
+ * into a separate value, so that SET can keep it without a copy. */
 #include "runtime/store/engine/request_parser.h"
 
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 
 #define MOST_BLOBS ((uint64_t)1 << 22)
 #define LARGE ((size_t)64 << 10)     /* a blob of this size or more gets a separate value */
-#define KEEP_ROOM ((size_t)64 << 10) /* memory of a request that is kept for the next */
+#define KEEP_ROOM ((size_t)64 << 10) /* larger buffers are freed after a request */
 
 struct shape {
-    signed char blobs;  /* LIST, PAIRS: a u64 says how many */
-    signed char number; /* bytes of the number behind the blobs: 0, 4, 8 */
+    signed char blobs; /* number of blobs; LIST or PAIRS if the request has a u64 with the number */
+    signed char number; /* bytes of the number behind the blobs; 0 if the request has no number */
 };
 
-enum { LIST = -1, PAIRS = -2 };
+enum { LIST = -1, PAIRS = -2 }; /* the u64 counts blobs; the u64 counts pairs of blobs */
 
 static const struct shape shapes[STORE_COMMANDS] = {
     [STORE_VALIDATE] = { 0, 4 },     [STORE_SET] = { 2, 0 },
@@ -53,7 +53,8 @@ static uint64_t u64_at(const struct request_reader *r, size_t at)
     return value;
 }
 
-/* Goes on to the next blob's length or, after the last blob, to the next step. */
+/* Sets the next step, which is the length of the next blob.  After the last blob, the next step is
+ * the number or the end. */
 static void parser_next_step(struct request_reader *r)
 {
     const struct shape *shape = &shapes[r->data[0]];
@@ -141,7 +142,7 @@ static void read_blob(struct request_reader *r)
     parser_add_blob(r, (struct blob){ start, r->need - start, NULL });
 }
 
-/* Takes bytes of the large blob.  Returns how many it took. */
+/* Takes bytes of the large blob.  Returns the number of bytes taken. */
 static size_t read_large(struct request_reader *r, const unsigned char *data, size_t bytes)
 {
     struct value *value = r->large;
@@ -180,7 +181,7 @@ static void parser_read_number(struct request_reader *r)
     r->step = WHOLE;
 }
 
-/* Takes all steps whose bytes have come. */
+/* Runs all steps for which the bytes have come. */
 static void parser_parse(struct request_reader *r)
 {
     while (!r->bad && r->step != WHOLE && r->step != LARGE_BLOB && r->size >= r->need) {

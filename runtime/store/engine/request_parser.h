@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_parser.h - PyTorch's store protocol: its commands, and a parser that may stop at any
- * byte. */
+/* request_parser.h - the commands of PyTorch's store protocol, and a parser that takes a request in
+ * pieces of any size. */
 #ifndef RUNTIME_STORE_ENGINE_REQUEST_PARSER_H
 #define RUNTIME_STORE_ENGINE_REQUEST_PARSER_H
 
@@ -33,11 +33,11 @@ enum store_command {
     STORE_COMMANDS
 };
 
-/* One key or value of a request: a part of the reader's buffer or, if it is large, a separate value
- * that the command may hold. */
+/* A key or value of a request.  A small blob is a part of the reader's buffer.  A large blob is a
+ * separate value, which a command may hold. */
 struct blob {
-    size_t start, size;
-    struct value *value; /* NULL: in the buffer */
+    size_t start, size;  /* start is the offset in the reader's buffer; 0 for a large blob */
+    struct value *value; /* NULL if the blob is in the buffer */
 };
 
 struct request_args {
@@ -45,7 +45,7 @@ struct request_args {
     const unsigned char *data;
     const struct blob *blobs;
     size_t count;
-    int64_t number; /* the u32 or i64 argument, where there is one */
+    int64_t number; /* the u32 or i64 argument; 0 if the command has no such argument */
 };
 
 static inline struct bytes request_blob(const struct request_args *args, size_t which)
@@ -60,28 +60,32 @@ enum request_state { REQUEST_PARTIAL, REQUEST_WHOLE, REQUEST_BAD };
 /* An empty reader is zeroed, except for its first two fields. */
 struct request_reader {
     struct budget *budget;
-    size_t most;         /* bytes of one request */
-    unsigned char *data; /* the request so far, without its large blobs */
+    size_t most;         /* most bytes of a request */
+    unsigned char *data; /* the bytes of the request that have come, without its large blobs */
     size_t size, room;
-    size_t parsed; /* bytes parsed */
-    size_t need;   /* bytes that must be there for the next step */
+    size_t parsed; /* bytes of data that are parsed */
+    size_t need;   /* value of `size` at which the next step can be parsed */
     struct blob *blobs;
     size_t count, blob_room;
-    uint64_t blobs_left; /* blobs that are not parsed yet */
-    struct value *large; /* the large blob that is being read */
-    size_t large_size, large_total;
+    uint64_t blobs_left;            /* number of blobs that are not parsed yet */
+    struct value *large;            /* the large blob that is being read; else NULL */
+    size_t large_size, large_total; /* bytes of `large`; of all large blobs of the request */
     int step;
     int64_t number;
-    int bad;
+    int bad; /* true if the request is not valid or there is no memory for it */
     const char *why;
 };
 
-/* Takes bytes up to the end of the request.  Returns how many it took. */
+/* Takes bytes up to the end of the request.  Returns the number of bytes taken. */
 size_t request_read(struct request_reader *reader, const unsigned char *data, size_t bytes);
+/* Sets *args if the request is complete (REQUEST_WHOLE). */
 enum request_state request_state(struct request_reader *reader, struct request_args *args);
-int request_command(const struct request_reader *reader); /* -1: no byte came yet */
-void request_next(struct request_reader *reader); /* begins the next request after one was run */
-void request_trim(struct request_reader *reader); /* frees memory between two requests */
+/* Returns the command; -1 if no byte of the request has come. */
+int request_command(const struct request_reader *reader);
+/* Drops a request that was run, and begins the next one. */
+void request_next(struct request_reader *reader);
+/* Frees the buffers if no byte of a request has come. */
+void request_trim(struct request_reader *reader);
 void request_free(struct request_reader *reader);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* send_queue.c - a queue of chunks, sent by sendmsg() as far as the socket takes them. */
+/* send_queue.c - a queue of chunks of bytes.  sendmsg() sends as many bytes as the socket takes. */
 #include "runtime/store/engine/send_queue.h"
 
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "runtime/net/secure_channel.h"
 
 #define CHUNK_BYTES 4000
-#define SEND_PARTS 16
-#define SEND_BYTES ((size_t)128 << 10) /* of one call, since other connections wait for it */
+#define SEND_PARTS 16                  /* most chunks in a sendmsg() */
+#define SEND_BYTES ((size_t)128 << 10) /* most bytes in a sendmsg(), since other clients wait */
 
 struct chunk {
     struct chunk *next;
-    struct value *value; /* NULL: the bytes are in data */
+    struct value *value; /* has the bytes; NULL if the bytes are in data[] */
     size_t from, to, room;
     unsigned char data[];
 };
@@ -30,7 +30,7 @@ int send_queue_add(struct send_queue *queue, const void *data, size_t bytes)
     struct chunk *chunk = queue->last;
 
     if (!chunk || chunk->value || chunk->room - chunk->to < bytes) {
-        /* The first reply gets a small chunk; a reply behind an unsent one gets a whole chunk. */
+        /* If the queue is empty, the chunk is small; else it has room for more replies. */
         const size_t usual = queue->first ? CHUNK_BYTES : 64, room = bytes > usual ? bytes : usual;
 
         chunk = budget_alloc(queue->budget, sizeof *chunk + room);

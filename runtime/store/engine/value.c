@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.c - counted memory and shared values.
+/* value.c - memory that is counted against a limit, and values that several holders share.
  *
- * malloc would copy a request of some megabytes each time it grows, and return a value of 64 MiB to
- * the kernel at once.  Either would stall all clients for milliseconds, so each large block has its
- * own mapping. */
+ * Each large block has its own mapping.  With malloc(), a request of several megabytes would be
+ * copied each time it grows, and free() of a value of 64 MiB would unmap all of it at once.  Either
+ * would stall all clients for milliseconds. */
 #include "runtime/store/engine/value.h"
 
 #include <stdint.h>
@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 
 #define LARGE ((size_t)256 << 10) /* a block of this size or more has its own mapping */
-#define PIECE ((size_t)512 << 10)
+#define PIECE ((size_t)512 << 10) /* most bytes that one call unmaps */
 
-/* Lies at the start of a freed block. */
+/* A freed block that is still mapped.  This struct is at the start of the block. */
 struct garbage {
     struct garbage *next;
     size_t bytes;
@@ -33,7 +33,7 @@ static void defer_unmap(struct budget *budget, void *memory, size_t bytes)
     budget->garbage = garbage;
 }
 
-/* Unmaps from the end to the front, since the front has the list. */
+/* Unmaps a piece at the end of a freed block, since the block's front has the struct garbage. */
 int budget_sweep(struct budget *budget)
 {
     struct garbage *garbage = budget->garbage;
@@ -65,7 +65,7 @@ static void *remap(void *memory, size_t from, size_t to)
     return moved == MAP_FAILED ? NULL : moved;
 }
 
-/* Turns a small block into a large one, which copies its bytes for the last time. */
+/* Copies a small block to a new large block.  A large block can grow without a copy. */
 static void *outgrow(void *memory, size_t from, size_t to)
 {
     void *moved = map(to);
@@ -77,7 +77,7 @@ static void *outgrow(void *memory, size_t from, size_t to)
     return moved;
 }
 
-/* Blocks do not shrink. */
+/* `to` must not be less than `from`, since blocks do not shrink. */
 void *budget_resize(struct budget *budget, void *memory, size_t from, size_t to)
 {
     void *moved;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waiters.c - which session waits for which key.
+/* waiters.c - keeps track of which session waits for which key.
  *
- * A WAIT adds a waiter to each missing key.  Storing a key moves all its waiters to
- * engine->released in one step.  Each turn takes some from there, so that a key for which ten
- * thousand clients wait delays no other client.  A session gets its reply when its last waiter is
- * gone.  By then each key was stored, but it may be deleted again, as in PyTorch. */
+ * A WAIT adds a waiter to each missing key.  When a key is stored, all its waiters move to
+ * engine->released in one step.  Each turn removes a few waiters from that list, so a key that ten
+ * thousand clients wait for does not delay other clients.  A session gets its reply when its last
+ * waiter is removed.  By then each key has been stored, but a key may be deleted again, as in
+ * PyTorch. */
 #include <stddef.h>
 
 #include "runtime/store/engine/engine_internal.h"
@@ -14,7 +15,7 @@ struct store_waiter {
     struct list_node own;      /* in session->waits */
     struct entry *entry;
     struct session *session;
-    int pushed; /* released by a push */
+    int pushed; /* true if a push to the key's queue released this waiter */
 };
 
 static struct store_waiter *waiter_at_entry(struct list_node *node)
@@ -27,9 +28,10 @@ static struct store_waiter *waiter_of_session(struct list_node *node)
     return (struct store_waiter *)((char *)node - offsetof(struct store_waiter, own));
 }
 
-/* A key that a request names twice gets one waiter, if the key's last waiter is this session's.  It
- * gets two if the request took several turns and another session waited for the key in between.
- * Then two pushes to a queue release the session. */
+/* Adds a waiter to the key.  If a request names a key twice, the second call normally adds nothing,
+ * because the key's last waiter is this session's.  If another session added a waiter between the
+ * two calls, the key gets a second waiter of this session, so a queue needs two pushes to release
+ * the session. */
 int waiter_add(struct session *session, struct entry *entry)
 {
     struct store_waiter *waiter;
@@ -58,7 +60,8 @@ static void waiter_remove(struct store_waiter *waiter)
     map_drop_if_idle(&engine->map, entry);
 }
 
-/* Removes a waiter whose session will not pop; releases the next waiter if a value was pushed. */
+/* Removes a waiter of a session that will not pop.  If a push released this waiter and the queue
+ * still has a value, releases the key's next waiter. */
 static void waiter_abandon(struct store_waiter *waiter)
 {
     if (waiter->pushed && waiter->entry->queue)

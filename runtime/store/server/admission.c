@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission.c - which connections become clients.
+/* admission.c - decides which connections are admitted.
  *
- * A connection's first byte says whether its client is libct's or PyTorch's.  A libct client or a
- * launcher proves that it knows the job's secret.  PyTorch's protocol has no proof, so its clients
- * are admitted by where they are.  For a client on this host, the kernel gives the uid.  For a
- * client on another host, the server queries the launcher there, which has proved that it knows the
- * secret.  Or the user has allowed the client's network.  No request is parsed before its client is
- * admitted.  A connection of another uid of this host is closed at once.
+ * A connection's first byte says whether the client uses libct's hello or PyTorch's protocol.  With
+ * the hello, the client proves that it knows the job's secret.  PyTorch's protocol has no proof, so
+ * such a client is admitted by its address.  For a client on this host, the kernel gives the uid.
+ * For a client on another host, the server asks the launcher on that host, which has proved that it
+ * knows the secret.  The user may also allow a client's network.  No request is parsed before the
+ * client is admitted.  A connection from another user of this host is closed at once.
  *
- * A server that encrypts serves unencrypted clients on this host only. */
+ * A server that encrypts admits unencrypted clients only from this host. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ struct admission {
     enum { FIRST_BYTE, HELLO, PROOF, QUERIED, CONFIRMED, DENIED } step;
     size_t have;
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
-    uint32_t query;
-    int unanswered; /* launchers that have not replied yet */
+    uint32_t query; /* number of the query to launchers */
+    int unanswered; /* launchers that have not answered the query yet */
 };
 
 struct admission *admission_create(void)
@@ -47,7 +47,7 @@ void admission_destroy(struct admission *admission)
 
 /* ---- PyTorch's clients ------------------------------------------------------ */
 
-/* Gives the IPv6 address; an IPv4 address is mapped. */
+/* Writes the IPv6 address, or the mapped IPv4 address. */
 static void address_of(const struct sockaddr_storage *end, unsigned char address[16])
 {
     const struct sockaddr_in *v4 = (const void *)end;
@@ -99,7 +99,7 @@ static int locate(struct store_server *s, int fd)
     case PEER_HERE:
         return uid == geteuid() ? SAME_UID : OTHER_UID;
     case PEER_ELSEWHERE:
-    case PEER_PENDING: /* a client on this host would have a process */
+    case PEER_PENDING: /* a client on this host has a process unless it is gone */
         return same_address(&peer, &self) ? GONE : OTHER_HOST;
     case PEER_UNKNOWN:
         break;
@@ -140,7 +140,7 @@ static enum admission_state admit_pytorch(struct conn *conn, const char **why)
     case OTHER_UID:
         break;
     }
-    *why = NULL; /* it is gone already */
+    *why = NULL; /* the client is gone, so nothing is logged */
     return ADMISSION_REFUSED;
 }
 
@@ -166,14 +166,14 @@ uint32_t admission_query(const struct conn *conn)
 int admission_answer(struct conn *conn, int ours)
 {
     if (!ours && --conn->admission->unanswered > 0)
-        return 0; /* another launcher of that host may confirm it */
+        return 0; /* another launcher of that host may still confirm the client */
     conn->admission->step = ours ? CONFIRMED : DENIED;
     return 1;
 }
 
 /* ---- Clients with the secret ------------------------------------------------ */
 
-/* Adds bytes to `to`.  1: it is full. */
+/* Moves received bytes to `to`.  Returns 1 when `to` has all `size` bytes. */
 static int admit_fill(struct admission *admission, unsigned char *to, size_t size,
                       const unsigned char *data, size_t bytes, size_t *used)
 {
@@ -234,7 +234,8 @@ static enum admission_state take_proof(struct conn *conn, struct admission_reply
     return hello_role(admission->hello) == HELLO_AGENT ? ADMISSION_AGENT : ADMISSION_CLIENT;
 }
 
-/* Says whether only one of client and server encrypts, and tells both.  0: they agree, or the
+/* Returns 1 if only one of client and server encrypts, with a notice for the client in reply and
+ * the reason in *why.  Returns 0 if they agree or if the client may be unencrypted because its
  * connection does not leave this host. */
 static int admit_differs(struct conn *conn, unsigned char first, struct admission_reply *reply,
                          const char **why)

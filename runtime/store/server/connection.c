@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c - the bytes of one connection: socket -> admission -> session -> socket.
+/* connection.c - reads the requests of a connection and writes the replies.  Bytes from the socket
+ * go to the admission, and after the admission to the session or the agent.
  *
- * Replies to what a client just sent gather in server->answers and go out in one send; what the
- * socket does not take waits in the connection's send queue.  A connection that needs more than one
- * turn (a request with many keys, a reply of many megabytes) waits in server->running until the
- * others had their turn.  A client that does not read its replies is not read any further.
+ * Replies to bytes that just came are collected in server->answers and sent with one call.  Bytes
+ * that the socket does not take wait in the connection's send queue.  A connection may need more
+ * than one turn, for example for a request with many keys or a reply of many megabytes.  It then
+ * waits in server->running until other connections have had a turn.  If a client does not read its
+ * replies, the server does not read its requests.
  *
- * Where the server encrypts, the first byte of a connection tells whether its client does, too.
+ * If the server encrypts, the first byte of a connection tells whether the client encrypts, too.
  * admission.c decides which unencrypted clients may be served.  A channel reads ahead, so it may
- * have bytes when its socket shows none; the connection gets a turn for them. */
+ * have bytes although the socket is not readable.  The connection gets a turn for such bytes. */
 #include "runtime/store/server/connection.h"
 
 #include <errno.h>
@@ -21,10 +23,10 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
-#define OUT_HIGH ((size_t)256 << 10)
-#define OUT_LOW ((size_t)64 << 10)
-#define ADMISSION_BYTES 64
-#define WORK_US 200 /* then libevent looks at the sockets again */
+#define OUT_HIGH ((size_t)256 << 10) /* a session pauses when more bytes than this are unsent */
+#define OUT_LOW ((size_t)64 << 10)   /* a session resumes when at most so many bytes are unsent */
+#define ADMISSION_BYTES 64           /* most bytes read at once before the admission */
+#define WORK_US 200                  /* work between two checks of the sockets */
 
 /* ---- Out -------------------------------------------------------------------- */
 
@@ -47,7 +49,7 @@ static size_t waiting(const struct conn *conn)
     return conn->out.bytes + (s->current == conn ? s->answers_size : 0);
 }
 
-/* Puts the gathered replies behind those that wait already. */
+/* Moves the collected replies to the end of the connection's send queue. */
 static void answers_to_queue(struct conn *conn)
 {
     struct store_server *s = conn->server;
@@ -103,7 +105,7 @@ static void wait_until_writable(struct conn *conn)
     event_add(&conn->writable, NULL);
 }
 
-/* Sends the replies that gathered for the current connection. */
+/* Sends the replies that were collected for the current connection. */
 static void send_answers(struct conn *conn)
 {
     struct store_server *s = conn->server;
@@ -134,7 +136,8 @@ static void pause_reading(struct conn *conn)
     event_del(&conn->readable);
 }
 
-/* Keeps bytes for later.  They may lie in the backlog already. */
+/* Keeps bytes for a later turn.  Copies them to the backlog unless they are in it already.  Returns
+ * -1 if out of memory. */
 static int keep_backlog(struct conn *conn, const unsigned char *data, size_t bytes)
 {
     unsigned char *backlog;
@@ -162,7 +165,8 @@ static void drop_backlog(struct conn *conn)
     conn->backlog_at = conn->backlog_size = 0;
 }
 
-/* -1: the client must be closed, for *why (NULL: silently). */
+/* Feeds bytes to the session.  Returns -1 if the connection must be closed.  *why is then the
+ * reason to log; NULL if nothing is to be logged. */
 static int feed_session(struct conn *conn, const unsigned char *data, size_t bytes,
                         const char **why)
 {
@@ -184,7 +188,7 @@ static int feed_session(struct conn *conn, const unsigned char *data, size_t byt
         break;
     }
     if (!conn->admitted && session_is_valid(conn->session))
-        server_admit(conn); /* from now on it may be silent for days */
+        server_admit(conn); /* an admitted client may be silent for days */
     drop_backlog(conn);
     if (conn->paused) {
         conn->paused = 0;
@@ -193,7 +197,9 @@ static int feed_session(struct conn *conn, const unsigned char *data, size_t byt
     return 0;
 }
 
-/* Takes the bytes of the proof, which come first, and moves *data past them. */
+/* Feeds the first bytes of a connection to its admission, and moves *data past the bytes that the
+ * admission took.  Makes a session or an agent when the connection is admitted.  Returns -1 if the
+ * connection must be closed. */
 static int feed_admission(struct conn *conn, const unsigned char **data, size_t *bytes,
                           const char **why)
 {
@@ -241,7 +247,8 @@ static int connection_feed(struct conn *conn, const unsigned char *data, size_t 
     return feed_session(conn, data, bytes, why);
 }
 
-/* Sends the replies to the requests before the mistake, then ends the connection. */
+/* Ends the connection after a mistake of the client, when the replies to its earlier requests are
+ * sent. */
 static void close_after_answers(struct conn *conn, const char *why)
 {
     if (why)
@@ -268,8 +275,8 @@ static void take_bytes(struct conn *conn, const unsigned char *data, size_t byte
         close_after_answers(conn, why);
 }
 
-/* Looks at the connection's first byte.  -1 with errno: the byte can't be read yet, or the
- * connection is gone. */
+/* Makes a channel if the connection's first byte shows that the client encrypts.  Returns -1 and
+ * sets errno if the byte can't be read yet, the connection is gone or the channel can't be made. */
 static int choose_channel(struct conn *conn)
 {
     unsigned char first;
@@ -288,7 +295,8 @@ static int choose_channel(struct conn *conn)
     return conn->channel ? 0 : -1;
 }
 
-/* -1 with errno, as recv(): the channel is not open yet, or never will be. */
+/* Continues the channel's handshake.  Returns 0 when the channel is open.  Otherwise returns -1 and
+ * sets errno, to EAGAIN if more bytes are needed. */
 static int shake_hands(struct conn *conn, const char **why)
 {
     const enum channel_step step = secure_channel_handshake(conn->channel);
@@ -324,7 +332,7 @@ static void connection_read_some(struct conn *conn)
     struct store_server *s = conn->server;
     const size_t most = conn->admission
                             ? ADMISSION_BYTES
-                            : sizeof s->in; /* a pending connection may not fill memory */
+                            : sizeof s->in; /* a pending connection must not use much memory */
     const char *why = NULL;
     const ssize_t n = connection_receive(conn, s->in, most, &why);
 
@@ -351,7 +359,7 @@ static void connection_on_readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Turns ------------------------------------------------------------------ */
 
-/* 0, or -1: the connection was closed. */
+/* Sends queued replies.  Returns -1 if it closed the connection, else 0. */
 static int connection_flush(struct conn *conn)
 {
     if (conn->out.first && !conn->blocked
@@ -375,7 +383,7 @@ static int may_resume(const struct conn *conn)
            && (conn->session ? conn->out.bytes <= OUT_LOW : !admission_query(conn));
 }
 
-/* Feeds bytes that were read and not used, possibly none. */
+/* Continues the connection's request, with the bytes that were read but not handled, if any. */
 static void feed_backlog(struct conn *conn)
 {
     static const unsigned char nothing[1];
@@ -416,7 +424,7 @@ void server_work(struct store_server *s)
     } while (more && clock_us() - start < WORK_US);
     if (more && !event_pending(&s->later, EV_TIMEOUT, NULL))
         event_add(&s->later,
-                  &at_once); /* a timer, not an active event: libevent looks at the sockets first */
+                  &at_once); /* a timer, so that libevent checks the sockets before the next turn */
 }
 
 static void connection_on_writable(evutil_socket_t fd, short what, void *arg)
@@ -468,7 +476,7 @@ void conn_free(struct conn *conn)
     drop_backlog(conn);
     send_queue_clear(&conn->out);
     secure_channel_destroy(conn->channel);
-    shutdown(conn->fd, SHUT_RDWR); /* for the same reason as in store_server_accept_no_more() */
+    shutdown(conn->fd, SHUT_RDWR); /* a child forked just now may have a copy of the descriptor */
     descriptor_close(conn->fd);
     free(conn);
 }

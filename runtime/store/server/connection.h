@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.h - one connection to the store's server, and what the files of the server share:
- * server.c accepts connections, connection.c moves their bytes, admission.c decides which of them
- * are clients, launcher_peers.c exchanges messages with launchers on other hosts. */
+/* connection.h - the state of a connection to the store's server, the state of the server, and the
+ * functions by which the server's files call each other.
+ *
+ * server.c accepts connections.  connection.c reads and writes their bytes.  admission.c decides
+ * which connections are admitted.  launcher_peers.c exchanges messages with launchers on other
+ * hosts. */
 #ifndef RUNTIME_STORE_SERVER_CONNECTION_H
 #define RUNTIME_STORE_SERVER_CONNECTION_H
 
@@ -18,95 +21,96 @@
 #define REFUSED_HOST 64
 
 struct conn {
-    /* A node of server->pending or ->unverified until the connection is admitted, then of
-     * ->conns. */
+    /* In server->pending or ->unverified until the connection is admitted, then in ->conns. */
     struct list_node all;
-    struct list_node run; /* in server->running, when it has work for its turn */
+    struct list_node run; /* in server->running while the connection has work for its next turn */
     struct store_server *server;
     struct event readable, writable;
     struct send_queue out;
     int fd;
-    struct secure_channel *channel; /* NULL: the client does not encrypt, or has sent nothing yet */
-    int is_silent;  /* the server encrypts, and this connection's first byte has not come */
-    int handshakes; /* the channel's handshake is not finished */
-    int unverified; /* the connection is in server->unverified */
-    int admitted;   /* a client that has sent the magic, or an agent */
-    int blocked;    /* the socket takes no more */
-    int paused;     /* not read: its request needs more turns, or an agent is queried about it */
-    int broken;     /* closed at its next turn */
-    int error;      /* errno that ended the socket; 0: one side closed it */
-    int closing;    /* closed when its replies are sent */
-    unsigned char *backlog; /* bytes that were read but not fed yet */
+    struct secure_channel *channel; /* NULL before the client's first byte, and if unencrypted */
+    int is_silent;  /* true if the server encrypts and the client has not sent a byte yet */
+    int handshakes; /* true until the channel's handshake is finished */
+    int unverified; /* true while the connection is in server->unverified */
+    int admitted;   /* true for an agent, and for a client that has sent the magic number */
+    int blocked;    /* true while the socket's send buffer is full */
+    int paused;     /* not read while its request needs more turns or agents are queried about it */
+    int broken;     /* true if the connection is to be closed at its next turn */
+    int error;      /* errno that ended the socket; 0 if one side closed it */
+    int closing;    /* true if the connection is to be closed when its replies are sent */
+    unsigned char *backlog; /* bytes that were read from the socket but not handled yet */
     size_t backlog_at, backlog_size;
-    struct session *session;     /* NULL: pending, or an agent */
-    struct admission *admission; /* NULL: admitted */
-    struct store_agent *agent;   /* NULL: a client */
-    int64_t accepted_at;         /* clock_ms() */
+    struct session *session;     /* NULL before the admission, and for an agent */
+    struct admission *admission; /* NULL after the admission */
+    struct store_agent *agent;   /* NULL for a client */
+    int64_t accepted_at;         /* time of the accept, by clock_ms() */
 };
 
 struct store_server {
     struct event_base *base;
     struct event acceptable, later, timer;
     struct store_policy policy;
-    struct secure_context *context; /* NULL: it does not encrypt */
+    struct secure_context *context; /* NULL if the server does not encrypt */
     struct engine *engine;
     struct list_node conns, pending, unverified, running;
     struct list_node agents;
-    _Atomic int count; /* of all connections; other threads read it */
+    _Atomic int count; /* number of connections; atomic, since other threads read it */
     int unverified_count;
-    unsigned long reads; /* how often bytes of a connection were fed */
+    unsigned long reads; /* counts the calls that handled bytes of a connection */
     int listener, spare, netlink;
     int is_unix;
     uint32_t last_query; /* number of the last query to agents */
     const struct store_agent_hooks *hooks;
     void *hooks_arg;
-    void (*on_accept)(void *arg); /* or NULL */
+    void (*on_accept)(void *arg); /* called for each accepted connection; may be NULL */
     void *on_accept_arg;
-    struct conn *current; /* the connection that is fed; its replies gather in `answers` */
+    struct conn *current; /* connection whose bytes are being handled; `answers` has its replies */
     size_t answers_size;
     struct {
         const char *why;
-        char host[REFUSED_HOST]; /* the client's address; "" for a unix socket */
+        char host[REFUSED_HOST]; /* the client's address; "" for a Unix socket */
         unsigned long count;
-    } refusals[32]; /* each is logged once */
+    } refusals[32]; /* each reason is logged once per host */
     unsigned char in[IN_BYTES], answers[IN_BYTES];
 };
 
 /* ---- connection.c ----------------------------------------------------------- */
 
-extern const struct reply_hooks conn_reply_hooks; /* how the engine sends replies */
+extern const struct reply_hooks conn_reply_hooks; /* the engine sends replies by these hooks */
 
-int conn_start(struct conn *conn); /* -1: no memory */
+int conn_start(struct conn *conn); /* returns -1 if out of memory */
 void conn_free(struct conn *conn);
-/* why: NULL, or a constant that says what the client did wrong. */
+/* Frees the connection.  If why is not NULL, logs why the server closed it.  why must be a constant
+ * string. */
 void conn_close(struct conn *conn, const char *why);
 void conn_send(struct conn *conn, const void *data, size_t bytes);
-void conn_send_value(struct conn *conn, struct value *value); /* NULL: no memory, closes it */
+/* Sends a value.  Closes the connection if value is NULL, which means out of memory. */
+void conn_send_value(struct conn *conn, struct value *value);
 void conn_run_later(struct conn *conn);
-/* Gives turns to the engine and to connections that have work, for WORK_US. */
+/* Gives turns to the engine and to connections that have work, for about WORK_US. */
 void server_work(struct store_server *server);
 
 /* ---- server.c --------------------------------------------------------------- */
 
-/* Logs the first connection that was closed for this reason; only counts the later ones from the
- * same host. */
+/* Logs that a connection was closed for this reason.  After the first one from a host, only counts
+ * the later ones. */
 void server_log_refusal(struct store_server *server, const struct conn *conn, const char *why);
 void server_admit(struct conn *conn);
 /* Makes the connection pending again, so that the server closes it some seconds later. */
 void server_unadmit(struct conn *conn);
-void server_remove(struct conn *conn); /* takes it off the server's lists */
+void server_remove(struct conn *conn); /* removes the connection from the server's lists */
 
 /* ---- admission.c ------------------------------------------------------------ */
 
 enum admission_state {
     ADMISSION_PENDING,
-    ADMISSION_QUERY, /* the agents of its host must be queried: admission_queried() */
+    ADMISSION_QUERY, /* the caller must query the agents on the client's host */
     ADMISSION_CLIENT,
     ADMISSION_AGENT,
     ADMISSION_REFUSED
 };
 
-/* Bytes for the client, such as the nonce and the proof. */
+/* Bytes that the caller must send to the client, such as the nonce and the proof. */
 struct admission_reply {
     unsigned char bytes[NONCE_BYTES + PROOF_BYTES];
     size_t size;
@@ -114,32 +118,34 @@ struct admission_reply {
 
 struct admission *admission_create(void);
 void admission_destroy(struct admission *admission); /* NULL is fine */
-/* Finds out where a new connection comes from.  PENDING, or REFUSED. */
+/* Finds out where a new connection comes from.  Returns ADMISSION_PENDING or ADMISSION_REFUSED. */
 enum admission_state admission_locate(struct conn *conn, const char **why);
 int admission_is_remote(
-    const struct conn *conn); /* neither of our uid nor from an allowed network */
-int admission_is_launcher(const struct conn *conn); /* it says so, but its proof is missing */
-/* Takes bytes of a pending connection; *used counts those of its hello and proof.  PENDING: more
- * bytes are needed.  The connection is not read while conn->paused. */
+    const struct conn *conn); /* 1 if neither its uid nor its network admits the client */
+/* Returns 1 if the client says that it is a launcher but has not proved the secret yet. */
+int admission_is_launcher(const struct conn *conn);
+/* Takes bytes of a pending connection.  Sets *used to the number of bytes that belong to the hello
+ * or the proof.  Returns ADMISSION_PENDING if more bytes are needed. */
 enum admission_state admission_feed(struct conn *conn, const unsigned char *data, size_t bytes,
                                     size_t *used, struct admission_reply *reply, const char **why);
-/* Notes how many launchers were queried.  PENDING: their answers are missing; REFUSED: none was
- * queried. */
+/* Notes that so many launchers were queried about the client.  Returns ADMISSION_PENDING, or
+ * ADMISSION_REFUSED if no launcher was queried. */
 enum admission_state admission_queried(struct conn *conn, uint32_t query, int launchers,
                                        const char **why);
-/* Takes the answer of one launcher.  1: the connection can be fed again; 0: other answers are
- * missing. */
+/* Takes the answer of a launcher.  Returns 1 if the admission is decided, and 0 if answers of other
+ * launchers are needed. */
 int admission_answer(struct conn *conn, int ours);
-uint32_t admission_query(const struct conn *conn); /* the number of its query; 0: none */
+/* Returns the number of the open query about the client; 0 if there is none. */
+uint32_t admission_query(const struct conn *conn);
 
 /* ---- launcher_peers.c ------------------------------------------------------- */
 
-int agent_start(struct conn *conn); /* -1: no memory */
+int agent_start(struct conn *conn); /* returns -1 if out of memory or if the socket is gone */
 void agent_free(struct conn *conn);
-/* Takes bytes of an agent.  -1: it broke the protocol. */
+/* Takes bytes from an agent.  Returns -1 if the agent broke the protocol. */
 int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes);
-/* Queries the agents of its host about a pending connection.  Returns how many; *query is the
- * number of the query. */
+/* Queries the agents on the host of a pending connection about it.  Sets *query to the number of
+ * the query.  Returns how many agents were queried. */
 int agents_query(struct conn *conn, uint32_t *query);
 
 #endif

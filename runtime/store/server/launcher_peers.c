@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher_peers.c - launchers on other hosts: their messages, and queries about clients there. */
+/* launcher_peers.c - exchanges messages with the launchers on other hosts (agents), and queries
+ * them about clients on their hosts. */
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,9 +14,9 @@ struct store_agent {
     struct list_node all;
     struct conn *conn;
     void *note;                /* the coordinator's pointer */
-    unsigned char address[16]; /* IPv4 mapped */
+    unsigned char address[16]; /* the agent's IPv6 address, or its mapped IPv4 address */
     unsigned char message[AGENT_MOST_BYTES];
-    size_t have;
+    size_t have; /* bytes of the message that have come */
 };
 
 static void put_end(const struct sockaddr_storage *end, unsigned char out[18])
@@ -83,7 +84,7 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
 
-    /* The caller may run outside of a connection's turn. */
+    /* A timer sends the message, since the caller may run outside of server_work(). */
     event_add(&agent->conn->server->later, &at_once);
     conn_send(agent->conn, &size, sizeof size);
     conn_send(agent->conn, &kind, 1);
@@ -91,7 +92,7 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
         conn_send(agent->conn, data, bytes);
 }
 
-/* Makes the message with its header, as it is sent.  NULL: no memory. */
+/* Returns a message with its header; NULL if out of memory. */
 static struct value *message_of(struct budget *budget, int type, const void *data, size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes + 1;
@@ -124,7 +125,7 @@ void store_agent_flush(struct store_agent *agent)
 {
     struct conn *conn = agent->conn;
 
-    /* The connection's next turn handles the rest, or an error. */
+    /* The connection's next turn sends the rest, and handles an error. */
     if (conn->out.first && !conn->blocked && !conn->broken)
         send_queue_send(&conn->out, conn->channel, conn->fd);
 }
@@ -165,7 +166,7 @@ int store_server_newcomers(const struct store_server *server)
         count++;
     for (const struct list_node *node = server->agents.next; node != &server->agents;
          node = node->next)
-        count += !((const struct store_agent *)node)->note; /* `all` comes first */
+        count += !((const struct store_agent *)node)->note; /* `all` is the first member */
     return count;
 }
 
@@ -184,7 +185,7 @@ int agents_query(struct conn *conn, uint32_t *query)
     if (ends_of(conn, text + 4, text + 22) < 0)
         return 0;
     for (struct list_node *node = s->agents.next; node != &s->agents; node = node->next) {
-        struct store_agent *agent = (struct store_agent *)node; /* `all` comes first */
+        struct store_agent *agent = (struct store_agent *)node; /* `all` is the first member */
 
         if (memcmp(agent->address, text + 4, sizeof agent->address))
             continue;
@@ -194,8 +195,8 @@ int agents_query(struct conn *conn, uint32_t *query)
     return queried;
 }
 
-/* Passes an answer on to its pending connection, if that is not closed by now.  Only a launcher on
- * the connection's host may confirm it. */
+/* Passes an agent's answer on to the pending connection that the query was about.  Ignores the
+ * answer if that connection is closed by now or does not come from the agent's host. */
 static void take_answer(struct store_agent *agent, const unsigned char *data)
 {
     struct store_server *s = agent->conn->server;
@@ -204,7 +205,7 @@ static void take_answer(struct store_agent *agent, const unsigned char *data)
     memcpy(&query, data, sizeof query);
     for (struct list_node *node = s->unverified.next; query && node != &s->unverified;
          node = node->next) {
-        struct conn *conn = (struct conn *)node; /* `all` comes first */
+        struct conn *conn = (struct conn *)node; /* `all` is the first member */
         unsigned char peer[18], self[18];
 
         if (admission_query(conn) != query)
@@ -233,7 +234,7 @@ int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes)
 {
     struct store_agent *agent = conn->agent;
 
-    while (bytes > 0 && !conn->broken) { /* broken: store_agent_end() wants no more messages */
+    while (bytes > 0 && !conn->broken) { /* store_agent_end() sets broken */
         uint32_t size = 0;
         size_t wanted = 4, n;
 

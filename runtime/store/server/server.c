@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c - the store on sockets: the engine, the listener and the connections, on libevent.
+/* server.c - serves the store on sockets.  libevent drives the listener and the connections, and
+ * the engine holds the keys.
  *
- * A connection is pending until it is admitted (admission.c); connection.c moves its bytes.  A
- * pending connection is closed after PENDING_SECONDS, since PyTorch's client would wait for ever
- * on a silent server.  The policy limits the number of connections.  When descriptors run out, the
- * server gives up a spare one to accept and close, so that the loop does not spin.
+ * A connection is pending until it is admitted (admission.c).  connection.c reads and writes its
+ * bytes.  The server closes a pending connection after PENDING_SECONDS, since PyTorch's client
+ * would wait forever on a silent server.  The policy limits the number of connections.  When
+ * descriptors run out, the server closes a spare descriptor, to accept a connection and close it.
+ * Otherwise the event loop would spin.
  *
- * Each reason for which clients were closed is logged once, and the number of repeats when the
- * server ends.  No host names are looked up. */
+ * Each reason for which connections were closed is logged once per host.  The number of repeats is
+ * logged when the server ends.  No host names are looked up. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -27,14 +29,14 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-#define POLL_US 50
-#define PENDING_SECONDS 10
-#define MOST_UNVERIFIED 1024
-#define ACCEPTS 64 /* at a time; then accepted connections get their turn */
+#define POLL_US 50           /* the event loop polls for this time after it got bytes */
+#define PENDING_SECONDS 10   /* a connection must be admitted within this time */
+#define MOST_UNVERIFIED 1024 /* most connections in store_server->unverified */
+#define ACCEPTS 64           /* most connections that are accepted before others get a turn */
 
 /* ---- Refusals --------------------------------------------------------------- */
 
-/* Gives "" and 0 if the socket has no address. */
+/* Writes the address and the port of the peer; "" and 0 if the socket has no address. */
 static void peer_address(int fd, char host[REFUSED_HOST], int *port)
 {
     struct sockaddr_storage address = { 0 };
@@ -91,7 +93,7 @@ static void log_repeats(const struct store_server *s)
 
 static struct conn *server_first_of(const struct list_node *list)
 {
-    return list_is_empty(list) ? NULL : (struct conn *)list->next; /* `all` comes first */
+    return list_is_empty(list) ? NULL : (struct conn *)list->next; /* `all` is the first member */
 }
 
 static int64_t oldest_deadline(const struct list_node *list)
@@ -114,7 +116,8 @@ static void arm_timer(struct store_server *s)
     event_add(&s->timer, &time);
 }
 
-/* The oldest connections come first in the list. */
+/* Closes the connections that are pending for too long.  The oldest connections come first in the
+ * list. */
 static void close_overdue(const struct list_node *list)
 {
     while (oldest_deadline(list) <= clock_ms()) {
@@ -166,7 +169,8 @@ void server_remove(struct conn *conn)
     conn->server->count--;
 }
 
-/* Closes the unverified connection that is pending longest.  0: there is none. */
+/* Closes the unverified connection that has been pending longest.  Returns 0 if there is no
+ * unverified connection. */
 static int evict_unverified(struct store_server *s)
 {
     struct conn *conn = server_first_of(&s->unverified);
@@ -187,7 +191,7 @@ static void server_add_pending(struct conn *conn)
     s->unverified_count += conn->unverified;
     if (s->unverified_count > MOST_UNVERIFIED || s->count > s->policy.clients)
         if (server_first_of(&s->unverified) == conn
-            || !evict_unverified(s)) /* it would evict itself */
+            || !evict_unverified(s)) /* no other connection can be evicted */
             conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
 }
 
@@ -209,8 +213,9 @@ static void server_accept_one(struct store_server *s, int fd)
         server_add_pending(conn);
 }
 
-/* Handles a lack of descriptors.  If no unverified connection can be closed, accepts with the spare
- * descriptor and closes.  Otherwise the listener would stay readable and the loop would spin. */
+/* Handles a lack of descriptors.  If no unverified connection can be closed, closes the spare
+ * descriptor, accepts a connection and closes it.  Otherwise the listener would stay readable and
+ * the event loop would spin. */
 static void refuse_one(struct store_server *s)
 {
     const struct conn none = { .fd = -1 };
@@ -256,7 +261,7 @@ static void setup_listener(struct store_server *s)
     fcntl(s->listener, F_SETFL, fcntl(s->listener, F_GETFL) | O_NONBLOCK);
     getsockname(s->listener, (struct sockaddr *)&address, &length);
     s->is_unix = address.ss_family == AF_UNIX;
-    if (!s->is_unix) /* connections inherit it */
+    if (!s->is_unix) /* accepted connections inherit TCP_NODELAY */
         setsockopt(s->listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
@@ -280,8 +285,8 @@ static void server_free_all(const struct list_node *list)
         conn_free(server_first_of(list));
 }
 
-/* Shuts the listener down, since a close may not free the port: a child forked just now may still
- * have a copy of the listener. */
+/* Shuts the listener down.  close() alone may not free the port, since a child that was forked just
+ * now may still have a copy of the listener. */
 void store_server_accept_no_more(struct store_server *s)
 {
     event_del(&s->acceptable);
@@ -339,9 +344,9 @@ ct_status store_server_create(struct event_base *base, int listen_fd,
     return CT_OK;
 }
 
-/* A client that just got its reply often sends its next request at once.  Sleeping and being woken
- * for it costs both sides more than the request itself, so the loop polls for a moment and yields
- * the CPU in between. */
+/* Runs the event loop.  A client that just got its reply often sends its next request at once.  To
+ * sleep and be woken costs both sides more time than the request itself.  So the loop polls for
+ * POLL_US after a request and yields the CPU in between. */
 void store_server_run(struct store_server *s, struct event_base *base)
 {
     int64_t until = 0;
@@ -380,9 +385,9 @@ void store_server_destroy(struct store_server *s)
 
 /* ---- From outside ----------------------------------------------------------- */
 
-/* Closes all connections but the launchers'.  Launchers stay even while they prove the secret or
- * their connection is about to end: they belong to no round, and the coordinator may hold their
- * agents while a round begins. */
+/* Closes all connections except those of launchers, which belong to no round.  A launcher stays
+ * even if it is still proving the secret or if its connection is about to end, since the
+ * coordinator may use its agent while a round begins. */
 static void close_programs(struct list_node *list)
 {
     struct list_node launchers;
@@ -404,8 +409,8 @@ static void close_programs(struct list_node *list)
     list_splice(list, &launchers);
 }
 
-/* The programs of the previous round have ended, but their requests may still lie in sockets or be
- * half run.  Such requests are for keys that are deleted now. */
+/* Closes the connections of the previous round's programs.  The programs have ended, but their
+ * requests may still be in sockets or partly done.  Their keys are deleted now. */
 static void close_clients(struct store_server *s)
 {
     int fd;
@@ -449,7 +454,7 @@ static size_t server_add_blob(unsigned char *to, const void *data, size_t bytes)
     return sizeof size + bytes;
 }
 
-/* Uses a session without a socket, since SET has no reply. */
+/* Sets a key by a session without a socket, which works because SET has no reply. */
 void store_server_put(struct store_server *server, const char *wire_key, const void *data,
                       size_t bytes)
 {

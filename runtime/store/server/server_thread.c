@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_thread.c - the store server on its own thread, for a rank without a launcher. */
+/* server_thread.c - runs the store's server on its own thread, for a rank that hosts the store. */
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
@@ -18,9 +18,9 @@
 struct store_thread {
     pthread_t thread;
     struct event_base *base;
-    struct event *stop; /* on an eventfd, since libevent runs without its thread support */
-    int stop_fd;
-    _Atomic int stops;
+    struct event *stop; /* wakes the thread by stop_fd, since libevent runs without locks */
+    int stop_fd;        /* the eventfd */
+    _Atomic int stops;  /* true when the thread must end */
     struct store_server *server;
 };
 
@@ -74,7 +74,8 @@ ct_status store_thread_start(int listen_fd, struct store_thread **out)
 ct_status store_thread_start_with(int listen_fd, const struct secret *secret,
                                   struct store_thread **out)
 {
-    /* The program may have closed all descriptors.  Then nothing wakes the thread, so it polls. */
+    /* The thread checks `stops` once a second, since the eventfd can't wake it if the program has
+     * closed all descriptors. */
     static const struct timeval pause = { 1, 0 };
     struct store_policy policy = STORE_POLICY_INIT;
     struct store_thread *host = calloc(1, sizeof *host);
