@@ -59,7 +59,7 @@ static void meet_eager(struct mesh *mesh, struct frame_stream *stream)
             return;
         }
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
-                 stream->left, stream->peer); /* its receive waits until its deadline */
+                 stream->left, stream->peer); /* that message's receive waits until its deadline */
     }
     eager_consumed(mesh, stream->peer, eager_cost(frame->bytes));
 }
@@ -194,7 +194,7 @@ static void arrived_failure(struct mesh *mesh, struct frame_stream *stream)
 
 static void arrived_device_rts(struct mesh *mesh, struct frame_stream *stream)
 {
-    /* If there is no memory, the receive of this message waits until its deadline. */
+    /* If there is no memory for the message, its receive waits until the deadline. */
     keep_what_follows(mesh, stream, sizeof(struct device_rts));
     answer_with_failure(mesh, &stream->head, stream->peer);
 }
@@ -232,8 +232,8 @@ int message_arrived(struct mesh *mesh, struct frame_stream *stream)
 {
     const size_t kind = stream->head.kind;
 
-    /* A larger frame of these kinds is not valid, so -1 closes the connection.  The limit also
-     * bounds the memory that keep_what_follows() allocates. */
+    /* A larger frame of these kinds is not valid.  Returning -1 closes the connection.  The limit
+     * also bounds the memory that keep_what_follows() allocates. */
     if (stream->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_FAILURE))
         return -1;
     if (kind < sizeof arrivals / sizeof *arrivals && arrivals[kind])
@@ -277,7 +277,7 @@ void message_landed(struct mesh *mesh, struct frame_stream *stream)
     if (request)
         request_finish(mesh, request, CT_OK, "");
     else if (message && message->frame.kind == FRAME_DATA)
-        /* The message is in the list already.  It is complete now, like an eager message. */
+        /* The message is in the list already and complete, so it becomes an eager message. */
         message->frame.kind = FRAME_EAGER;
     else if (message && message->frame.kind == FRAME_FAILURE)
         failure_arrived(mesh, message);

@@ -11,8 +11,8 @@
 
 enum answer { SAME, OTHER, NOT_YET };
 
-/* Copies the recorded signature of call `seq`.  Returns 1 if this rank made that call and its
- * signature is still recorded. */
+/* Copies the recorded signature of call `seq` to *call.  Returns 1 if this rank made that call and
+ * its signature is still recorded. */
 static int recall(const struct recent_calls *recent, uint64_t seq, struct signature *call)
 {
     const _Atomic uint64_t *words = recent->words[seq % PROBE_CALLS];

@@ -4,9 +4,9 @@
  * Signatures are compared when a message meets its receive.  But if each rank takes itself for the
  * root and waits for the other, no message is sent that could show the mismatch.  So a rank that
  * has waited for about 2 ms sends the signature of its call, once, to the rank that it waits for.
- * The receiver records its own last calls of each group, and compares the signature with them.  If
- * the receiver has not made the call yet, it keeps the probe until then.  It keeps one probe per
- * peer.
+ * This frame is a probe.  The receiver records its own last calls of each group, and compares the
+ * probe with them.  If the receiver has not made the call yet, it keeps the probe until then.  It
+ * keeps one probe per peer.
  *
  * If each rank takes itself for the root of a small broadcast, no rank waits, and each rank gets a
  * message that it does not receive.  So a rank checks for such messages at the end of each call
@@ -55,7 +55,7 @@ static inline void recent_calls_add(struct recent_calls *recent, const struct si
 /* Records a call that this rank starts, and compares it with the kept probes. */
 void channel_call(struct mesh *mesh, struct channel *channel, const struct signature *call);
 
-/* Sends a probe of this call to the peer, for a wait that does not wait for a struct request. */
+/* Sends a probe of this call to the peer.  It is for waits that have no struct request. */
 void call_probe(struct mesh *mesh, struct channel *channel, int peer, const struct signature *call);
 
 /* Compares this rank's calls with unexpected messages of calls that have a root.  The senders of

@@ -38,8 +38,8 @@ void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id
     send_out_alone(mesh, peer, out);
 }
 
-/* Returns credit to the peer.  If there is no memory for the frame, the next CREDIT frame includes
- * this credit. */
+/* Returns the eager credit that is due to the peer.  If there is no memory for the frame, the next
+ * CREDIT frame includes this credit. */
 void send_credit(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->transport->wires[peer];

@@ -15,8 +15,8 @@
  * While a job of 256 ranks ran on two processors, a notice took more than 100 ms. */
 #define NOTICE_MS 1000
 
-/* Returns 1 if the peer's connection or process has ended and no death notice has come yet.  A peer
- * that sent a goodbye ended its part itself, so no notice is expected. */
+/* Returns 1 if the peer's connection or process has ended and no death notice has come yet.
+ * Returns 0 for a peer that sent a goodbye, since it left without dying. */
 static int is_missed(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
@@ -64,7 +64,7 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         wire->ended_ms = clock_ms(); /* the peer's connection may not be accepted yet */
         mesh->transport->ended++;
         progress(mesh);
-    } /* else the socket's end follows the peer's last bytes */
+    } /* else the requests end at the end of the peer's socket */
 }
 
 void mesh_take_death_notices(struct mesh *mesh)

@@ -102,7 +102,7 @@ static void device_rts_finish(struct mesh *mesh, struct request *request, ct_sta
 {
     char words[240];
 
-    snprintf(words, sizeof words, "%s", reason); /* reason may be request->reason */
+    snprintf(words, sizeof words, "%s", reason); /* copied, since reason may be request->reason */
     copy_over(mesh, request);
     request_finish(mesh, request, status, words);
 }
@@ -184,7 +184,7 @@ static void get_is_done(struct mesh *mesh, struct request *receive)
     const struct ring *ring = ring_of(mesh, receive->peer, mesh->rank);
 
     if (atomic_load(&ring->device_cancels) != mesh->transport->wires[receive->peer].device_cancels)
-        return; /* a cancel, of this or another message, is on its way */
+        return; /* a cancel is on its way, perhaps of this message */
     if (receive->sender_cancelled) {
         get_through_host(mesh, receive, 0);
         return;

@@ -7,7 +7,7 @@
 #include "runtime/device/memory_kind.h"
 #include "runtime/messaging/messages.h"
 
-/* The payload of a DEVICE_RTS.  It is sent byte for byte. */
+/* The payload of a DEVICE_RTS. */
 struct device_rts {
     struct device_handle handle; /* handle of the sender's buffer */
     unsigned char device[16];    /* id of the buffer's device, from space->id() */
@@ -18,8 +18,8 @@ struct device_rts {
 /* Bits in a CTS that say whether the receiver accepts later DEVICE_RTS frames. */
 enum { NO_MORE_DEVICE_RTS = 1, DEVICE_RTS_NEEDS_TEST_PATTERN = 2 };
 
-/* Messages of up to so many bytes are eager, so that their sender does not wait for the receiver.
- * Copying them through host memory costs no more than a rendezvous. */
+/* Messages of up to so many bytes in device memory are eager, so that their sender does not wait
+ * for the receiver.  Copying them through host memory costs no more than a rendezvous. */
 #define DEVICE_RENDEZVOUS_ABOVE EAGER_BYTES
 
 /* The result of one step of a pending copy.  A step never waits. */
@@ -53,8 +53,8 @@ struct device_copy_ops {
     void (*end)(struct device_copy *copy); /* frees the copy after success or failure */
 };
 
-/* Whether a DEVICE_RTS may be sent to the peer, and whether it must include a test pattern.  The
- * peer must be on this host and accept DEVICE_RTS frames. */
+/* Whether this rank may send a DEVICE_RTS to the peer, and whether it must include a test pattern.
+ * The peer must be on this host and accept DEVICE_RTS frames. */
 enum device_rendezvous {
     NO_DEVICE_RENDEZVOUS,
     DEVICE_RENDEZVOUS,
@@ -75,7 +75,7 @@ void device_copies_nap(int naps);
 /* Waits until a request that was given up is done and no device copies for it. */
 void device_copy_finish(struct mesh *mesh, struct request *request);
 
-/* Called under the transport's lock, by arrivals.c and request.c. */
+/* The functions below run under transport->lock, for arrivals.c and request.c. */
 struct unexpected;
 void device_rts_met(struct mesh *mesh, struct request *receive, const struct unexpected *message);
 void device_cts_arrived(struct mesh *mesh, struct request *send, const struct frame *cts);

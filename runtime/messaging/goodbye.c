@@ -36,8 +36,9 @@ static struct request *request_of(const struct messages *m, uint64_t channel)
     return NULL;
 }
 
-/* Cancels all requests of the group, such as a ct_work that the program never waited for.  The
- * program owns the buffers again, and the requests release what they have of the group. */
+/* Cancels all requests of a group that is being destroyed, such as a ct_work that the program never
+ * waited for.  The program owns the buffers again, and the requests release what they use of the
+ * group. */
 void channel_give_up(struct mesh *mesh, const struct channel *channel)
 {
     struct messages *m = mesh->messages;
@@ -90,8 +91,8 @@ static void log_goodbye(struct mesh *mesh, const struct channel *channel)
             bell_ring_stored(&node->bells[mesh->peers[channel->ranks[i]].local], node->wake_fd);
 }
 
-/* Also reads what has arrived, because a rank that only creates and destroys groups never reads
- * otherwise. */
+/* Sends a goodbye to all members.  Also reads what has arrived, because a rank that only creates
+ * and destroys groups never reads otherwise. */
 void channel_goodbye(struct mesh *mesh, const struct channel *channel)
 {
     int unconnected = 0;
@@ -128,7 +129,8 @@ static int index_of(const struct channel *channel, int peer)
 }
 
 /* Returns 1 if the request can't complete because the peer has destroyed the group.  The peer
- * receives nothing more, even after it sent a CTS.  An eager message needs no receiver. */
+ * receives nothing more, even if it has sent a CTS.  An eager message completes without the
+ * receiver. */
 static int is_in_vain(const struct request *request, uint64_t channel, int peer)
 {
     return request->peer == peer && (request->channel & ~1ull) == channel
@@ -195,8 +197,8 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
                 continue;
             }
             goodbye_give_up(mesh, r);
-            /* Other requests may have ended too and belong to their owners again, so start from the
-             * head. */
+            /* Other requests may have ended too.  Their owners may reuse them, so the loop starts
+             * again at the head. */
             r = *lists[i];
         }
 }
@@ -229,7 +231,7 @@ void take_new_goodbyes(struct mesh *mesh)
 
     if (!m->goodbyes_read
         && !(m->goodbyes_read = calloc((size_t)mesh->node.size, sizeof *m->goodbyes_read)))
-        return; /* the next look tries again */
+        return; /* no memory: the next look tries again */
     m->goodbyes_seen = atomic_load(&mesh->node.head->goodbyes);
     progress(mesh);
     for (int i = 0; i < mesh->node.size; i++)

@@ -30,8 +30,9 @@ ct_status failure_status(const struct mesh *mesh, const struct group_failure *fa
     return CT_ERR_PEER;
 }
 
-/* Ranks that make different calls blame each other.  If this rank is blamed for any other failure,
- * the failure started here, so the blame is BLAME_NONE. */
+/* Returns the blame of this rank's calls.  Ranks that make different calls blame each other.  If
+ * another rank blames this rank for anything else, the failure started here, so the result is
+ * BLAME_NONE. */
 struct blame failure_blame(const struct mesh *mesh, const struct group_failure *failure)
 {
     const struct blame blame = failure->blame;
@@ -59,9 +60,9 @@ ct_status failure_quote(const struct mesh *mesh, const struct group_failure *fai
 
 /* ---- Sending --------------------------------------------------------------- */
 
-/* Returns 1 if a FAILURE frame can be sent to the peer.  It is sent over an open connection.  A new
- * connection is opened only on a host with few ranks, since a group on one host also fails in its
- * shared memory (shm_failure.c). */
+/* Returns 1 if a FAILURE frame can be sent to the peer.  The frame needs an open connection.  A
+ * connection is opened for it only on a host with few ranks, since a group on one host also fails
+ * in its shared memory (shm_failure.c). */
 static int can_be_told(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
@@ -81,7 +82,7 @@ static void channel_send_failure(struct mesh *mesh, const struct channel *channe
     if (!can_be_told(mesh, peer))
         return;
     if (!(out = calloc(1, sizeof *out + length)))
-        return; /* no memory: the peer notices at this rank's goodbye */
+        return; /* no memory: this rank's goodbye tells the peer later */
     memcpy(out + 1, channel->failure.words, length);
     out->payload = out + 1;
     out->bytes = length;
@@ -111,9 +112,9 @@ static void fail_if_unmade(struct mesh *mesh, struct channel *child, const struc
     channel_fail_told(mesh, child, &failure);
 }
 
-/* Records the failure and sends it to the members.  The progress thread runs until the group is
- * destroyed.  So peers that connect or probe later are told too, even if the program is outside of
- * the library. */
+/* Records the failure and sends it to the members.  The progress thread runs from now on until the
+ * group is destroyed.  So peers that connect or probe later are told too, even if the program is
+ * outside of the library. */
 static void channel_set_failed(struct mesh *mesh, struct channel *channel,
                                const struct group_failure *failure)
 {
@@ -218,7 +219,7 @@ static void keep_failure(struct mesh *mesh, struct unexpected *message)
     keep(mesh, message);
 }
 
-/* The frame's tag and channel are overwritten, so that no receive takes the frame for a message. */
+/* Overwrites the frame's tag and channel, so that no receive takes the frame for a message. */
 void failure_arrived(struct mesh *mesh, struct unexpected *message)
 {
     struct channel *channel = channel_find(mesh->messages, message->frame.channel);
@@ -257,7 +258,7 @@ void channel_open(struct mesh *mesh, struct channel *channel)
         if (parent->has_failed)
             fail_if_unmade(mesh, channel, parent);
     goodbyes_came_early(m, channel);
-    /* A message may have come before the channel was opened, so the first call checks. */
+    /* A message may have come before the channel was opened, so the first call must check. */
     atomic_store(&channel->unexpected, 1);
     pthread_mutex_unlock(&mesh->transport->lock);
 }

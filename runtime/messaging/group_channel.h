@@ -19,8 +19,8 @@
 #define FIRST_CHANNEL 2
 
 /* The failure of a group, as ranks pass it on to each other.  If the first failed rank returned
- * CT_ERR_MISMATCH, all ranks return it.  After any other failure of one rank, the other ranks
- * return CT_ERR_PEER and quote the words of the failed rank. */
+ * CT_ERR_MISMATCH, all ranks return CT_ERR_MISMATCH.  After any other failure of one rank, the
+ * other ranks return CT_ERR_PEER and quote the words of the failed rank. */
 #define FAILURE_WORDS 512 /* in bytes, with the final 0 */
 
 struct group_failure {
@@ -49,7 +49,7 @@ struct channel {
     uint64_t id;                /* even for collectives; id + 1 is for point-to-point messages */
     const int *ranks;           /* the members' ranks in the mesh */
     int size;
-    uint64_t parent, born_in; /* the channel and call that created the group; or 0 */
+    uint64_t parent, born_in; /* the channel and call that created this group; or 0 */
     uint64_t first_call;      /* number of the first call of the group */
     /* Called when messaging learns that the group has failed.  It runs under the transport's lock,
      * so it may neither wait nor send. */
@@ -68,13 +68,13 @@ struct channel {
 /* Adds a channel.  The caller owns the memory, and keeps it until channel_close().  If a failure of
  * the group has come before, on_failure() is called at once. */
 void channel_open(struct mesh *mesh, struct channel *channel);
-/* Removes the channel, and frees the messages that are kept for it. */
+/* Removes the channel, and frees the messages of the channel that no receive has taken. */
 void channel_close(struct mesh *mesh, struct channel *channel);
 
-/* Cancels all requests of the channel.  goodbye.c */
+/* Cancels all requests of the channel.  It is defined in goodbye.c. */
 void channel_give_up(struct mesh *mesh, const struct channel *channel);
 
-/* Sends a goodbye to the members, before channel_close().  goodbye.c */
+/* Sends a goodbye to the members, before channel_close().  It is defined in goodbye.c. */
 void channel_goodbye(struct mesh *mesh, const struct channel *channel);
 
 /* Tells the members that the group has failed on this rank.  ct_last_error() is not changed. */
@@ -84,12 +84,12 @@ void channel_fail(struct mesh *mesh, struct channel *channel, const struct group
 struct unexpected;
 struct messages;
 struct channel *channel_find(const struct messages *m, uint64_t id);
-/* Tells the channel's owner and the other members that the group has failed on some rank. */
+/* Tells the channel's owner and the other members that the group has failed here or elsewhere. */
 void channel_fail_told(struct mesh *mesh, struct channel *channel,
                        const struct group_failure *failure);
-/* Handles a FAILURE frame, and takes ownership of `message`. */
+/* Handles a FAILURE frame.  The function owns `message` from then on. */
 void failure_arrived(struct mesh *mesh, struct unexpected *message);
-/* If the frame's group has failed on this rank, tells the frame's sender. */
+/* If the frame's group has failed on this rank, sends the failure to the frame's sender. */
 void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from);
 
 #endif

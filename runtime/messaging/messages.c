@@ -179,7 +179,7 @@ ct_status messages_create(struct mesh *mesh)
     if (!m)
         return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
     pthread_mutex_init(&m->copies_lock, NULL);
-    pthread_condattr_init(&monotonic); /* not the wall clock, which may jump */
+    pthread_condattr_init(&monotonic); /* waits use this clock, since the wall clock may jump */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&m->needed, &monotonic);
     pthread_condattr_destroy(&monotonic);
@@ -201,7 +201,7 @@ static void messages_flush(struct mesh *mesh)
     const int64_t deadline = deadline_after(FLUSH_MS);
     pthread_mutex_t *const lock = &mesh->transport->lock;
 
-    mesh->on_death = NULL; /* on_death() uses groups, which are destroyed */
+    mesh->on_death = NULL; /* the groups that on_death() uses are destroyed */
     mesh->on_wake = NULL;
     pthread_mutex_lock(lock);
     progress(mesh);

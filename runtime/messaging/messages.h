@@ -36,10 +36,10 @@ enum frame_kind {
     FRAME_FAILURE,       /* the group has failed; first failed rank, its status and words */
     FRAME_GOODBYE,       /* the sender has destroyed the group */
     FRAME_DEVICE_RTS,    /* from the sender: the message is in device memory (device_rts) */
-    FRAME_ATS,           /* from the receiver: it has copied the message from device memory */
+    FRAME_ATS,           /* from the receiver: its device has copied the message */
     FRAME_DEVICE_CANCEL, /* from the sender: it gave up a message after a DEVICE_RTS */
     FRAME_CANCEL,        /* from the sender: it gave up a message after an RTS or some bytes */
-    FRAME_CREDIT         /* from the receiver: so many bytes of eager messages were taken */
+    FRAME_CREDIT         /* from the receiver: returns so many bytes of eager credit */
 };
 
 struct device_copy; /* device_rendezvous.h */
@@ -59,7 +59,7 @@ struct request {
     void *data;
     size_t bytes;
     struct signature signature;
-    struct device_copy *copy; /* for data in device memory; NULL for host memory */
+    struct device_copy *copy; /* copies data in device memory; NULL if the data is in host memory */
     uint8_t is_send;
     /* 1 if the receive is from CT_ANY_SOURCE.  Then `peer` changes under the lock. */
     uint8_t from_anybody;
@@ -67,8 +67,8 @@ struct request {
     uint8_t is_probe;
     uint8_t pending_copy;     /* enum pending_copy */
     uint8_t sender_cancelled; /* of a receive: the sender may overwrite the bytes being copied */
-    uint8_t background;       /* 1 if the progress thread moves it (messages->background) */
-    ct_status given_up;       /* the status if given up during its copy; else CT_OK */
+    uint8_t background;       /* 1 if counted in messages->background for the progress thread */
+    ct_status given_up;       /* the status if this was given up during its copy; else CT_OK */
     ct_status status;
     _Atomic int done;   /* set after all other fields when the request ends */
     uint64_t looked_ns; /* coarse clock (ns) when request_poll() last checked the peer */
@@ -108,15 +108,15 @@ int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline
 /* Moves messages without waiting, and checks whether the peer lives.  Returns 1 if the request is
  * done. */
 int request_poll(struct mesh *mesh, struct request *request);
-/* Returns the peer of a request that other threads may match meanwhile.  For a receive from any
+/* Returns request->peer, safely while other threads may match the request.  For a receive from any
  * rank, this is CT_ANY_SOURCE until the receive is matched. */
 int request_peer(struct mesh *mesh, const struct request *request);
 void request_cancel(struct mesh *mesh, struct request *request);
 
-/* Returns 1 if this rank has posted a receive that would match a send to itself. */
+/* Returns 1 if this rank has posted a receive that would match its own send to itself. */
 int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag);
 
-/* Reads what has arrived, without waiting.  Returns 0 if another thread has the lock. */
+/* Reads what has arrived, without waiting.  Returns 0 if another thread has the lock, else 1. */
 int messages_look(struct mesh *mesh);
 /* Calls messages_look() at most once per tick of the coarse clock.  A thread that only sends uses
  * this function to notice that its group has failed.  While other threads wait, each call looks:

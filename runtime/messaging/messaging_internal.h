@@ -11,8 +11,8 @@
 #define CLOSED 64
 /* The number of hash buckets for groups.  A job may have thousands of groups. */
 #define CHANNEL_PLACES 256
-/* A frame on a new connection needs two calls of progress().  The first accepts the connection, the
- * second reads the frame. */
+/* A frame on a new connection needs so many calls of progress().  The first accepts the connection,
+ * the second reads the frame. */
 #define LOOKS_FOR_NEWCOMERS 2
 
 /* A message that no receive has taken.  frame.kind is FRAME_EAGER if the bytes are here.  It is
@@ -23,7 +23,7 @@ struct unexpected {
     struct unexpected *next;
     struct frame frame;
     int from;
-    /* Eager credit in bytes that the sender used for this message, or 0. */
+    /* Eager credit in bytes that the sender used for this message; 0 if it used none. */
     size_t cost;
     struct request *sender; /* the send, if this rank sent the message to itself; else NULL */
     unsigned char data[];
@@ -39,23 +39,23 @@ struct early_goodbye {
 
 struct messages {
     struct request *posted; /* posted receives that wait for a message, oldest first */
-    struct request *active; /* matched receives and sends that are not done yet */
+    struct request *active; /* sends, and matched receives, that are not done yet */
     /* Requests that a device copies.  Only the thread that has copies_lock removes a request. */
     struct request *copies;
     struct unexpected *unexpected, **unexpected_end;
     struct channel *channels; /* all channels of this rank */
     struct channel *channels_by_id[CHANNEL_PLACES];
     int failed_channels;
-    int left_channels;       /* number of channels that at least one member has left */
+    int left_channels;       /* number of channels that at least one other member has left */
     uint64_t closed[CLOSED]; /* the groups that this rank destroyed last */
     unsigned closings;
     struct early_goodbye early[CLOSED]; /* the latest early goodbyes */
     unsigned earlies;
-    uint32_t goodbyes_seen; /* count of goodbyes on this host when this rank last looked */
-    /* [node.size] How many entries of each rank's goodbye log this rank has read.  NULL until a
-     * rank of this host has written an entry. */
+    uint32_t goodbyes_seen; /* node_head.goodbyes when this rank last read the logs */
+    /* [node.size] How many entries of each rank's goodbye log this rank has read.  NULL before the
+     * first goodbye on this host. */
     uint32_t *goodbyes_read;
-    _Atomic int probes; /* number of kept probes (call_probe.h) */
+    _Atomic int probes; /* number of kept call probes (call_probe.h) */
     uint64_t next_id;
     /* The progress thread, which moves background requests while no other thread waits. */
     pthread_t thread;
@@ -65,10 +65,10 @@ struct messages {
      * and failed groups.  A thread that leaves request_wait() reads the count without the lock. */
     _Atomic int background;
     _Atomic int waiting;           /* number of threads that wait for a request */
-    _Atomic uint64_t probe_looked; /* coarse clock when ct_iprobe() last checked a peer */
-    _Atomic uint64_t glanced;      /* coarse clock when messages_glance() last looked */
+    _Atomic uint64_t probe_looked; /* coarse clock (ns) when ct_iprobe() last checked a peer */
+    _Atomic uint64_t glanced;      /* coarse clock (ns) when messages_glance() last looked */
     _Atomic int copies_pending;
-    /* The thread that moves `copies` has this lock.  It is taken before transport->lock. */
+    /* Held by the thread that moves `copies`.  Taken before transport->lock. */
     pthread_mutex_t copies_lock;
     pthread_cond_t needed;
 };
@@ -77,8 +77,8 @@ struct messages {
  * only functions that are declared above its own.  As an exception, request.c, goodbye.c and
  * device_rendezvous.c use each other. */
 
-/* tag_match.c */
-/* Returns the index of the id in channels_by_id. */
+/* defined in tag_match.c */
+/* Returns the index of a channel's id in channels_by_id. */
 size_t place_of_id(uint64_t id);
 void note_closing(struct messages *m, uint64_t channel);
 /* Returns 1 if this rank destroyed the group and still remembers that. */
@@ -87,25 +87,26 @@ void list_add(struct request **list, struct request *request);
 void list_add_by_id(struct request **list, struct request *request);
 void list_remove(struct request *request);
 struct request *send_by_id(const struct messages *m, uint64_t id, int to);
-/* Returns the active receive that was matched to the peer's message with this id, or NULL. */
+/* Returns the active receive that was matched to the message with this id of this peer, or NULL. */
 struct request *receive_by_message(const struct messages *m, uint64_t id, int from);
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive);
-/* If a kept message matches the probe, ends the probe and returns 1.  Otherwise returns 0. */
+/* Returns 1 and ends the probe if an unexpected message matches.  Otherwise returns 0. */
 int probe_unexpected(struct mesh *mesh, struct request *probe);
 void keep(struct mesh *mesh, struct unexpected *message);
-/* Inserts the message so that messages of one sender stay in the order in which they were sent. */
+/* Inserts a message into the list, so that messages of one sender stay in the order of their sends.
+ */
 void keep_in_order(struct mesh *mesh, struct unexpected *message);
 /* Returns the stream on which the message's bytes are arriving; NULL if none are arriving now. */
 struct frame_stream *stream_into(const struct mesh *mesh, const struct unexpected *message);
 /* Frees a message that is in no list any more. */
 void unexpected_free(struct mesh *mesh, struct unexpected *message);
-/* Removes the message from the list and frees it. */
+/* Removes the message from the list of unexpected messages and frees it. */
 void unexpected_remove(struct mesh *mesh, struct unexpected *message);
-/* Removes the message of a send from this rank to itself. */
+/* Removes the unexpected message of a send from this rank to itself. */
 void forget_sender(struct mesh *mesh, const struct request *send);
 
-/* control_frame.c */
+/* defined in control_frame.c */
 void progress_thread_wake(struct mesh *mesh);
 /* Sends a frame that no request owns.  The progress thread sends the frame later if the link can't
  * take it now. */
@@ -136,7 +137,7 @@ static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
         send_credit(mesh, peer);
 }
 
-/* request.c */
+/* defined in request.c */
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,
                     const char *reason);
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
@@ -163,7 +164,7 @@ void receive_again(struct mesh *mesh, struct request *receive);
 /* Keeps the message of a matched receive that is given up.  The next receive gets the message. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind);
 
-/* goodbye.c */
+/* defined in goodbye.c */
 void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from);
 /* Records the goodbyes that arrived before this rank created the channel. */
 void goodbyes_came_early(struct messages *messages, struct channel *channel);
@@ -171,7 +172,7 @@ void goodbyes_came_early(struct messages *messages, struct channel *channel);
 void look_for_goodbye(struct mesh *mesh, struct request *request);
 void take_new_goodbyes(struct mesh *mesh);
 /* Reads new goodbyes in the shared memory of this host.  Ranks without a connection to this rank
- * write them there. */
+ * write their goodbyes there. */
 static inline void take_goodbyes(struct mesh *mesh)
 {
     if (mesh->node.base
@@ -183,11 +184,11 @@ static inline void take_goodbyes(struct mesh *mesh)
  * 1.  Otherwise returns 0. */
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 
-/* arrivals.c: the handlers on_header and on_payload of struct transport_handlers */
+/* defined in arrivals.c: the handlers on_header and on_payload of struct transport_handlers */
 int message_arrived(struct mesh *mesh, struct frame_stream *stream);
 void message_landed(struct mesh *mesh, struct frame_stream *stream);
 
-/* progress_thread.c: called without the lock */
+/* defined in progress_thread.c: called without the lock */
 void *progress_thread_main(void *mesh);
 void progress_thread_stop(struct mesh *mesh);
 

@@ -39,8 +39,8 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
     request->status = status;
     if (request->blame.reason == BLAME_NONE && status == CT_ERR_PEER)
         request->blame = (struct blame){ request->peer, BLAME_DIED };
-    /* Without a reason, request->reason is "" already.  Most requests succeed, and snprintf() would
-     * double their cost. */
+    /* Most requests succeed, and snprintf() would double their cost.  Without a reason,
+     * request->reason is "" already. */
     if (*reason)
         snprintf(request->reason, sizeof request->reason, "%s", reason);
     atomic_store(&request->done, 1);
@@ -86,7 +86,7 @@ void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, s
         snprintf(text, size, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name), why);
 }
 
-/* Answers an RTS. */
+/* Sends the answer to an RTS. */
 static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
                         const struct signature *signature, int device_rts_limits)
 {
@@ -170,7 +170,7 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     struct unexpected *message;
 
     if (receive) {
-        /* Copied, since the receive belongs to another thread once it is done. */
+        /* A copy, since another thread may reuse the receive once it is done. */
         const struct signature theirs = receive->signature;
 
         if (!agrees(mesh, receive, &send->out.frame, mesh->rank)) {
@@ -199,8 +199,8 @@ static int is_of_p2p(const struct request *request)
     return request->channel & 1;
 }
 
-/* Sends the message instead of its RTS if it is small for the link and there is credit for it.
- * Without a connection the link is not known yet, and EAGER_BYTES is the limit. */
+/* Turns an RTS into an eager message if the message is small for the link and there is credit for
+ * it.  Without a connection the link is not known yet, and EAGER_BYTES is the limit. */
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
     struct wire *wire = &mesh->transport->wires[send->peer];
@@ -235,7 +235,7 @@ static void start_send(struct mesh *mesh, struct request *request)
     trace_end(mesh->trace, traced, CT_OK);
 }
 
-/* Gives the receive a message that an earlier receive gave up after the CTS. */
+/* Gives the receive a message that an earlier receive gave up after its CTS. */
 static void take_over(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct frame_stream *stream = stream_into(mesh, message);
@@ -253,11 +253,11 @@ static void take_over(struct mesh *mesh, struct request *receive, struct unexpec
 }
 
 /* Gives a kept message to the receive.  Returns 1 if the receive waits for the bytes.  Returns 0 if
- * the receive is done and belongs to another thread. */
+ * the receive is done, so that another thread may reuse it. */
 static int receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct request *sender = message->sender;
-    /* Copied, since the receive belongs to another thread once it is done. */
+    /* A copy, since another thread may reuse the receive once it is done. */
     const struct signature theirs = receive->signature;
 
     if (receive->from_anybody)
@@ -343,8 +343,8 @@ void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, 
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-/* Starts the receives first.  Then sends of this rank to itself, and messages with an RTS that has
- * arrived, find them. */
+/* Starts the receives before the sends.  Then sends of this rank to itself find their receives.
+ * The receives also answer each RTS that has arrived. */
 void requests_start(struct mesh *mesh, struct request *requests, int count)
 {
     pthread_mutex_lock(&mesh->transport->lock);
@@ -401,8 +401,8 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct wire
     return 1;
 }
 
-/* Moves the bytes that have come from the receive to the message.  The rest will be read into the
- * message. */
+/* Copies the bytes that have come to the message, and lets the stream write the rest into the
+ * message too. */
 static void keep_what_came(const struct mesh *mesh, struct request *receive,
                            struct unexpected *message)
 {
@@ -420,8 +420,8 @@ static void keep_what_came(const struct mesh *mesh, struct request *receive,
     stream->into = message->data + got;
 }
 
-/* Keeps the message of a receive that is given up.  The sender was told that its message is sent,
- * or will be told, so the message must not be lost.  The next receive that matches gets it, before
+/* Keeps the message of a receive that is given up.  The sender was told, or will be told, that its
+ * message is sent, so the message must not be lost.  The next receive that matches gets it, before
  * messages that were sent later. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 {
@@ -472,7 +472,7 @@ static int leave_queue(struct mesh *mesh, struct request *send)
     return 1;
 }
 
-/* Gives up a send.  If the receiver has heard of the message, the message is cancelled there. */
+/* Gives up a send.  If the receiver has heard of the message, tells the receiver to cancel it. */
 static void give_up_send(struct mesh *mesh, struct request *send, ct_status status,
                          const char *reason)
 {
@@ -486,7 +486,7 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
     }
     if (kind == FRAME_EAGER && send->out.written == 0)
         eager_credited(&mesh->transport->wires[to], eager_cost(send->bytes));
-    /* Finished first, since sending the cancel may fail all sends to the peer. */
+    /* The send ends first, because sending the cancel may make the peer unreachable. */
     request_finish(mesh, send, status, reason);
     if (is_known && kind == FRAME_DEVICE_RTS)
         device_send_cancelled(mesh, to, id);
@@ -501,7 +501,7 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
 
     if (atomic_load(&request->done))
         return;
-    if (request->pending_copy != NO_COPY) { /* the request ends when the device has stopped */
+    if (request->pending_copy != NO_COPY) { /* the request ends when the device has finished */
         request->given_up = status;
         snprintf(request->reason, sizeof request->reason, "%s", reason);
         return;
@@ -527,7 +527,8 @@ static int is_coming(const struct mesh *mesh, const struct request *receive)
     return stream != NULL;
 }
 
-/* A message is not cancelled while its bytes are arriving, whatever the peer sends. */
+/* Cancels a message of the peer.  While the bytes of a message are arriving, it is not cancelled,
+ * whatever the peer sends. */
 void message_cancelled(struct mesh *mesh, uint64_t id, int from)
 {
     struct messages *m = mesh->messages;

@@ -33,8 +33,8 @@ static int request_take_lock(struct mesh *mesh, int waits)
     return (waits ? pthread_mutex_lock(lock) : pthread_mutex_trylock(lock)) == 0;
 }
 
-/* Moves messages, then returns 1 if the request is done.  Looks at all links if at_all is 1, else
- * only at the peer's link. */
+/* Moves messages, then returns 1 if the request is done.  Looks at all links if at_all is 1,
+ * otherwise only at the link to the request's peer. */
 static int request_test(struct mesh *mesh, struct request *request, int at_all, int waits)
 {
     if (!atomic_load(&request->done) && request_take_lock(mesh, waits)) {
@@ -145,7 +145,7 @@ static int waits_for_connection(const struct mesh *mesh, const struct request *r
            && !mesh->transport->wires[request->peer].out;
 }
 
-/* Checks the peer after a sleep in which nothing came from it.  Returns 1 if a probe was sent. */
+/* Checks the request's peer after a sleep in which nothing came.  Returns 1 if a probe was sent. */
 static int request_look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
 {
     int peer, asks;
@@ -229,16 +229,16 @@ static int spin_for_bytes(const struct mesh *mesh, const struct ring *ring, uint
     return 0;
 }
 
-/* Pauses between two polls of the device.  Returns WAIT_LOOK, which checks the peer, as rarely as a
- * wait with sleeps does. */
+/* Pauses between two polls of the device.  Returns WAIT_LOOK only after each NAPS_BEFORE_LOOK
+ * pauses, so the peer is checked as rarely as after sleeps.  Otherwise returns WAIT_AGAIN. */
 static enum wait_turn turn_of_copies(int *naps)
 {
     device_copies_nap((*naps)++);
     return *naps % NAPS_BEFORE_LOOK == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* Waits until the request is done, the deadline has passed (returns WAIT_OVER) or *interrupted is
- * set. */
+/* Waits until the request is done, the deadline has passed or *interrupted is set.  Returns
+ * WAIT_OVER if the deadline has passed. */
 static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
                                       const _Atomic int *interrupted)
 {
@@ -258,7 +258,9 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     wait_begin(&wait, &mesh->waiter, deadline);
     wait.soon = may_ask;
     if (atomic_load(&mesh->waiter.sockets))
-        wait_for_processor(&wait); /* each test is a system call, which lets other ranks run */
+        /* The wait does not spin.  With sockets each test is a system call, which lets other ranks
+         * run. */
+        wait_for_processor(&wait);
     while (!test_in_turn(mesh, request, &wait, turn) && turn != WAIT_OVER
            && !(interrupted && atomic_load(interrupted))) {
         moved = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed);
@@ -271,7 +273,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         moves = moved;
         if (local >= 0)
             wait_for_rank(&wait, local);
-        /* The deadline is checked here too, since wait_turn() is not called while bytes flow. */
+        /* The deadline is checked here because wait_turn() is not called while bytes flow. */
         turn = clock_coarse_ms() >= deadline               ? WAIT_OVER
                : device_copies_pending(mesh)               ? turn_of_copies(&naps)
                : !spun && spin_for_bytes(mesh, ring, sent) ? WAIT_AGAIN

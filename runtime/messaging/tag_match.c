@@ -15,7 +15,7 @@
 
 /* ---- Groups -------------------------------------------------------------- */
 
-/* A group id is a hash times two (group.c), so its lowest bit is dropped. */
+/* An id is a hash times two (group.c), so the lowest bit is dropped. */
 size_t place_of_id(uint64_t id)
 {
     return (size_t)(id >> 1) % CHANNEL_PLACES;
@@ -121,8 +121,8 @@ static int tag_matches(const struct request *receive, uint64_t channel, int from
            && (receive->peer == from || receive->peer == CT_ANY_SOURCE);
 }
 
-/* Ends the probe, and puts the message's frame into probe->out.frame, where a send has its frame.
- * The fields that the caller has set stay unchanged, since another thread may be reading them. */
+/* Ends the probe.  The sender goes to probe->peer and the frame to probe->out.frame.  The other
+ * fields stay as the caller has set them, since another thread may be reading them. */
 static void probe_finish(struct mesh *mesh, struct request *probe, const struct unexpected *message)
 {
     list_remove(probe);
@@ -156,7 +156,7 @@ int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
 
 /* ---- Unexpected messages ------------------------------------------------- */
 
-/* Ends the posted probes that match the message.  The message must be in the list already, so that
+/* Ends the posted probes that match the message, which must be in the list already, so that
  * receives find it too. */
 static void show_to_probes(struct mesh *mesh, const struct unexpected *message)
 {
@@ -176,7 +176,8 @@ void keep(struct mesh *mesh, struct unexpected *message)
     show_to_probes(mesh, message);
 }
 
-/* A FAILURE frame is passed over, because its id is a rank and not the id of a message. */
+/* Keeps the message before later messages of the same sender.  A FAILURE frame is passed over,
+ * because its id is a rank and not the id of a message. */
 void keep_in_order(struct mesh *mesh, struct unexpected *message)
 {
     struct messages *m = mesh->messages;
