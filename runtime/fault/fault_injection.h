@@ -4,8 +4,8 @@
  *     CT_FAULT=rank:3,op:all_reduce,phase:1,kill;op:store,call:2,delay:50ms
  *
  * Faults are separated by ';', and the words of a fault by ','.  The words rank, op, phase, seq,
- * call and every say where and when the fault happens, and the last word says what happens (words[]
- * in fault_injection.c).  A fault happens once, unless it has the word every.
+ * call and every say where and when the fault happens.  One more word says what happens (words[] in
+ * fault_injection.c).  A fault happens once, unless it has the word every.
  *
  *   op             phases
  *   a collective   0: it was called
