@@ -47,7 +47,7 @@ static void offer_again(ct_group *group)
 
     pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < group->size; i++)
-        mesh->transport->wires[group->ranks[i]].device_rts_limits = 0;
+        endpoint_of(mesh, group->ranks[i])->device_rts_limits = 0;
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 

@@ -458,7 +458,7 @@ static void name_the_ended(ct_group *g, ct_status status)
     for (int i = 0; i < g->size; i++) {
         const int peer = g->ranks[i], local = mesh->node.base ? mesh->peers[peer].local : -1;
 
-        if (peer == mesh->rank || local < 0 || mesh->transport->wires[peer].left
+        if (peer == mesh->rank || local < 0 || endpoint_of(mesh, peer)->left
             || !node_peer_gone(&mesh->node, local))
             continue;
         mesh_peer_name(mesh, peer, name, sizeof name);

@@ -68,7 +68,7 @@ static int is_dead(ct_group *g, int member)
         return 0;
     pthread_mutex_lock(&mesh->transport->lock);
     gone =
-        mesh->transport->wires[peer].gone
+        endpoint_of(mesh, peer)->gone
         || (mesh->peers[peer].local >= 0 && node_peer_gone(&mesh->node, mesh->peers[peer].local));
     pthread_mutex_unlock(&mesh->transport->lock);
     return gone;

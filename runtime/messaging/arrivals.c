@@ -16,7 +16,7 @@
  *
  * The other files, from the bottom up: tag_match.c finds groups, requests and messages.
  * control_frame.c sends frames that no request owns.  request.c starts, ends and gives up requests.
- * request_wait.c waits for requests.  transport/connection.c reads the bytes and calls
+ * request_wait.c waits for requests.  transport/endpoint.c reads the bytes and calls
  * message_arrived() and message_landed().  All functions here run under transport->lock. */
 #include <stdlib.h>
 #include <string.h>
@@ -162,7 +162,7 @@ static void arrived_data(struct mesh *mesh, struct frame_stream *stream)
 
 static void arrived_credit(struct mesh *mesh, struct frame_stream *stream)
 {
-    eager_credited(&mesh->transport->wires[stream->peer], stream->head.answer);
+    eager_credited(endpoint_of(mesh, stream->peer), stream->head.answer);
 }
 
 static void arrived_cancel(struct mesh *mesh, struct frame_stream *stream)

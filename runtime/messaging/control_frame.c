@@ -42,13 +42,14 @@ void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id
  * CREDIT frame includes this credit. */
 void send_credit(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
     struct outgoing *out;
 
-    if (!wire->out || wire->unreachable || wire->gone || !(out = calloc(1, sizeof *out)))
+    if (!endpoint->out || endpoint->unreachable || endpoint->gone
+        || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
-        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->consumed };
-    wire->consumed = 0;
+        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = endpoint->consumed };
+    endpoint->consumed = 0;
     send_out_alone(mesh, peer, out);
 }

@@ -19,12 +19,12 @@
  * Returns 0 for a peer that sent a goodbye, since it left without dying. */
 static int is_missed(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
     const int local = mesh->node.base ? mesh->peers[peer].local : -1;
 
     return peer != mesh->rank && mesh->peers[peer].worker >= 0 && !mesh_death(mesh, peer)
-           && !wire->left
-           && (wire->gone || wire->unreachable
+           && !endpoint->left
+           && (endpoint->gone || endpoint->unreachable
                || (local >= 0 && node_peer_gone(&mesh->node, local)));
 }
 
@@ -34,13 +34,13 @@ int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size)
 
     pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < size; i++) {
-        struct wire *wire = &mesh->transport->wires[ranks[i]];
+        struct endpoint *endpoint = endpoint_of(mesh, ranks[i]);
 
         if (!is_missed(mesh, ranks[i]))
             continue;
-        if (wire->notice_due == 0)
-            wire->notice_due = deadline_after(NOTICE_MS);
-        due = wire->notice_due > due ? wire->notice_due : due;
+        if (endpoint->notice_due == 0)
+            endpoint->notice_due = deadline_after(NOTICE_MS);
+        due = endpoint->notice_due > due ? endpoint->notice_due : due;
     }
     pthread_mutex_unlock(&mesh->transport->lock);
     return due;
@@ -49,7 +49,7 @@ int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size)
 /* Ends the requests that wait for the dead peer.  Called under transport->lock. */
 static void end_messages(struct mesh *mesh, int peer, const struct control_death *death)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
     char words[160];
 
     control_death_words(death, words, sizeof words);
@@ -60,8 +60,8 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         peer_gone(mesh, peer, words);
     } else if (death->how == CONTROL_HOST_LOST) {
         peer_gone(mesh, peer, words);
-    } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
-        wire->ended_ms = clock_ms(); /* the peer's connection may not be accepted yet */
+    } else if (endpoint->streams == 0 && !endpoint->gone && endpoint->ended_ms == 0) {
+        endpoint->ended_ms = clock_ms(); /* the peer's connection may not be accepted yet */
         mesh->transport->ended++;
         progress(mesh);
     } /* else the requests end at the end of the peer's socket */

@@ -40,7 +40,7 @@ enum { YIELDS = 100, NAP_US = 50 };
 
 enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
     enum device_rendezvous may = NO_DEVICE_RENDEZVOUS;
 
     if (peer == mesh->rank)
@@ -48,9 +48,9 @@ enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer)
     pthread_mutex_lock(&mesh->transport->lock);
     if (is_neighbour(mesh, peer))
         ensure_connection(mesh, peer);
-    if (wire->out && wire->out->ops->device_rendezvous && !wire->unreachable && !wire->gone
-        && !(wire->device_rts_limits & NO_MORE_DEVICE_RTS))
-        may = wire->device_rts_limits & DEVICE_RTS_NEEDS_TEST_PATTERN
+    if (endpoint->out && endpoint->out->ops->device_rendezvous && !endpoint->unreachable
+        && !endpoint->gone && !(endpoint->device_rts_limits & NO_MORE_DEVICE_RTS))
+        may = endpoint->device_rts_limits & DEVICE_RTS_NEEDS_TEST_PATTERN
                   ? DEVICE_RENDEZVOUS_WITH_TEST_PATTERN
                   : DEVICE_RENDEZVOUS;
     pthread_mutex_unlock(&mesh->transport->lock);
@@ -111,13 +111,13 @@ static void finish_without(struct mesh *mesh, struct request *request, int peer)
 {
     char words[240];
 
-    peer_gone_words(mesh, peer, mesh->transport->wires[peer].why, words, sizeof words);
+    peer_gone_words(mesh, peer, endpoint_of(mesh, peer)->why, words, sizeof words);
     device_rts_finish(mesh, request, CT_ERR_PEER, words);
 }
 
 void device_cts_arrived(struct mesh *mesh, struct request *send, const struct frame *cts)
 {
-    mesh->transport->wires[send->peer].device_rts_limits |= cts->device_rts_limits;
+    endpoint_of(mesh, send->peer)->device_rts_limits |= cts->device_rts_limits;
     list_remove(send);
     copy_begin(mesh, send, COPY_TO_STAGING);
 }
@@ -153,7 +153,7 @@ void device_cancel_arrived(struct mesh *mesh, const struct frame *frame, int fro
 {
     struct messages *m = mesh->messages;
 
-    mesh->transport->wires[from].device_cancels++;
+    endpoint_of(mesh, from)->device_cancels++;
     for (struct request *r = m->copies; r; r = r->next)
         if (r->pending_copy == COPY_FROM_PEER && r->peer == from && r->met == frame->id)
             r->sender_cancelled = 1;
@@ -183,7 +183,7 @@ static void get_is_done(struct mesh *mesh, struct request *receive)
 {
     const struct ring *ring = ring_of(mesh, receive->peer, mesh->rank);
 
-    if (atomic_load(&ring->device_cancels) != mesh->transport->wires[receive->peer].device_cancels)
+    if (atomic_load(&ring->device_cancels) != endpoint_of(mesh, receive->peer)->device_cancels)
         return; /* a cancel is on its way, perhaps of this message */
     if (receive->sender_cancelled) {
         get_through_host(mesh, receive, 0);
@@ -210,7 +210,7 @@ static void device_rts_failed(struct mesh *mesh, struct request *request, ct_sta
 {
     const int peer = request->peer;
 
-    if (mesh_death(mesh, peer) || mesh->transport->wires[peer].gone) {
+    if (mesh_death(mesh, peer) || endpoint_of(mesh, peer)->gone) {
         finish_without(mesh, request, peer);
         return;
     }
@@ -227,7 +227,7 @@ static void drop(struct mesh *mesh, struct request *request)
 static void conclude(struct mesh *mesh, struct request *request, enum device_copy_step step,
                      ct_status status)
 {
-    const struct wire *wire = &mesh->transport->wires[request->peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, request->peer);
 
     if (step == DEVICE_COPY_GOES_ON)
         return;
@@ -237,7 +237,7 @@ static void conclude(struct mesh *mesh, struct request *request, enum device_cop
         device_rts_failed(mesh, request, status);
     else if (request->pending_copy == COPY_TO_STAGING)
         send_staged(mesh, request);
-    else if (wire->gone)
+    else if (endpoint->gone)
         finish_without(mesh, request, request->peer);
     else if (step == DEVICE_COPY_DONE)
         get_is_done(mesh, request);
@@ -265,7 +265,7 @@ static void move_all(struct mesh *mesh)
     for (struct request *r = m->copies, *next; r; r = next) {
         const int given_up =
             r->given_up != CT_OK
-            || (r->pending_copy == COPY_FROM_PEER && mesh->transport->wires[r->peer].gone);
+            || (r->pending_copy == COPY_FROM_PEER && endpoint_of(mesh, r->peer)->gone);
         enum device_copy_step step;
         ct_status status;
 

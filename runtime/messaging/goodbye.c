@@ -61,11 +61,11 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel)
 
 static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
     struct outgoing *out;
 
-    if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->unreachable || wire->gone
-        || !(out = calloc(1, sizeof *out)))
+    if (peer == mesh->rank || (!endpoint->out && !endpoint->opening) || endpoint->unreachable
+        || endpoint->gone || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
         (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_GOODBYE, .channel = channel & ~1ull };
@@ -74,7 +74,7 @@ static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 
 static int is_unconnected_neighbour(const struct mesh *mesh, int peer)
 {
-    return is_neighbour(mesh, peer) && !mesh->transport->wires[peer].out;
+    return is_neighbour(mesh, peer) && !endpoint_of(mesh, peer)->out;
 }
 
 static void log_goodbye(struct mesh *mesh, const struct channel *channel)
@@ -184,7 +184,7 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
     const int member = channel ? index_of(channel, from) : -1;
 
     if (frame->channel == FIRST_CHANNEL)
-        mesh->transport->wires[from].left = 1;
+        endpoint_of(mesh, from)->left = 1;
     if (!channel)
         note_early(m, frame->channel, from);
     if (member < 0)
@@ -218,13 +218,13 @@ static void read_log(struct mesh *mesh, int local)
                                      .channel = atomic_load(
                                          &log->channel[m->goodbyes_read[local] % GOODBYES_KEPT]) };
 
-        if (!mesh->transport->wires[peer].heard)
+        if (!endpoint_of(mesh, peer)->heard)
             goodbye_arrived(mesh, &frame, peer);
     }
 }
 
-/* Reads the logs of all ranks of this host.  progress() comes first, since it sets wire->heard for
- * each rank that has written to this rank before its goodbye. */
+/* Reads the logs of all ranks of this host.  progress() comes first, since it sets endpoint->heard
+ * for each rank that has written to this rank before its goodbye. */
 void take_new_goodbyes(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;

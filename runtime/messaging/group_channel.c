@@ -65,11 +65,11 @@ ct_status failure_quote(const struct mesh *mesh, const struct group_failure *fai
  * in its shared memory (shm_failure.c). */
 static int can_be_told(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    if (peer == mesh->rank || wire->unreachable || wire->gone)
+    if (peer == mesh->rank || endpoint->unreachable || endpoint->gone)
         return 0;
-    return wire->out
+    return endpoint->out
            || (is_neighbour(mesh, peer) && mesh->node.size <= RINGS_POLLED
                && ensure_connection(mesh, peer));
 }

@@ -2,7 +2,7 @@
 /* messages.c - creates and destroys the messages of a mesh, and handles the transport's events.
  *
  * When nothing more can arrive from a peer, on_peer_gone() fails the receives from that peer.  When
- * nothing more can be sent to a peer, on_send_failed() fails the sends to that peer.  The wire
+ * nothing more can be sent to a peer, on_send_failed() fails the sends to that peer.  The endpoint
  * keeps the reason for requests that start later.  arrivals.c handles the frames that arrive.
  *
  * Before the messages are destroyed, messages_flush() writes the queued frames.  Frames that can't
@@ -41,7 +41,7 @@ static void on_peer_gone(struct mesh *mesh, int peer)
     char reason[240];
 
     forget_rts(mesh, peer);
-    peer_gone_words(mesh, peer, mesh->transport->wires[peer].why, reason, sizeof reason);
+    peer_gone_words(mesh, peer, endpoint_of(mesh, peer)->why, reason, sizeof reason);
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == peer)
@@ -63,7 +63,7 @@ static void outgoing_free(struct messages *m, struct outgoing *out)
 /* Fails the request of a frame that can't be sent, or frees a frame that no request owns.  If no
  * byte of an eager message was written, the peer never saw the message, so its credit is returned.
  */
-static void fail_outgoing(struct mesh *mesh, struct wire *wire, struct outgoing *out,
+static void fail_outgoing(struct mesh *mesh, struct endpoint *endpoint, struct outgoing *out,
                           const char *reason)
 {
     if (!out->request) {
@@ -71,7 +71,7 @@ static void fail_outgoing(struct mesh *mesh, struct wire *wire, struct outgoing 
         return;
     }
     if (out->frame.kind == FRAME_EAGER && out->written == 0)
-        eager_credited(wire, eager_cost(out->request->bytes));
+        eager_credited(endpoint, eager_cost(out->request->bytes));
     request_finish(mesh, out->request, CT_ERR_PEER, reason);
 }
 
@@ -79,19 +79,19 @@ static void fail_outgoing(struct mesh *mesh, struct wire *wire, struct outgoing 
 static void on_send_failed(struct mesh *mesh, int peer)
 {
     struct messages *m = mesh->messages;
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
     char reason[240], name[160];
 
     if (mesh_death(mesh, peer))
         mesh_death_words(mesh, peer, reason, sizeof reason);
     else
         snprintf(reason, sizeof reason, "%s can't be reached: %s",
-                 mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
-    while (wire->first) {
-        struct outgoing *out = wire->first;
+                 mesh_peer_name(mesh, peer, name, sizeof name), endpoint->why);
+    while (endpoint->first) {
+        struct outgoing *out = endpoint->first;
 
-        wire->first = out->next;
-        fail_outgoing(mesh, wire, out, reason);
+        endpoint->first = out->next;
+        fail_outgoing(mesh, endpoint, out, reason);
     }
     for (struct request *r = m->active, *next; r; r = next) {
         next = r->next;
@@ -128,13 +128,13 @@ static void on_closed(struct mesh *mesh, struct frame_stream *stream, const char
 
 static void on_no_connections(struct mesh *mesh, const char *why)
 {
-    const struct wire *wires = mesh->transport->wires;
+    const struct endpoint *endpoints = mesh->transport->endpoints;
 
     for (struct request *r = mesh->messages->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == CT_ANY_SOURCE
-            || (r->peer != mesh->rank && !is_neighbour(mesh, r->peer) && wires[r->peer].streams == 0
-                && !wires[r->peer].opening))
+            || (r->peer != mesh->rank && !is_neighbour(mesh, r->peer)
+                && endpoints[r->peer].streams == 0 && !endpoints[r->peer].opening))
             request_finish(mesh, r, CT_ERR_SYSTEM, why);
     }
 }
@@ -224,7 +224,7 @@ void messages_destroy(struct mesh *mesh)
     progress_thread_stop(mesh);
     messages_flush(mesh);
     for (int peer = 0; peer < mesh->size; peer++)
-        if (mesh->transport->wires[peer].first)
+        if (endpoint_of(mesh, peer)->first)
             peer_unreachable(mesh, peer, "the group was destroyed");
     for (const struct frame_stream *stream = mesh->transport->streams; stream;
          stream = stream->next)

@@ -121,19 +121,19 @@ static inline size_t eager_cost(size_t bytes)
     return bytes + sizeof(struct unexpected);
 }
 
-static inline void eager_credited(struct wire *wire, uint64_t bytes)
+static inline void eager_credited(struct endpoint *endpoint, uint64_t bytes)
 {
-    wire->uncredited -= bytes < wire->uncredited ? (size_t)bytes : wire->uncredited;
+    endpoint->uncredited -= bytes < endpoint->uncredited ? (size_t)bytes : endpoint->uncredited;
 }
 
 /* Notes that this rank no longer keeps an eager message of the peer.  Returns credit to the peer in
  * steps of CREDIT_STEP bytes. */
 static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = &mesh->transport->endpoints[peer];
 
-    wire->consumed += cost;
-    if (wire->consumed >= CREDIT_STEP)
+    endpoint->consumed += cost;
+    if (endpoint->consumed >= CREDIT_STEP)
         send_credit(mesh, peer);
 }
 

@@ -203,14 +203,14 @@ static int is_of_p2p(const struct request *request)
  * it.  Without a connection the link is not known yet, and EAGER_BYTES is the limit. */
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
-    struct wire *wire = &mesh->transport->wires[send->peer];
-    const size_t most = wire->out ? wire->out->ops->eager_bytes : EAGER_BYTES;
+    struct endpoint *endpoint = endpoint_of(mesh, send->peer);
+    const size_t most = endpoint->out ? endpoint->out->ops->eager_bytes : EAGER_BYTES;
 
     if (send->out.frame.kind != FRAME_RTS || send->bytes > most
-        || (wire->uncredited + eager_cost(send->bytes) > EAGER_CREDIT
+        || (endpoint->uncredited + eager_cost(send->bytes) > EAGER_CREDIT
             && (send->bytes > 0 || is_of_p2p(send))))
         return; /* an empty message of a collective needs no credit: the receiver keeps no data */
-    wire->uncredited += eager_cost(send->bytes);
+    endpoint->uncredited += eager_cost(send->bytes);
     send->out.frame.kind = FRAME_EAGER;
     send->out.bytes = send->bytes;
 }
@@ -226,7 +226,7 @@ static void start_send(struct mesh *mesh, struct request *request)
     if (to == mesh->rank) {
         send_to_self(mesh, request);
     } else {
-        if (!mesh->transport->wires[to].out && is_neighbour(mesh, to))
+        if (!endpoint_of(mesh, to)->out && is_neighbour(mesh, to))
             ensure_connection(mesh, to); /* the link sets the eager limit */
         go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);
@@ -303,8 +303,8 @@ static void start_recv(struct mesh *mesh, struct request *request)
         return;
     }
     list_add_by_id(&m->posted, request);
-    if (from != CT_ANY_SOURCE && mesh->transport->wires[from].gone)
-        peer_gone(mesh, from, mesh->transport->wires[from].why);
+    if (from != CT_ANY_SOURCE && endpoint_of(mesh, from)->gone)
+        peer_gone(mesh, from, endpoint_of(mesh, from)->why);
     else
         look_for_goodbye(mesh, request);
 }
@@ -382,7 +382,7 @@ void requests_in_background(struct mesh *mesh, struct request *requests, int cou
 /* Replaces a partly written send in the queue by a frame that no request owns, with a copy of the
  * bytes that are left.  The peer must get these bytes, or it would take later frames for them.
  * Returns 0 if there is no memory. */
-static int leave_behind(struct messages *m, struct outgoing **place, struct wire *wire)
+static int leave_behind(struct messages *m, struct outgoing **place, struct endpoint *endpoint)
 {
     struct outgoing *out = *place, *rest = malloc(sizeof *rest + out->bytes);
     const size_t sent = out->written > sizeof out->frame ? out->written - sizeof out->frame : 0;
@@ -396,8 +396,8 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct wire
     m->background++;
     memcpy((char *)(rest + 1) + sent, (const char *)out->payload + sent, out->bytes - sent);
     *place = rest;
-    if (wire->last == out)
-        wire->last = rest;
+    if (endpoint->last == out)
+        endpoint->last = rest;
     return 1;
 }
 
@@ -428,7 +428,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
     struct unexpected *message;
     struct request *next;
 
-    if (mesh->transport->wires[receive->peer].gone)
+    if (endpoint_of(mesh, receive->peer)->gone)
         return;
     message =
         scratch_take(&mesh->scratch, sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
@@ -456,17 +456,17 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 static int leave_queue(struct mesh *mesh, struct request *send)
 {
     struct messages *m = mesh->messages;
-    struct wire *wire = &mesh->transport->wires[send->peer];
+    struct endpoint *endpoint = endpoint_of(mesh, send->peer);
 
-    for (struct outgoing **link = &wire->first, *last = NULL; *link;
+    for (struct outgoing **link = &endpoint->first, *last = NULL; *link;
          last = *link, link = &(*link)->next) {
         if (*link != &send->out)
             continue;
         if (send->out.written > 0)
-            return leave_behind(m, link, wire);
+            return leave_behind(m, link, endpoint);
         *link = send->out.next;
         if (!*link)
-            wire->last = last;
+            endpoint->last = last;
         break;
     }
     return 1;
@@ -485,7 +485,7 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
         return;
     }
     if (kind == FRAME_EAGER && send->out.written == 0)
-        eager_credited(&mesh->transport->wires[to], eager_cost(send->bytes));
+        eager_credited(endpoint_of(mesh, to), eager_cost(send->bytes));
     /* The send ends first, because sending the cancel may make the peer unreachable. */
     request_finish(mesh, send, status, reason);
     if (is_known && kind == FRAME_DEVICE_RTS)

@@ -99,7 +99,7 @@ static void look_for_end(struct mesh *mesh, int peer)
 static int is_out(struct mesh *mesh, const struct channel *channel, int member, char *words,
                   size_t size)
 {
-    const struct wire *wire = &mesh->transport->wires[channel->ranks[member]];
+    const struct endpoint *endpoint = endpoint_of(mesh, channel->ranks[member]);
     char name[160];
 
     if (channel->left && channel->left[member]) {
@@ -108,9 +108,9 @@ static int is_out(struct mesh *mesh, const struct channel *channel, int member, 
         return 1;
     }
     look_for_end(mesh, channel->ranks[member]);
-    if (wire->gone)
-        peer_gone_words(mesh, channel->ranks[member], wire->why, words, size);
-    return wire->gone;
+    if (endpoint->gone)
+        peer_gone_words(mesh, channel->ranks[member], endpoint->why, words, size);
+    return endpoint->gone;
 }
 
 /* Fails a receive from any rank if no other member is left that could send.  This rank can't send
@@ -142,7 +142,7 @@ static void look_at_members(struct mesh *mesh, struct request *request)
 static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
     return request->is_send && request->peer != mesh->rank
-           && !mesh->transport->wires[request->peer].out;
+           && !endpoint_of(mesh, request->peer)->out;
 }
 
 /* Checks the request's peer after a sleep in which nothing came.  Returns 1 if a probe was sent. */

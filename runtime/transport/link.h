@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link.h - a channel of bytes to one peer.
  *
- * A link never blocks: it takes or returns what it can now.  connection.c makes frames of the
+ * A link never blocks: it takes or returns what it can now.  endpoint.c makes frames of the
  * bytes.  A new kind of link is one file and one row in registry.c; one whose connections
- * wireup makes also needs a case in connection.c, which makes TCP links of them. */
+ * wireup makes also needs a case in endpoint.c, which makes TCP links of them. */
 #ifndef RUNTIME_TRANSPORT_LINK_H
 #define RUNTIME_TRANSPORT_LINK_H
 

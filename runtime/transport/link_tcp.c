@@ -2,7 +2,7 @@
 /* link_tcp.c - a TCP connection to a peer that shares no memory with this rank.
  *
  * wireup.c makes it: the first for the rank that first has something to send, a second one for
- * large frames (connection.c).
+ * large frames (endpoint.c).
  *
  * A read takes more than it was asked for, into a buffer: the header and payload of a small
  * message, and the messages behind it, cost one system call.  A large payload is read straight

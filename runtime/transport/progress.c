@@ -49,14 +49,14 @@ static int look_at_sockets(struct mesh *mesh)
 static void look_at_marked(struct mesh *mesh, int local)
 {
     const int peer = mesh->node.ranks[local];
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    wire->heard = 1;
-    if (!wire->ring && !wire->ended_one && peer_connect(mesh, peer) != CT_OK) {
+    endpoint->heard = 1;
+    if (!endpoint->ring && !endpoint->ended_one && peer_connect(mesh, peer) != CT_OK) {
         peer_unreachable(mesh, peer, ct_last_error());
         peer_gone(mesh, peer, ct_last_error());
     }
-    if (wire->ring && !wire->ring->closed && read_stream(mesh, wire->ring))
+    if (endpoint->ring && !endpoint->ring->closed && read_stream(mesh, endpoint->ring))
         node_mark(&mesh->node, local, mesh->node.rank); /* for the next look */
 }
 
@@ -118,9 +118,9 @@ void progress_for(struct mesh *mesh, int peer, size_t bytes)
 {
     struct transport *t = mesh->transport;
     const int all =
-        peer < 0 || !t->wires[peer].out || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
+        peer < 0 || !t->endpoints[peer].out || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
 
-    look_at_links(mesh, all ? NULL : link_from(&t->wires[peer], bytes), all);
+    look_at_links(mesh, all ? NULL : link_from(&t->endpoints[peer], bytes), all);
 }
 
 static ct_status transport_set_up(struct mesh *mesh)
@@ -152,7 +152,7 @@ ct_status transport_open(struct mesh *mesh, const struct transport_handlers *han
 {
     struct transport *t = calloc(1, sizeof *t);
 
-    if (!t || !(t->wires = calloc((size_t)mesh->size, sizeof *t->wires))) {
+    if (!t || !(t->endpoints = calloc((size_t)mesh->size, sizeof *t->endpoints))) {
         free(t);
         return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
     }
@@ -174,7 +174,7 @@ void transport_close(struct mesh *mesh)
     if (mesh->waiter.epoll_fd >= 0)
         descriptor_close(mesh->waiter.epoll_fd);
     pthread_mutex_destroy(&t->lock);
-    free(t->wires);
+    free(t->endpoints);
     free(t);
     mesh->transport = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport.h - frames to and from the peers of a mesh, over connections that come and go.
  *
- *   connection.c  the queue of frames to a peer, its connections and lanes, what comes on them,
+ *   endpoint.c  the queue of frames to a peer, its connections and lanes, what comes on them,
  *                 and when their end means that the peer is gone
  *   wireup.c      makes connections over sockets, in a thread of its own
  *   progress.c    one look at all connections
@@ -42,7 +42,7 @@ struct frame_stream {
 };
 
 /* The link to one peer: its connections, and the frames that wait for them. */
-struct wire {
+struct endpoint {
     struct link *own;        /* the connection that this rank opened; NULL: none */
     struct link *accepted;   /* the one that the peer opened */
     struct link *out;        /* the one on which small frames go */
@@ -56,7 +56,7 @@ struct wire {
     struct frame_stream *ring; /* the one in shared memory; NULL: none was opened */
     int heard;                 /* the peer has written to its ring to us */
     struct outgoing *first, *last;
-    struct wire *next_pending; /* in transport->pending, where wires with a queue stand */
+    struct endpoint *next_pending; /* in transport->pending, where endpoints with a queue stand */
     int is_pending;
     int streams;      /* how many are open */
     int64_t ended_ms; /* when the last of them closed; 0: checked since, or none did */
@@ -84,10 +84,10 @@ struct transport_handlers {
     void (*on_closed)(struct mesh *mesh, struct frame_stream *stream, const char *why);
     /* All of a frame was written.  It is the handlers' again. */
     void (*on_sent)(struct mesh *mesh, struct outgoing *out);
-    /* Nothing can be sent to a peer any more (wire->why).  The handler takes the queue, and fails
-     * what waits for an answer of the peer before it is queued. */
+    /* Nothing can be sent to a peer any more (endpoint->why).  The handler takes the queue, and
+     * fails what waits for an answer of the peer before it is queued. */
     void (*on_send_failed)(struct mesh *mesh, int peer);
-    /* Nothing will come from a peer any more (wire->why). */
+    /* Nothing will come from a peer any more (endpoint->why). */
     void (*on_peer_gone)(struct mesh *mesh, int peer);
     /* This process can't accept connections: receives from peers without one fail. */
     void (*on_no_connections)(struct mesh *mesh, const char *why);
@@ -98,16 +98,16 @@ struct transport_handlers {
 struct transport {
     pthread_mutex_t lock;               /* over all of this, and the handlers' state */
     struct transport_handlers handlers; /* a copy: each frame calls some */
-    struct wire *wires;                 /* [mesh->size] */
+    struct endpoint *endpoints;         /* [mesh->size] */
     struct frame_stream *streams;
-    int closed;           /* how many of these are closed and not yet freed */
-    struct wire *pending; /* a look writes the queues of these */
-    unsigned looks;       /* of progress_for() */
+    int closed;               /* how many of these are closed and not yet freed */
+    struct endpoint *pending; /* a look writes the queues of these */
+    unsigned looks;           /* of progress_for() */
     /* How often bytes went in or out; a waiting thread reads it without the lock. */
     _Atomic unsigned moves;
     int gathering;              /* a batch is started: frames are queued and not yet written */
     int64_t looked_for_loss_ms; /* when end_lost_connections() last looked */
-    int ended;                  /* wires for check_ended_peers() */
+    int ended;                  /* endpoints for check_ended_peers() */
 };
 
 static inline void transport_moved(struct transport *t)
@@ -126,7 +126,7 @@ void progress(struct mesh *mesh);
  * one peer (CT_ANY_SOURCE: any): it looks at the other connections only now and then. */
 void progress_for(struct mesh *mesh, int peer, size_t bytes);
 
-/* ---- connection.c ----------------------------------------------------------- */
+/* ---- endpoint.c ----------------------------------------------------------- */
 
 /* Opens a connection to the peer, or begins to; link_kinds[] says in which order links are tried.
  */
@@ -161,10 +161,10 @@ int read_stream(struct mesh *mesh, struct frame_stream *stream);
 /* epoll reports events of a held stream. */
 void look_at_held(struct mesh *mesh, struct frame_stream *stream, uint32_t events);
 /* The connection on which a message of so many bytes most likely comes. */
-const struct link *link_from(const struct wire *wire, size_t bytes);
+const struct link *link_from(const struct endpoint *endpoint, size_t bytes);
 
 void free_closed_streams(struct mesh *mesh);
-void check_ended_peers(struct mesh *mesh); /* is the peer of a wire without streams gone? */
+void check_ended_peers(struct mesh *mesh); /* is the peer of a endpoint without streams gone? */
 /* Ends connections to hosts that answer no more; it looks once a second. */
 void end_lost_connections(struct mesh *mesh);
 void peer_gone(struct mesh *mesh, int peer, const char *why); /* nothing comes from it any more */

@@ -219,7 +219,7 @@ static void say_hello(struct scene *s, int i, struct fuzz_input *in)
 /* Mostly its turn has come: all moves after each step. */
 static uint32_t turn_of(const struct scene *s, int i, unsigned what)
 {
-    return s->mesh->transport->wires[s->from[i]].received + ((what & 14) == 14);
+    return s->mesh->transport->endpoints[s->from[i]].received + ((what & 14) == 14);
 }
 
 /* One that may fit what we wait for, of any kind, those of later versions included. */

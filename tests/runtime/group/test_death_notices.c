@@ -19,7 +19,7 @@ struct scene {
     struct peer_host hosts[1];
     struct doorbell bells[WORLD];
     struct transport transport; /* without links: what is sent waits */
-    struct wire wires[WORLD];
+    struct endpoint endpoints[WORLD];
     struct messages messages;
     int ranks[WORLD];
     struct ct_group group;
@@ -41,7 +41,7 @@ static struct scene *make_scene(void)
     s->mesh.waiter.bell = &s->bells[0];
     s->mesh.waiter.wake_fd = -1;
     pthread_mutex_init(&s->transport.lock, NULL);
-    s->transport.wires = s->wires;
+    s->transport.endpoints = s->endpoints;
     s->mesh.transport = &s->transport;
     s->mesh.messages = &s->messages;
     atomic_store(&s->messages.waiting, 1); /* so that no progress thread begins */

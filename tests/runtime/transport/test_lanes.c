@@ -11,9 +11,9 @@
 
 enum { LARGE = 100000, MESSAGES = 200 };
 
-static struct wire *wire_to(ct_group *group, int peer)
+static struct endpoint *endpoint_to(ct_group *group, int peer)
 {
-    return &group->mesh->transport->wires[peer];
+    return &group->mesh->transport->endpoints[peer];
 }
 
 static void send_bytes(ct_group *group, size_t bytes, int to, unsigned char value)
@@ -98,7 +98,7 @@ static void get_two(ct_group *group)
     }
     while (more && ct_rank(group) == 1) {
         send_bytes(group, LARGE, 0, 2);
-        more = !wire_to(group, 0)->own;
+        more = !endpoint_to(group, 0)->own;
         EXPECT_OK(ct_send(group, &more, 1, CT_U8, 0, 0));
         receive_bytes(group, 8, 0, 3);
     }
@@ -106,7 +106,7 @@ static void get_two(ct_group *group)
 
 static void two_of_them(ct_group *group, void *arg)
 {
-    const struct wire *wire = wire_to(group, 1 - ct_rank(group));
+    const struct endpoint *endpoint = endpoint_to(group, 1 - ct_rank(group));
 
     (void)arg;
     get_two(group);
@@ -114,12 +114,12 @@ static void two_of_them(ct_group *group, void *arg)
     if (ct_rank(group) == 0) {
         send_bytes(group, LARGE, 1, 4); /* on its own: it opened the first */
         messages_look(group->mesh);     /* for the one that rank 1 opened */
-        EXPECT(wire->out == wire->own && wire->accepted);
+        EXPECT(endpoint->out == endpoint->own && endpoint->accepted);
     } else {
         receive_bytes(group, LARGE, 0, 4);
-        EXPECT(wire->out == wire->accepted && wire->own);
+        EXPECT(endpoint->out == endpoint->accepted && endpoint->own);
     }
-    EXPECT(wire->streams == 2);
+    EXPECT(endpoint->streams == 2);
     EXPECT_OK(ct_barrier(group, NULL));
 }
 
@@ -139,7 +139,7 @@ static void small_ones(ct_group *group, void *arg)
         if (ct_rank(group) == 0)
             receive_bytes(group, 1 + (size_t)i, 1, 1);
     }
-    EXPECT(wire_to(group, 1 - ct_rank(group))->streams == 1);
+    EXPECT(endpoint_to(group, 1 - ct_rank(group))->streams == 1);
     EXPECT_OK(ct_barrier(group, NULL));
 }
 
@@ -153,7 +153,7 @@ static void what_is_small_needs_one(void **state)
 static void at_once(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
-    const struct wire *wire = wire_to(group, 1 - me);
+    const struct endpoint *endpoint = endpoint_to(group, 1 - me);
     struct transport *t = group->mesh->transport;
 
     (void)arg;
@@ -171,9 +171,9 @@ static void at_once(ct_group *group, void *arg)
             receive_bytes(group, LARGE, 1, 1);
         EXPECT_OK(ct_barrier(group, NULL));
     }
-    while (wire->streams < 2)
+    while (endpoint->streams < 2)
         messages_look(group->mesh);
-    EXPECT(wire->out == (me ? wire->accepted : wire->own)); /* the lower rank's */
+    EXPECT(endpoint->out == (me ? endpoint->accepted : endpoint->own)); /* the lower rank's */
     EXPECT_OK(ct_barrier(group, NULL));
 }
 
@@ -186,7 +186,7 @@ static void of_two_opened_at_once_the_lower_ranks_is_for_what_is_small(void **st
 /* As behind a firewall that lets rank 1 open no connections. */
 static void nobody_lets_it_in(ct_group *group, void *arg)
 {
-    const struct wire *wire = wire_to(group, 1 - ct_rank(group));
+    const struct endpoint *endpoint = endpoint_to(group, 1 - ct_rank(group));
 
     (void)arg;
     if (ct_rank(group) == 0) {
@@ -201,9 +201,9 @@ static void nobody_lets_it_in(ct_group *group, void *arg)
     }
     for (int i = 0; i < 3; i++)
         EXPECT_OK(ct_barrier(group, NULL));
-    while (wire->opening)
+    while (endpoint->opening)
         messages_look(group->mesh);
-    EXPECT(wire->streams == 1 && wire->own_tried);
+    EXPECT(endpoint->streams == 1 && endpoint->own_tried);
     EXPECT_OK(ct_barrier(group, NULL));
 }
 
@@ -217,7 +217,7 @@ static void where_no_second_one_can_be_made_what_is_large_shares_the_first(void 
 static void out_of_turn(ct_group *group, void *arg)
 {
     struct transport *t = group->mesh->transport;
-    struct wire *wire = wire_to(group, 1);
+    struct endpoint *endpoint = endpoint_to(group, 1);
 
     (void)arg;
     get_two(group);
@@ -229,15 +229,15 @@ static void out_of_turn(ct_group *group, void *arg)
         mark("said", 1);
     } else {
         pthread_mutex_lock(&t->lock);
-        while (!wire->accepted)
+        while (!endpoint->accepted)
             progress(group->mesh);
         mark("accepted", 0);
         await("said", 1);
         t->looks = 0;
         progress_for(group->mesh, 1, LARGE);
-        EXPECT(wire->held == 1);
+        EXPECT(endpoint->held == 1);
         progress(group->mesh); /* it is held still where all are looked at: both go on */
-        EXPECT(wire->held == 0);
+        EXPECT(endpoint->held == 0);
         pthread_mutex_unlock(&t->lock);
         receive_bytes(group, 1, 1, 4);
         receive_bytes(group, LARGE, 1, 5);
@@ -261,7 +261,7 @@ static void lost(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     if (ct_rank(group) == 1) {
         pthread_mutex_lock(&group->mesh->transport->lock);
-        wire_to(group, 0)->sent++;
+        endpoint_to(group, 0)->sent++;
         pthread_mutex_unlock(&group->mesh->transport->lock);
         send_bytes(group, large ? LARGE : 1, 0, 4);
         rank_leaves();
@@ -307,7 +307,7 @@ static void no_descriptor_left(ct_group *group, void *arg)
             receive_bytes(group, LARGE, 1, 2);
         EXPECT_OK(ct_barrier(group, NULL));
     }
-    EXPECT(ct_rank(group) == 0 || !wire_to(group, 0)->own);
+    EXPECT(ct_rank(group) == 0 || !endpoint_to(group, 0)->own);
     EXPECT_OK(ct_barrier(group, NULL));
     if (ct_rank(group) == 0) {
         limit.rlim_cur = limit.rlim_max;
@@ -333,7 +333,7 @@ static void ends_while_held(ct_group *group, void *arg)
     if (ct_rank(group) == 1) {
         receive_bytes(group, 8, 0, 1);
         send_bytes(group, 8, 0, 1);
-        wire_to(group, 0)->sent++;
+        endpoint_to(group, 0)->sent++;
         send_bytes(group, 1, 0, 2);
         if (unread)
             await("unread", 0);

@@ -12,13 +12,13 @@ enum { LARGE = 5000 }; /* goes on the sender's own connection */
 /* Its own connection, and the peer's if it waits for that. */
 static void connect_to(struct mesh *mesh, int peer, int both)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = &mesh->transport->endpoints[peer];
 
     pthread_mutex_lock(&mesh->transport->lock);
-    while (both && !wire->accepted)
+    while (both && !endpoint->accepted)
         take_arrivals(mesh);
     EXPECT_OK(peer_connect(mesh, peer));
-    while (!wire->own)
+    while (!endpoint->own)
         take_arrivals(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
@@ -48,14 +48,14 @@ static void speaks_and_goes(ct_group *group, int leaves)
 static void crosses(ct_group *group, void *arg)
 {
     struct mesh *mesh = group->mesh;
-    const struct wire *wire = &mesh->transport->wires[1];
+    const struct endpoint *endpoint = &mesh->transport->endpoints[1];
     unsigned char values[LARGE] = { 0 };
 
     if (ct_rank(group) == 1)
         speaks_and_goes(group, *(const int *)arg);
     connect_to(mesh, 1, 0);
     mark("opened", 0);
-    while (!wire->ended_one && wire->held == 0)
+    while (!endpoint->ended_one && endpoint->held == 0)
         look_at_peer(mesh, 1);
     EXPECT_OK(ct_recv(group, values, LARGE, CT_U8, 1, 7, NULL));
     EXPECT(values[0] == 5 && values[LARGE - 1] == 5);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c - the connections to a peer: made, written to, read, and closed.
+/* endpoint.c - the connections to a peer: made, written to, read, and closed.
  *
  * Frames to a peer wait in one queue until there is a connection; as much of the queue leaves in
  * one write as the link takes.
@@ -50,11 +50,11 @@
 static void stream_watch(struct mesh *mesh, struct frame_stream *stream, int add)
 {
     const struct link *link = stream->link;
-    const struct wire *wire = &mesh->transport->wires[stream->peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, stream->peer);
     struct epoll_event event = { .events = stream->muted ? EPOLLRDHUP : EPOLLIN,
                                  .data.ptr = stream };
 
-    if (wire->full == link)
+    if (endpoint->full == link)
         event.events |= EPOLLOUT;
     epoll_ctl(mesh->waiter.epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, stream->link->fd, &event);
 }
@@ -73,9 +73,9 @@ static struct frame_stream *stream_open(struct mesh *mesh, struct link *link, in
         stream_watch(mesh, stream, 1);
         atomic_store(&mesh->waiter.sockets, 1);
     } else {
-        mesh->transport->wires[peer].ring = stream;
+        endpoint_of(mesh, peer)->ring = stream;
     }
-    mesh->transport->wires[peer].streams++;
+    endpoint_of(mesh, peer)->streams++;
     return stream;
 }
 
@@ -84,21 +84,21 @@ static void close_held(struct mesh *mesh, int peer, const char *why);
 static void stream_close(struct mesh *mesh, struct frame_stream *stream, const char *why)
 {
     struct transport *t = mesh->transport;
-    struct wire *wire = &t->wires[stream->peer];
+    struct endpoint *endpoint = &t->endpoints[stream->peer];
 
     stream->closed = 1; /* freed by progress(), which may be walking the list */
     t->closed++;
     if (stream->link->fd >= 0)
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
     t->handlers.on_closed(mesh, stream, why);
-    wire->streams--;
-    wire->held -= stream->held;
+    endpoint->streams--;
+    endpoint->held -= stream->held;
     stream->held = 0;
-    wire->ended_one = 1;
+    endpoint->ended_one = 1;
     peer_unreachable(mesh, stream->peer, why);
-    if (wire->streams == 0 && wire->ended_ms == 0) {
-        wire->ended_ms = clock_ms();
-        snprintf(wire->why, sizeof wire->why, "%s", why);
+    if (endpoint->streams == 0 && endpoint->ended_ms == 0) {
+        endpoint->ended_ms = clock_ms();
+        snprintf(endpoint->why, sizeof endpoint->why, "%s", why);
         t->ended++;
     }
     close_held(mesh, stream->peer, why);
@@ -111,34 +111,34 @@ static int is_large(const struct outgoing *out)
     return out->frame.bytes > SMALL_BYTES || out->is_large;
 }
 
-static struct link *link_for(const struct wire *wire, const struct outgoing *out)
+static struct link *link_for(const struct endpoint *endpoint, const struct outgoing *out)
 {
     if (out->written > 0)
-        return wire->begun_on;
-    return wire->own && is_large(out) ? wire->own : wire->out;
+        return endpoint->begun_on;
+    return endpoint->own && is_large(out) ? endpoint->own : endpoint->out;
 }
 
-const struct link *link_from(const struct wire *wire, size_t bytes)
+const struct link *link_from(const struct endpoint *endpoint, size_t bytes)
 {
-    return wire->accepted && bytes > SMALL_BYTES ? wire->accepted : wire->out;
+    return endpoint->accepted && bytes > SMALL_BYTES ? endpoint->accepted : endpoint->out;
 }
 
 /* ---- The order of frames on both lanes ------------------------------------------ */
 
 static int is_in_turn(struct mesh *mesh, struct frame_stream *stream)
 {
-    struct wire *wire = &mesh->transport->wires[stream->peer];
-    const int32_t ahead = (int32_t)(stream->head.turn - wire->received);
+    struct endpoint *endpoint = endpoint_of(mesh, stream->peer);
+    const int32_t ahead = (int32_t)(stream->head.turn - endpoint->received);
 
     if (ahead == 0)
         return 1;
-    if (ahead < 0 || wire->ended_one) {
+    if (ahead < 0 || endpoint->ended_one) {
         stream_close(mesh, stream,
                      ahead < 0 ? NO_FRAME : "what it said on another connection is lost");
         return 0;
     }
     stream->held = 1;
-    wire->held++;
+    endpoint->held++;
     return 0;
 }
 
@@ -155,14 +155,14 @@ static struct frame_stream *held_of(const struct mesh *mesh, int peer,
 
 static struct frame_stream *next_in_turn(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
-    struct frame_stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
+    struct frame_stream *held = endpoint->held > 0 ? held_of(mesh, peer, NULL) : NULL;
 
-    while (held && held->head.turn != wire->received)
+    while (held && held->head.turn != endpoint->received)
         held = held_of(mesh, peer, held);
     if (!held)
         return NULL;
-    wire->held--;
+    endpoint->held--;
     held->held = 0;
     if (held->muted) {
         const int is_out = held->ended;
@@ -186,10 +186,10 @@ static void close_held(struct mesh *mesh, int peer, const char *why)
  * are held, one of them has ended, and no connection is being made. */
 static void close_held_for_ever(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
     const struct frame_stream *held = NULL;
 
-    if (wire->held == 0 || wire->held < wire->streams || wire->opening)
+    if (endpoint->held == 0 || endpoint->held < endpoint->streams || endpoint->opening)
         return;
     do
         held = held_of(mesh, peer, held);
@@ -216,31 +216,31 @@ void look_at_held(struct mesh *mesh, struct frame_stream *stream, uint32_t event
 
 /* ---- Making connections --------------------------------------------------------- */
 
-static int is_unused(const struct wire *wire, const struct frame_stream *stream)
+static int is_unused(const struct endpoint *endpoint, const struct frame_stream *stream)
 {
-    return wire->sent == 0 && wire->received == 0 && !wire->begun_on && stream->head_got == 0
-           && stream->left == 0 && !stream->held;
+    return endpoint->sent == 0 && endpoint->received == 0 && !endpoint->begun_on
+           && stream->head_got == 0 && stream->left == 0 && !stream->held;
 }
 
 /* The peer connected again, because our welcome on the first connection did not arrive; so the
  * peer has sent nothing on that one.  If we have, that is lost. */
 static void replace_connection(struct mesh *mesh, int peer, const struct link *link)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
     struct frame_stream *stream = mesh->transport->streams;
 
     while (stream && (stream->link != link || stream->closed))
         stream = stream->next;
     if (!stream)
         return;
-    if (!is_unused(wire, stream)) {
+    if (!is_unused(endpoint, stream)) {
         stream_close(mesh, stream, "its connection broke while it was made");
         return;
     }
     stream->closed = 1;
     mesh->transport->closed++;
     epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
-    wire->streams--;
+    endpoint->streams--;
 }
 
 static void log_no_second_lane(int peer, const char *why)
@@ -251,42 +251,42 @@ static void log_no_second_lane(int peer, const char *why)
 
 static void link_not_made(struct mesh *mesh, int peer, const char *why)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    wire->opening = 0;
-    if (wire->streams > 0) {
+    endpoint->opening = 0;
+    if (endpoint->streams > 0) {
         log_no_second_lane(peer, why);
         close_held_for_ever(mesh, peer);
         return;
     }
-    if (wire->ended_one)
-        why = wire->why; /* the reason why its earlier connection ended */
+    if (endpoint->ended_one)
+        why = endpoint->why; /* the reason why its earlier connection ended */
     peer_unreachable(mesh, peer, why);
     peer_gone(mesh, peer, why);
 }
 
 static void link_made(struct mesh *mesh, int peer, struct link *link)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
 
     if (!link->accepted)
-        wire->opening = 0;
+        endpoint->opening = 0;
     if (!stream_open(mesh, link, peer)) {
         link->ops->close(link);
         link_not_made(mesh, peer, "no memory for a connection");
         return;
     }
-    if (link->accepted && wire->accepted)
-        replace_connection(mesh, peer, wire->accepted);
-    *(link->accepted ? &wire->accepted : &wire->own) = link;
-    wire->out = !wire->own          ? wire->accepted
-                : !wire->accepted   ? wire->own
-                : mesh->rank < peer ? wire->own
-                                    : wire->accepted;
-    wire->gone = 0;
-    if (wire->unreachable && !wire->ended_one && wire->sent == 0)
+    if (link->accepted && endpoint->accepted)
+        replace_connection(mesh, peer, endpoint->accepted);
+    *(link->accepted ? &endpoint->accepted : &endpoint->own) = link;
+    endpoint->out = !endpoint->own        ? endpoint->accepted
+                    : !endpoint->accepted ? endpoint->own
+                    : mesh->rank < peer   ? endpoint->own
+                                          : endpoint->accepted;
+    endpoint->gone = 0;
+    if (endpoint->unreachable && !endpoint->ended_one && endpoint->sent == 0)
         /* our own connection could not be made, and nothing was lost by that */
-        wire->unreachable = 0;
+        endpoint->unreachable = 0;
 }
 
 static void take_connection(struct mesh *mesh, const struct arrival *arrival)
@@ -333,8 +333,8 @@ ct_status peer_connect(struct mesh *mesh, int peer)
         status = link_kinds[i]->open(mesh, peer, &link);
         if (status != CT_OK)
             return status;
-        mesh->transport->wires[peer].opening = 1;
-        mesh->transport->wires[peer].own_tried = 1;
+        endpoint_of(mesh, peer)->opening = 1;
+        endpoint_of(mesh, peer)->own_tried = 1;
         if (link)
             link_made(mesh, peer, link);
         return CT_OK;
@@ -344,18 +344,18 @@ ct_status peer_connect(struct mesh *mesh, int peer)
 
 int ensure_connection(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    if (wire->unreachable || wire->gone)
+    if (endpoint->unreachable || endpoint->gone)
         return 0;
-    return wire->out || wire->opening || peer_connect(mesh, peer) == CT_OK;
+    return endpoint->out || endpoint->opening || peer_connect(mesh, peer) == CT_OK;
 }
 
 void connect_for_liveness(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    if (!wire->out && !wire->opening && !wire->unreachable && !wire->gone
+    if (!endpoint->out && !endpoint->opening && !endpoint->unreachable && !endpoint->gone
         && peer_connect(mesh, peer) != CT_OK)
         link_not_made(mesh, peer, ct_last_error());
 }
@@ -363,17 +363,17 @@ void connect_for_liveness(struct mesh *mesh, int peer)
 /* No call fails because of this, so the caller's error sentence is kept. */
 static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
     struct link *none;
     char sentence[1024];
 
-    if (wire->own_tried || wire->unreachable || !wire->accepted || !is_large(out)
-        || !wire->accepted->ops->can_reach(mesh, peer))
+    if (endpoint->own_tried || endpoint->unreachable || !endpoint->accepted || !is_large(out)
+        || !endpoint->accepted->ops->can_reach(mesh, peer))
         return;
-    wire->own_tried = 1;
+    endpoint->own_tried = 1;
     snprintf(sentence, sizeof sentence, "%s", ct_last_error());
-    wire->opening = wire->accepted->ops->open(mesh, peer, &none) == CT_OK;
-    if (wire->opening)
+    endpoint->opening = endpoint->accepted->ops->open(mesh, peer, &none) == CT_OK;
+    if (endpoint->opening)
         return;
     log_no_second_lane(peer, ct_last_error());
     ct_fail(CT_OK, "%s", sentence);
@@ -383,28 +383,28 @@ static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoin
 
 /* A thread that sleeps wakes when the socket of `full` takes more bytes; NULL: none is waited
  * for. */
-static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
+static void watch_room(struct mesh *mesh, struct endpoint *endpoint, struct link *full)
 {
-    struct link *const before = wire->full;
+    struct link *const before = endpoint->full;
 
     if (full && full->fd < 0)
         full = NULL;
     if (full == before)
         return;
-    wire->full = full;
+    endpoint->full = full;
     for (struct frame_stream *stream = mesh->transport->streams; stream; stream = stream->next)
         if (stream->link == full || stream->link == before)
             stream_watch(mesh, stream, 0);
 }
 
 /* The parts of queued frames that go on this link, as many as fit; returns their number. */
-static int parts_of(const struct wire *wire, const struct link *link, struct iovec *parts)
+static int parts_of(const struct endpoint *endpoint, const struct link *link, struct iovec *parts)
 {
-    uint32_t turn = wire->sent;
+    uint32_t turn = endpoint->sent;
     int count = 0;
 
-    for (struct outgoing *out = wire->first;
-         out && count < PARTS_AT_ONCE - 1 && link_for(wire, out) == link; out = out->next) {
+    for (struct outgoing *out = endpoint->first;
+         out && count < PARTS_AT_ONCE - 1 && link_for(endpoint, out) == link; out = out->next) {
         const size_t head = sizeof out->frame;
         const size_t in_head = out->written < head ? out->written : head;
         const size_t in_payload = out->written - in_head;
@@ -420,10 +420,10 @@ static int parts_of(const struct wire *wire, const struct link *link, struct iov
 }
 
 /* The link took so many bytes of the queue. */
-static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
+static void advance_queue(struct mesh *mesh, struct endpoint *endpoint, size_t bytes)
 {
     while (bytes > 0) {
-        struct outgoing *out = wire->first;
+        struct outgoing *out = endpoint->first;
         const size_t left = sizeof out->frame + out->bytes - out->written;
 
         if (bytes < left) {
@@ -432,8 +432,8 @@ static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
         }
         bytes -= left;
         out->written += left;
-        wire->first = out->next;
-        wire->sent++;
+        endpoint->first = out->next;
+        endpoint->sent++;
         mesh->transport->handlers.on_sent(mesh, out);
     }
 }
@@ -446,104 +446,107 @@ static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
  * be seen. */
 void flush_to(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
     struct iovec parts[PARTS_AT_ONCE];
     ssize_t taken = 1;
 
-    wire->gathered = 0;
+    endpoint->gathered = 0;
 
-    while (wire->first && wire->out && !wire->unreachable && taken > 0) {
-        wire->begun_on = link_for(wire, wire->first);
-        taken = wire->begun_on->ops->write(wire->begun_on, parts,
-                                           parts_of(wire, wire->begun_on, parts));
+    while (endpoint->first && endpoint->out && !endpoint->unreachable && taken > 0) {
+        endpoint->begun_on = link_for(endpoint, endpoint->first);
+        taken = endpoint->begun_on->ops->write(endpoint->begun_on, parts,
+                                               parts_of(endpoint, endpoint->begun_on, parts));
         if (taken > 0) {
             transport_moved(mesh->transport);
-            advance_queue(mesh, wire, (size_t)taken);
-            if (taken > LARGE_WRITE && wire->first && wire->begun_on->fd >= 0
-                && (wire->begun_on->ops->encrypts || mesh->transport->handlers.expects_much(mesh)))
+            advance_queue(mesh, endpoint, (size_t)taken);
+            if (taken > LARGE_WRITE && endpoint->first && endpoint->begun_on->fd >= 0
+                && (endpoint->begun_on->ops->encrypts
+                    || mesh->transport->handlers.expects_much(mesh)))
                 break;
         }
     }
     if (taken < 0)
-        peer_unreachable(mesh, peer, wire->begun_on->why);
-    else if (wire->out)
-        watch_room(mesh, wire, wire->first ? link_for(wire, wire->first) : NULL);
+        peer_unreachable(mesh, peer, endpoint->begun_on->why);
+    else if (endpoint->out)
+        watch_room(mesh, endpoint, endpoint->first ? link_for(endpoint, endpoint->first) : NULL);
 }
 
 void flush_gathered(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    if (!wire->gathered)
+    if (!endpoint->gathered)
         return;
-    wire->gathered = 0;
+    endpoint->gathered = 0;
     flush_to(mesh, peer);
 }
 
-static void connection_add_pending(struct transport *t, struct wire *wire)
+static void connection_add_pending(struct transport *t, struct endpoint *endpoint)
 {
-    if (wire->is_pending)
+    if (endpoint->is_pending)
         return;
-    wire->is_pending = 1;
-    wire->next_pending = t->pending;
-    t->pending = wire;
+    endpoint->is_pending = 1;
+    endpoint->next_pending = t->pending;
+    t->pending = endpoint;
 }
 
-/* Writing may end requests, and so queue frames for other peers: their wires are added in front. */
+/* Writing may end requests, and so queue frames for other peers: their endpoints are added in
+ * front. */
 void flush_pending(struct mesh *mesh)
 {
     struct transport *t = mesh->transport;
 
-    for (struct wire *wire = t->pending; wire; wire = wire->next_pending)
-        if (wire->first)
-            flush_to(mesh, (int)(wire - t->wires));
-    for (struct wire **link = &t->pending; *link;) {
-        struct wire *wire = *link;
+    for (struct endpoint *endpoint = t->pending; endpoint; endpoint = endpoint->next_pending)
+        if (endpoint->first)
+            flush_to(mesh, (int)(endpoint - t->endpoints));
+    for (struct endpoint **link = &t->pending; *link;) {
+        struct endpoint *endpoint = *link;
 
-        if (wire->first) {
-            link = &wire->next_pending;
+        if (endpoint->first) {
+            link = &endpoint->next_pending;
             continue;
         }
-        wire->is_pending = 0;
-        *link = wire->next_pending;
+        endpoint->is_pending = 0;
+        *link = endpoint->next_pending;
     }
 }
 
-static void queue_last(struct wire *wire, struct outgoing *out)
+static void queue_last(struct endpoint *endpoint, struct outgoing *out)
 {
     out->next = NULL;
-    if (wire->first)
-        wire->last->next = out;
+    if (endpoint->first)
+        endpoint->last->next = out;
     else
-        wire->first = out;
-    wire->last = out;
+        endpoint->first = out;
+    endpoint->last = out;
 }
 
-static void queue_first(struct wire *wire, struct outgoing *out)
+static void queue_first(struct endpoint *endpoint, struct outgoing *out)
 {
-    struct outgoing **place = &wire->first;
+    struct outgoing **place = &endpoint->first;
 
     if (*place && (*place)->written > 0)
         place = &(*place)->next;
     out->next = *place;
     *place = out;
     if (!out->next)
-        wire->last = out;
+        endpoint->last = out;
 }
 
 /* It is in the queue. */
 static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    connection_add_pending(mesh->transport, wire);
+    connection_add_pending(mesh->transport, endpoint);
     second_lane_wanted(mesh, peer, out);
-    if (!wire->unreachable && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
+    if (!endpoint->unreachable && !endpoint->out && !endpoint->opening
+        && peer_connect(mesh, peer) != CT_OK)
         peer_unreachable(mesh, peer, ct_last_error());
-    else if (wire->unreachable)
-        peer_unreachable(mesh, peer, wire->why);
+    else if (endpoint->unreachable)
+        peer_unreachable(mesh, peer, endpoint->why);
     else if (mesh->transport->gathering)
-        wire->gathered = 1;
+        endpoint->gathered = 1;
     else
         flush_to(mesh, peer);
 }
@@ -553,23 +556,24 @@ static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
 static int write_at_once(struct mesh *mesh, int peer, struct outgoing *out)
 {
     struct transport *t = mesh->transport;
-    struct wire *wire = &t->wires[peer];
+    struct endpoint *endpoint = &t->endpoints[peer];
     struct iovec parts[2] = { { &out->frame, sizeof out->frame },
                               { (void *)(uintptr_t)out->payload, out->bytes } };
     ssize_t taken;
 
-    if (wire->first || !wire->out || wire->out->fd >= 0 || wire->unreachable || t->gathering)
+    if (endpoint->first || !endpoint->out || endpoint->out->fd >= 0 || endpoint->unreachable
+        || t->gathering)
         return 0;
-    out->frame.turn = wire->sent;
-    taken = wire->out->ops->write(wire->out, parts, out->bytes > 0 ? 2 : 1);
+    out->frame.turn = endpoint->sent;
+    taken = endpoint->out->ops->write(endpoint->out, parts, out->bytes > 0 ? 2 : 1);
     if (taken <= 0)
         return 0;
     transport_moved(t);
     out->written = (size_t)taken;
-    wire->begun_on = wire->out;
+    endpoint->begun_on = endpoint->out;
     if (out->written < sizeof out->frame + out->bytes)
         return 0;
-    wire->sent++;
+    endpoint->sent++;
     t->handlers.on_sent(mesh, out);
     return 1;
 }
@@ -578,13 +582,13 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
 {
     if (write_at_once(mesh, peer, out))
         return;
-    queue_last(&mesh->transport->wires[peer], out);
+    queue_last(endpoint_of(mesh, peer), out);
     send_queued(mesh, peer, out);
 }
 
 void send_answer_out(struct mesh *mesh, int peer, struct outgoing *out)
 {
-    queue_first(&mesh->transport->wires[peer], out);
+    queue_first(endpoint_of(mesh, peer), out);
     send_queued(mesh, peer, out);
 }
 
@@ -609,7 +613,7 @@ static void frame_done(struct mesh *mesh, struct frame_stream *stream)
     struct frame_stream *next;
 
     mesh->transport->handlers.on_payload(mesh, stream);
-    mesh->transport->wires[peer].received++;
+    endpoint_of(mesh, peer)->received++;
     if ((next = next_in_turn(mesh, peer))) {
         take_frame(mesh, next);
         read_stream(mesh, next);
@@ -692,21 +696,21 @@ int read_stream(struct mesh *mesh, struct frame_stream *stream)
 
 void peer_gone(struct mesh *mesh, int peer, const char *why)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    if (!wire->gone && why != wire->why)
-        snprintf(wire->why, sizeof wire->why, "%s", why);
-    wire->gone = 1;
+    if (!endpoint->gone && why != endpoint->why)
+        snprintf(endpoint->why, sizeof endpoint->why, "%s", why);
+    endpoint->gone = 1;
     mesh->transport->handlers.on_peer_gone(mesh, peer);
 }
 
 void peer_unreachable(struct mesh *mesh, int peer, const char *why)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
+    struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    if (!wire->unreachable && why != wire->why)
-        snprintf(wire->why, sizeof wire->why, "%s", why);
-    wire->unreachable = 1;
+    if (!endpoint->unreachable && why != endpoint->why)
+        snprintf(endpoint->why, sizeof endpoint->why, "%s", why);
+    endpoint->unreachable = 1;
     mesh->transport->handlers.on_send_failed(mesh, peer);
 }
 
@@ -721,24 +725,24 @@ static int is_known_dead(struct mesh *mesh, int peer)
  * attempt fails soon, unless another process has the port by now. */
 static int may_still_come(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-    return wire->opening
-           && (clock_ms() - wire->ended_ms < OPENING_MS || !is_known_dead(mesh, peer));
+    return endpoint->opening
+           && (clock_ms() - endpoint->ended_ms < OPENING_MS || !is_known_dead(mesh, peer));
 }
 
 void check_ended_peers(struct mesh *mesh)
 {
     take_arrivals(mesh); /* what a peer sent before its end may lie in another connection */
     for (int peer = 0; peer < mesh->size; peer++) {
-        struct wire *wire = &mesh->transport->wires[peer];
+        struct endpoint *endpoint = endpoint_of(mesh, peer);
 
-        if (wire->ended_ms == 0 || (wire->streams == 0 && may_still_come(mesh, peer)))
+        if (endpoint->ended_ms == 0 || (endpoint->streams == 0 && may_still_come(mesh, peer)))
             continue;
-        wire->ended_ms = 0;
+        endpoint->ended_ms = 0;
         mesh->transport->ended--;
-        if (wire->streams == 0)
-            peer_gone(mesh, peer, wire->why);
+        if (endpoint->streams == 0)
+            peer_gone(mesh, peer, endpoint->why);
     }
 }
 
@@ -755,10 +759,10 @@ void end_lost_connections(struct mesh *mesh)
             stream_close(mesh, stream, LINK_HOST_IS_LOST);
 }
 
-static void forget_link(struct wire *wire, const struct link *link)
+static void forget_link(struct endpoint *endpoint, const struct link *link)
 {
-    struct link **const places[] = { &wire->out, &wire->own, &wire->begun_on, &wire->full,
-                                     &wire->accepted };
+    struct link **const places[] = { &endpoint->out, &endpoint->own, &endpoint->begun_on,
+                                     &endpoint->full, &endpoint->accepted };
 
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (*places[i] == link)
@@ -780,9 +784,9 @@ void free_closed_streams(struct mesh *mesh)
         }
         *link = stream->next;
         t->closed--;
-        if (t->wires[stream->peer].ring == stream)
-            t->wires[stream->peer].ring = NULL;
-        forget_link(&t->wires[stream->peer], stream->link);
+        if (t->endpoints[stream->peer].ring == stream)
+            t->endpoints[stream->peer].ring = NULL;
+        forget_link(&t->endpoints[stream->peer], stream->link);
         stream->link->ops->close(stream->link);
         free(stream);
     }
@@ -796,16 +800,16 @@ int is_on_its_way(struct mesh *mesh)
     int unsent;
 
     for (int peer = 0; peer < mesh->size; peer++) {
-        const struct wire *wire = &t->wires[peer];
+        const struct endpoint *endpoint = &t->endpoints[peer];
 
-        if (wire->first && !wire->unreachable && !wire->left) {
+        if (endpoint->first && !endpoint->unreachable && !endpoint->left) {
             if (!is_known_dead(mesh, peer))
                 return 1;
             peer_unreachable(mesh, peer, "its process ended");
         }
     }
     for (const struct frame_stream *s = t->streams; s; s = s->next)
-        if (s->link->fd >= 0 && !s->closed && !t->wires[s->peer].unreachable
+        if (s->link->fd >= 0 && !s->closed && !t->endpoints[s->peer].unreachable
             && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
             return 1;
     return 0;
