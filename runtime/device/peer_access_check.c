@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_access_check.c - copies the test pattern to this device, then to the host, and compares. */
+/* peer_access_check.c - copies another device's test pattern to this device, then to the host, and
+ * compares the bytes. */
 #include "runtime/device/peer_access_check.h"
 
 #include <stdlib.h>
@@ -12,18 +13,19 @@ struct access_check {
     void *into;
     const void *from;
     enum { NOT_BEGUN, TO_DEVICE, TO_HOST } step;
-    void *copied; /* mark of this step's copy */
+    void *copied; /* mark of the current step's copy; NULL if no copy runs */
     unsigned char id[16], seen[TEST_PATTERN_BYTES];
 };
 
-/* Numbers drawn by xorshift (Marsaglia, 2003), from a state that the id makes. */
+/* Fills `bytes` with random numbers of xorshift (Marsaglia, 2003).  The id determines the start
+ * state. */
 void test_pattern_fill(const unsigned char id[16], unsigned char bytes[TEST_PATTERN_BYTES])
 {
     uint64_t state = 0x9e3779b97f4a7c15u;
 
     for (int i = 0; i < 16; i++)
         state = (state ^ id[i]) * 0x100000001b3u;
-    state |= 1; /* zero would stay zero */
+    state |= 1; /* a state of 0 would stay 0 */
     for (size_t at = 0; at < TEST_PATTERN_BYTES; at += sizeof state) {
         state ^= state << 13;
         state ^= state >> 7;
@@ -48,7 +50,7 @@ struct access_check *access_check_create(struct place place, void *into, const v
     return t;
 }
 
-/* CT_ERR_TIMEOUT: the copy is under way. */
+/* Starts a copy.  Returns CT_ERR_TIMEOUT if the copy is under way. */
 static ct_status peer_access_begin_copy(struct access_check *t, enum copy_way way, void *to,
                                         const void *from)
 {
@@ -62,7 +64,7 @@ static ct_status peer_access_begin_copy(struct access_check *t, enum copy_way wa
     return status == CT_OK ? CT_ERR_TIMEOUT : status;
 }
 
-/* If the device can't say whether the copy is done, it waits for all copies. */
+/* Checks once whether the copy is done.  If the device can't say, waits for all copies. */
 static ct_status poll_copy(struct access_check *t)
 {
     const struct space *space = t->place.space;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pinned_pool.c - a list of idle blocks.
+/* pinned_pool.c - a list of idle blocks of pinned memory.
  *
- * Pinning memory costs as much as copying it a few times, so blocks are kept for the next message
- * of about that size: most programs send messages of the same size.  When the pool is full, idle
+ * Pinning memory costs as much as copying it a few times.  Most programs send messages of the same
+ * size, so a block is kept for the next message of about that size.  When the pool is full, idle
  * blocks are freed. */
 #include "runtime/device/pinned_pool.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { FITS = 4 }; /* a block of up to so many times the bytes is taken */
+enum { FITS = 4 }; /* a message gets a block of at most FITS times its bytes */
 
-#define LEAST ((size_t)64 << 10) /* below, the driver's own copy costs almost nothing */
-#define MOST ((size_t)64 << 20)  /* of all blocks together */
+#define LEAST ((size_t)64 << 10) /* in bytes; below, the driver's own copy costs almost nothing */
+#define MOST ((size_t)64 << 20)  /* in bytes, of all blocks together */
 
 void pinned_open(struct pinned_pool *pool)
 {
@@ -42,7 +42,7 @@ void pinned_close(struct pinned_pool *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
-/* The lock is held. */
+/* Removes a fitting idle block from the list and returns it, or NULL.  The caller has the lock. */
 static struct pinned_block *find_idle(struct pinned_pool *pool, struct place place, size_t bytes)
 {
     for (struct pinned_block **link = &pool->idle, *block; (block = *link); link = &block->next)
@@ -54,7 +54,8 @@ static struct pinned_block *find_idle(struct pinned_pool *pool, struct place pla
     return NULL;
 }
 
-/* The lock is held.  0: there is no room. */
+/* Adds `bytes` to the pool's size, and frees idle blocks if needed.  Returns 0 if there is no room.
+ * The caller has the lock. */
 static int reserve(struct pinned_pool *pool, size_t bytes)
 {
     struct pinned_block **link = &pool->idle, *block;

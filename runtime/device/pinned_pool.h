@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pinned_pool.h - a group's pinned host memory, for messages of device memory (device_staging.c).
+/* pinned_pool.h - a group's pinned host memory, for messages in device memory (device_staging.c).
  */
 #ifndef RUNTIME_DEVICE_PINNED_POOL_H
 #define RUNTIME_DEVICE_PINNED_POOL_H
@@ -10,7 +10,7 @@
 
 struct pinned_block {
     struct pinned_block *next;
-    struct place by; /* the device that has it pinned */
+    struct place by; /* the device for which the memory is pinned */
     size_t bytes;
     unsigned char *data;
 };
@@ -18,14 +18,15 @@ struct pinned_block {
 struct pinned_pool {
     pthread_mutex_t lock;
     struct pinned_block *idle;
-    size_t bytes; /* of all blocks, in use or not */
+    size_t bytes; /* total size of all blocks, in use or idle */
 };
 
 void pinned_open(struct pinned_pool *pool);
-void pinned_close(struct pinned_pool *pool); /* none is in use */
+void pinned_close(struct pinned_pool *pool); /* no block may be in use */
 
-/* NULL: the message is too small, the pool is full, or the driver can't (now): memory of malloc()
- * works, too, but slower.  Within the space's enter(), from any thread. */
+/* Returns a block, or NULL if the message is too small or too large, the pool is full, or the
+ * driver can't pin memory now.  Without a block, the caller can use malloc(), which is slower.
+ * Called from any thread, after the space's enter(). */
 struct pinned_block *pinned_take(struct pinned_pool *pool, struct place place, size_t bytes);
 void pinned_give(struct pinned_pool *pool, struct pinned_block *block); /* NULL is fine */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_injection.c - parses CT_FAULT, and carries a fault out when its place is passed.
+/* fault_injection.c - parses CT_FAULT, and triggers a fault when a thread passes its place.
  *
- * Each word of a fault is a row of words[].  A word that is unknown, or a fault that could never
- * happen, is refused: a test whose fault never happens would pass for nothing.
+ * Each word of a fault is a row of words[].  An unknown word, or a fault that could never happen,
+ * is refused.  Otherwise a test would pass without its fault.
  *
- * Each thread knows the call that it is in and the number of hand-overs of that call.  A place
- * compares them with each fault of the rank.  The fault is logged (CT_LOG=warn) before it happens,
- * since a killed process logs nothing. */
+ * Each thread knows its current call and how many hand-overs of that call it has passed.  At each
+ * place, the thread compares these with each fault of the rank.  The fault is logged (CT_LOG=warn)
+ * before it happens, since a killed process logs nothing. */
 #include "runtime/fault/fault_injection.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #include "runtime/util/log.h"
 
-static const char *const more_names[] = { "init", "store" }; /* from FAULT_INIT on */
+static const char *const more_names[] = { "init", "store" }; /* names from FAULT_INIT on */
 
 static const char *fault_name_of(int operation)
 {
@@ -31,23 +31,26 @@ static const char *fault_name_of(int operation)
 
 struct word {
     const char *name;
-    const char *wants; /* what its value must be; NULL: it has none, and means 1 */
+    /* What a valid value is, for messages.  NULL if the word takes no value; then its field is set
+     * to 1. */
+    const char *wants;
     int (*read)(const struct word *word, const char *text, uint64_t *value);
-    size_t field;         /* of struct fault: where the value goes */
-    uint64_t least, most; /* of a number */
-    const char *other;    /* a text instead of a number, */
-    uint64_t meaning;     /* and the value that it means */
+    size_t field;         /* offset in struct fault of the field for the value */
+    uint64_t least, most; /* bounds of a number */
+    const char *other;    /* a text that is allowed instead of a number */
+    uint64_t meaning;     /* the value of that text */
     enum fault_action action;
 };
 
-/* Returns the end of the number at the start of text; NULL: there is none within these bounds. */
+/* Reads the number at the start of text.  Returns the end of the number, or NULL if there is no
+ * number within these bounds. */
 static const char *fault_number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
     char *end;
 
     if (*text < '0' || *text > '9')
         return NULL;
-    *value = strtoull(text, &end, 10); /* too large: ULLONG_MAX, which is above most */
+    *value = strtoull(text, &end, 10); /* ULLONG_MAX, which is above `most`, if too large */
     return *value < least || *value > most ? NULL : end;
 }
 
@@ -150,8 +153,8 @@ static ct_status fault_take_word(struct fault *fault, const char *text, unsigned
 
 /* ---- Checks -------------------------------------------------------------------- */
 
-/* The phases of operations that are no collectives; those of a collective depend on its algorithm.
- */
+/* The phases of operations that are not collectives.  The phases of a collective depend on its
+ * algorithm. */
 static const struct {
     int operation;
     int64_t last;
@@ -206,8 +209,8 @@ static ct_status read_first_seq(struct faults *faults, const char *text)
     return CT_OK;
 }
 
-/* text has a number for each rank, with points between them.  Returns 1 + the number of rank's
- * host; 0: there is none, or text is something else. */
+/* Reads the host of `rank` from text, which has one number per rank, separated by points.  Returns
+ * 1 + the number.  Returns 0 if text has no number for the rank or is not valid. */
 static int fault_host_of(const char *text, int rank)
 {
     uint64_t value;
@@ -277,11 +280,11 @@ ct_status faults_read(struct faults *faults, int rank, const char *text)
 
 /* ---- Places ------------------------------------------------------------------ */
 
-/* The call that this thread is in. */
+/* The current call of this thread. */
 static _Thread_local struct {
-    ct_group *group; /* NULL: the call has none */
+    ct_group *group; /* NULL if the call has no group */
     int operation;
-    uint64_t seq; /* 0: the call has none */
+    uint64_t seq; /* 0 if the call has no number */
     uint64_t call, any_call;
     uint32_t phase;
 } now;

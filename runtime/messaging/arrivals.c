@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arrivals.c - what arrives: frames are answered, and messages come to their receives.
+/* arrivals.c - handles the frames that arrive, and gives messages to their receives.
  *
- *   small message:   sender EAGER + payload  ->  posted receive, or kept as unexpected
- *   large message:   sender RTS              ->  posted receive, or kept
- *                    receiver CTS            ->  sender writes DATA + payload
- *   device memory:   DEVICE_RTS, then ATS, or CTS and DATA  ->  device_rendezvous.c
- *   given up:        sender CANCEL           ->  the receive that it had met is posted again
- *                    receiver (no frame)     ->  its message is kept, for the next receive
- *   different calls: receiver MISMATCH       ->  both ends fail and name both calls
- *   no message:      PROBE                   ->  is the peer in the same call?  call_probe.c
- *   failed group:    FAILURE                 ->  its members; group_channel.c
- *   destroyed group: GOODBYE                 ->  its members; goodbye.c
+ *   small message:   The sender sends EAGER with the payload.  A posted receive takes the
+ *                    message, or the receiver keeps it as unexpected.
+ *   large message:   The sender sends an RTS.  The receiver answers with a CTS when a receive
+ *                    matches.  The sender then sends DATA with the payload.
+ *   device memory:   The sender sends a DEVICE_RTS.  The receiver copies and answers with an ATS,
+ *                    or it answers with a CTS and the sender sends DATA (device_rendezvous.c).
+ *   given up:        A sender sends CANCEL, and the matched receive is posted again.
+ *                    A receiver sends nothing, and keeps the message for the next receive.
+ *   different calls: The receiver sends MISMATCH.  Both sides fail and name both calls.
+ *   waiting rank:    It sends PROBE to learn whether the peer is in the same call (call_probe.c).
+ *   failed group:    The members send FAILURE to each other (group_channel.c).
+ *   destroyed group: The rank that destroyed it sends GOODBYE to the members (goodbye.c).
  *
  * From the bottom up: tag_match.c finds groups, requests and messages; control_frame.c sends frames
  * that no request owns; request.c starts, ends and gives up requests; request_wait.c waits for
@@ -26,8 +28,8 @@
 
 /* ---- Arrivals ------------------------------------------------------------ */
 
-/* The payload is kept, and handled when all of it is there.  0: there is no memory for it, so it is
- * skipped. */
+/* Allocates memory for the payload, which is handled when all of it is there.  Returns 0 if there
+ * is no memory.  The payload is then skipped. */
 static int keep_what_follows(struct mesh *mesh, struct frame_stream *stream, size_t bytes)
 {
     stream->left = bytes;
@@ -57,7 +59,7 @@ static void meet_eager(struct mesh *mesh, struct frame_stream *stream)
             return;
         }
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
-                 stream->left, stream->peer); /* its receive runs into its deadline */
+                 stream->left, stream->peer); /* that message's receive waits until its deadline */
     }
     eager_consumed(mesh, stream->peer, eager_cost(frame->bytes));
 }
@@ -96,9 +98,9 @@ static void arrived_rts(struct mesh *mesh, struct frame_stream *stream)
     answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
-/* The send whose RTS this peer answers.  NULL: it was cancelled meanwhile, or its RTS went to
- * another rank, was not written in full, or was answered before: a frame that waits to be written
- * must be neither queued again nor freed. */
+/* Returns the send that the peer answers.  Returns NULL if the send was cancelled, or its RTS went
+ * to another rank, is not written in full, or was answered before.  Thus a frame that is still in
+ * the queue is neither queued again nor freed. */
 static struct request *send_answered(struct mesh *mesh, uint64_t id, int to)
 {
     struct request *send = send_by_id(mesh->messages, id, to);
@@ -116,7 +118,7 @@ static void arrived_cts(struct mesh *mesh, struct frame_stream *stream)
     const int from = stream->peer;
     struct request *send = send_answered(mesh, frame->id, from);
 
-    if (!send) /* its CANCEL is on the way */
+    if (!send) /* the send was cancelled; its CANCEL is on the way */
         return;
     if (send->out.frame.kind == FRAME_DEVICE_RTS) {
         device_cts_arrived(mesh, send, frame);
@@ -126,12 +128,13 @@ static void arrived_cts(struct mesh *mesh, struct frame_stream *stream)
     send->out.payload = send->data;
     send->out.bytes = send->bytes;
     send->out.written = 0;
-    /* A CTS of ours that the next frame asks for goes first: behind these bytes it would keep the
-     * peer's from coming at the same time. */
+    /* If the next frame asks for a CTS from this rank, that CTS is written before these bytes.
+     * Behind these bytes the CTS would come late, and the peer could not send at the same time. */
     send_out_later(mesh, from, &send->out);
 }
 
-/* The message, if its receive was given up after the CTS. */
+/* Returns the kept message of this DATA frame, if its receive was given up after the CTS.
+ * Otherwise returns NULL. */
 static struct unexpected *put_back_before(const struct mesh *mesh, const struct frame *data,
                                           int from)
 {
@@ -184,13 +187,15 @@ static void arrived_probe(struct mesh *mesh, struct frame_stream *stream)
 
 static void arrived_failure(struct mesh *mesh, struct frame_stream *stream)
 {
-    keep_what_follows(mesh, stream, stream->head.bytes); /* else its goodbye is the first sign */
+    /* If there is no memory for the frame, this rank notices the failure only at the peer's
+     * goodbye. */
+    keep_what_follows(mesh, stream, stream->head.bytes);
 }
 
 static void arrived_device_rts(struct mesh *mesh, struct frame_stream *stream)
 {
-    keep_what_follows(mesh, stream,
-                      sizeof(struct device_rts)); /* else its receive runs into its deadline */
+    /* If there is no memory for the message, its receive waits until the deadline. */
+    keep_what_follows(mesh, stream, sizeof(struct device_rts));
     answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
@@ -212,7 +217,7 @@ static void arrived_goodbye(struct mesh *mesh, struct frame_stream *stream)
     goodbye_arrived(mesh, &stream->head, stream->peer);
 }
 
-/* A later version may send other kinds; they are skipped. */
+/* The handler of each frame kind.  A later version may send other kinds, which are skipped. */
 static void (*const arrivals[])(struct mesh *mesh, struct frame_stream *stream) = {
     [FRAME_EAGER] = arrived_eager,       [FRAME_RTS] = arrived_rts,
     [FRAME_CTS] = arrived_cts,           [FRAME_DATA] = arrived_data,
@@ -227,8 +232,8 @@ int message_arrived(struct mesh *mesh, struct frame_stream *stream)
 {
     const size_t kind = stream->head.kind;
 
-    /* No peer of ours sends a larger one.  It would be skipped for want of memory, and its receive
-     * would succeed without data. */
+    /* A larger frame of these kinds is not valid.  Returning -1 closes the connection.  The limit
+     * also bounds the memory that keep_what_follows() allocates. */
     if (stream->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_FAILURE))
         return -1;
     if (kind < sizeof arrivals / sizeof *arrivals && arrivals[kind])
@@ -238,7 +243,8 @@ int message_arrived(struct mesh *mesh, struct frame_stream *stream)
 
 /* ---- Landings ------------------------------------------------------------ */
 
-/* No receive matched when its first byte came; one may have been posted since. */
+/* Handles a complete message that no receive matched when its first byte came.  A matching receive
+ * may have been posted since. */
 static void landed_unexpected(struct mesh *mesh, struct unexpected *message)
 {
     const int has_device_rts = message->frame.kind == FRAME_DEVICE_RTS;
@@ -271,8 +277,8 @@ void message_landed(struct mesh *mesh, struct frame_stream *stream)
     if (request)
         request_finish(mesh, request, CT_OK, "");
     else if (message && message->frame.kind == FRAME_DATA)
-        message->frame.kind =
-            FRAME_EAGER; /* it is in the list, and from now on like an eager one */
+        /* The message is in the list already and complete, so it becomes an eager message. */
+        message->frame.kind = FRAME_EAGER;
     else if (message && message->frame.kind == FRAME_FAILURE)
         failure_arrived(mesh, message);
     else if (message)

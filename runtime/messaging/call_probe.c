@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_probe.c - a probe is answered only if the calls differ: then the group fails. */
+/* call_probe.c - compares probes of other ranks with this rank's calls.  If the calls differ, the
+ * group fails.  If they are the same, the probe gets no answer. */
 #include "runtime/messaging/call_probe.h"
 
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 enum answer { SAME, OTHER, NOT_YET };
 
-/* 1: this rank made that call and its signature is still there. */
+/* Copies the recorded signature of call `seq` to *call.  Returns 1 if this rank made that call and
+ * its signature is still recorded. */
 static int recall(const struct recent_calls *recent, uint64_t seq, struct signature *call)
 {
     const _Atomic uint64_t *words = recent->words[seq % PROBE_CALLS];
@@ -51,7 +53,7 @@ static enum answer probe_compare(struct mesh *mesh, struct channel *channel,
     return OTHER;
 }
 
-/* One probe per peer: the peer is in one call at a time. */
+/* Keeps one probe per peer, since a peer is in one call at a time. */
 static void keep_probe(struct mesh *mesh, struct channel *channel,
                        const struct signature *signature, int from)
 {
@@ -61,7 +63,7 @@ static void keep_probe(struct mesh *mesh, struct channel *channel,
         probe = probe->next;
     if (!probe) {
         if (!(probe = malloc(sizeof *probe)))
-            return; /* the timeout ends the peer's wait */
+            return; /* no memory: the peer waits until its timeout */
         probe->next = channel->probes;
         probe->from = from;
         channel->probes = probe;
@@ -75,7 +77,7 @@ void probe_arrived(struct mesh *mesh, const struct frame *frame, int from)
     struct channel *channel = channel_find(mesh->messages, frame->channel);
 
     if (!channel || frame->channel != channel->id || frame->signature.seq == 0)
-        return; /* of a group that this rank has yet to make: the peer probes again */
+        return; /* this rank has not created the group yet: the probe is dropped */
     if (channel->has_failed && channel->failure.from_call <= frame->signature.seq)
         answer_with_failure(mesh, frame, from);
     else if (probe_compare(mesh, channel, &frame->signature, from) == NOT_YET)
@@ -116,7 +118,7 @@ void channel_call(struct mesh *mesh, struct channel *channel, const struct signa
     recent_calls_add(&channel->calls, call);
     atomic_store_explicit(&channel->last_call, call->seq, memory_order_release);
     if (!atomic_load_explicit(&m->probes, memory_order_relaxed))
-        return; /* a probe that comes now is seen in the next wait */
+        return; /* a probe that arrives now is compared in the next wait */
     pthread_mutex_lock(&mesh->transport->lock);
     probes_look(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);

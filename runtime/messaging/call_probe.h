@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_probe.h - is the rank that this one waits for in the same call?
+/* call_probe.h - checks whether the rank that this rank waits for is in the same call.
  *
- * Signatures are compared when a message meets its receive.  If the ranks make calls in which each
- * waits for the other (each takes itself for the root), no message is sent that could show it.  So
- * a rank that has waited for some 2 ms sends the signature of its call to the rank that it waits
- * for, once.  The receiver compares it with the last calls of that group, which it keeps for this.
- * A probe of a call that the receiver has yet to make is kept until then, one for each peer.
+ * Signatures are compared when a message meets its receive.  But if each rank takes itself for the
+ * root and waits for the other, no message is sent that could show the mismatch.  So a rank that
+ * has waited for about 2 ms sends the signature of its call, once, to the rank that it waits for.
+ * This frame is a probe.  The receiver records its own last calls of each group, and compares the
+ * probe with them.  If the receiver has not made the call yet, it keeps the probe until then.  It
+ * keeps one probe per peer.
  *
- * If each rank takes itself for the root of a small broadcast, no rank waits, and each gets a
- * message that it does not receive.  At the end of a call with a root a rank checks for such
- * messages. */
+ * If each rank takes itself for the root of a small broadcast, no rank waits, and each rank gets a
+ * message that it does not receive.  So a rank checks for such messages at the end of each call
+ * with a root. */
 #ifndef RUNTIME_MESSAGING_CALL_PROBE_H
 #define RUNTIME_MESSAGING_CALL_PROBE_H
 
@@ -26,13 +27,13 @@ struct channel;
 struct request;
 struct frame;
 
-/* The thread that makes a call writes it, without a lock; word 0 is the number of the call, or 0
- * while it is written. */
+/* The last calls of this rank in a group.  The calling thread writes them without a lock.  Word 0
+ * is the number of the call, or 0 while the call is being written. */
 struct recent_calls {
     _Atomic uint64_t words[PROBE_CALLS][sizeof(struct signature) / 8];
 };
 
-/* Of a call that this rank has yet to make. */
+/* A probe of a call that this rank has not made yet. */
 struct probe {
     struct probe *next;
     int from;
@@ -51,21 +52,21 @@ static inline void recent_calls_add(struct recent_calls *recent, const struct si
     atomic_store_explicit(&words[0], values[0], memory_order_release);
 }
 
-/* This rank begins a call. */
+/* Records a call that this rank starts, and compares it with the kept probes. */
 void channel_call(struct mesh *mesh, struct channel *channel, const struct signature *call);
 
-/* For a wait that is not on a request of messaging: probes whether the peer makes this call. */
+/* Sends a probe of this call to the peer.  It is for waits that have no struct request. */
 void call_probe(struct mesh *mesh, struct channel *channel, int peer, const struct signature *call);
 
-/* Compares this rank's calls with a root with unexpected messages of such calls.  The senders of
- * these do not wait, so they send no probe. */
+/* Compares this rank's calls with unexpected messages of calls that have a root.  The senders of
+ * such messages do not wait, so they send no probe.  Returns CT_ERR_MISMATCH if a call differs. */
 ct_status calls_compare_unexpected(struct mesh *mesh, struct channel *channel);
 
-/* Under the lock. */
+/* The functions below run under transport->lock. */
 void note_unexpected(struct mesh *mesh, const struct unexpected *message);
 void probe_send(struct mesh *mesh, const struct request *request);
 void probe_arrived(struct mesh *mesh, const struct frame *frame, int from);
-void probes_look(struct mesh *mesh); /* compares those whose call has begun */
+void probes_look(struct mesh *mesh); /* compares kept probes of calls that have started */
 void probes_forget(struct mesh *mesh, struct channel *channel);
 
 #endif

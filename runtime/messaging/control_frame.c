@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_frame.c - frames that no request owns, and waking the progress thread, which sends those
- * that can't be written at once. */
+/* control_frame.c - sends frames that no request owns, and wakes the progress thread.  The progress
+ * thread sends frames that can't be written at once. */
 #include <stdlib.h>
 
 #include "runtime/messaging/messaging_internal.h"
@@ -38,7 +38,8 @@ void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id
     send_out_alone(mesh, peer, out);
 }
 
-/* If there is no memory for the frame, the next one carries the credit. */
+/* Returns the eager credit that is due to the peer.  If there is no memory for the frame, the next
+ * CREDIT frame includes this credit. */
 void send_credit(struct mesh *mesh, int peer)
 {
     struct endpoint *endpoint = endpoint_of(mesh, peer);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* death_notice.c - what a notice does to the requests of a mesh.
+/* death_notice.c - ends the requests that wait for a dead rank.
  *
- * What the dead rank wrote before is still read: from shared memory at once; from a socket until
- * its end, which comes soon, unless the host is lost too. */
+ * Bytes that the dead rank wrote before its death are still read.  In shared memory they are read
+ * at once.  From a socket they are read until the socket ends, which is soon unless the host is
+ * lost too. */
 #include "runtime/messaging/death_notice.h"
 
 #include <stdio.h>
@@ -10,12 +11,12 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-/* How long a rank waits for a notice.  On an idle host it comes in less than 1 ms; beside a job of
- * 256 ranks on two processors it took more than 100 ms. */
+/* How long in ms a rank waits for a notice.  On an idle host a notice comes in less than 1 ms.
+ * While a job of 256 ranks ran on two processors, a notice took more than 100 ms. */
 #define NOTICE_MS 1000
 
-/* 1: the peer's connection or process has ended, and no notice of it has come yet.  A peer that
- * sent a goodbye ended its part itself, so none is awaited. */
+/* Returns 1 if the peer's connection or process has ended and no death notice has come yet.
+ * Returns 0 for a peer that sent a goodbye, since it left without dying. */
 static int is_missed(struct mesh *mesh, int peer)
 {
     const struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -45,7 +46,7 @@ int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size)
     return due;
 }
 
-/* Under the lock. */
+/* Ends the requests that wait for the dead peer.  Called under transport->lock. */
 static void end_messages(struct mesh *mesh, int peer, const struct control_death *death)
 {
     struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -53,7 +54,7 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
 
     control_death_words(death, words, sizeof words);
     if (is_neighbour(mesh, peer))
-        progress(mesh); /* opens the ring, if the peer has written */
+        progress(mesh); /* opens the ring if the peer has written to it */
     peer_unreachable(mesh, peer, words);
     if (is_neighbour(mesh, peer) || death->how == CONTROL_HOST_LOST) {
         peer_gone(mesh, peer, words);
@@ -62,7 +63,7 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         endpoint->ended_ms = clock_ms(); /* its connection may not be accepted yet */
         mesh->transport->ended++;
         progress(mesh);
-    } /* else the end of its socket follows its last words */
+    } /* else the requests end at the end of the peer's socket */
 }
 
 void mesh_take_death_notices(struct mesh *mesh)
@@ -80,13 +81,14 @@ void mesh_take_death_notices(struct mesh *mesh)
                 end_messages(mesh, peer, control_death(&mesh->control, i));
             }
     for (int i = 0; now > first && i < LOOKS_FOR_NEWCOMERS; i++)
-        progress(mesh); /* a failure that the dead rank reported is recorded before its death */
+        /* A failure that the dead rank reported must be recorded before its death. */
+        progress(mesh);
     atomic_store(&mesh->deaths, now);
     pthread_mutex_unlock(&mesh->transport->lock);
     if (!mesh->on_death)
         return;
-    for (int peer = 0; peer < mesh->size;
-         peer++) /* groups have a lock: not under the transport's */
+    /* on_death() takes a group's lock, which must not be taken under the transport's lock. */
+    for (int peer = 0; peer < mesh->size; peer++)
         if (atomic_load(&mesh->peers[peer].death) > first)
             mesh->on_death(mesh->on_death_arg, peer);
 }

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_rendezvous.c - messages between the devices' memories of one host go without the host:
- * what MPI libraries call rendezvous by get, RGET (Open MPI's ob1 over smcuda, UCX's cuda_ipc).
+/* device_rendezvous.c - sends messages between two devices of one host without a copy through host
+ * memory.  MPI libraries call this rendezvous by get, or RGET (Open MPI's ob1 over smcuda, UCX's
+ * cuda_ipc).
  *
- *   sender      DEVICE_RTS: a handle of its buffer
- *   receiver    its receive has a buffer in device memory: it maps the sender's, copies, and
- *               answers ATS: the send is done
- *               it can't: it answers CTS, and the sender copies to the host and sends DATA
+ *   sender      It sends a DEVICE_RTS with a handle of its buffer.
+ *   receiver    If its receive has a buffer in device memory, it maps the sender's buffer, copies,
+ *               and answers with an ATS.  Then the send is done.
+ *               If it can't, it answers with a CTS.  The sender copies to the host and sends DATA.
  *
- * Any thread that waits moves all messages, and so it moves these copies: one thread at a time
- * takes each a step further, outside of the transport's lock.  While a copy is pending its request
- * is in a list of its own, where only this file ends it: the user's buffer is not given back before
- * the device is through.
+ * Any thread that waits moves all messages, and so also moves these copies.  One thread at a time
+ * moves each copy a step further, without the transport's lock.  While a copy is pending, its
+ * request is in messages->copies, and only this file may end it.  So the user gets the buffer back
+ * only after the device has finished.
  *
- * The receiver's device may read other bytes than lie in the sender's memory.  So the receiver
- * answers the first message with a CTS that asks for a test pattern in later ones; before it copies
- * the next message it reads that test pattern, once (peer_access_check.h).
+ * The receiver's device may read wrong bytes from the sender's memory.  So the receiver answers the
+ * first message with a CTS that asks for a test pattern in later messages.  Before the receiver
+ * copies the next message, it reads that test pattern, once (peer_access_check.h).
  *
  * A sender that gives up (its timeout, an abort) does not wait for a receiver that may be copying.
- * Before it returns it increments a counter in the ring between the two ranks, and sends a
- * DEVICE_CANCEL.  A receiver whose copy is done reads that counter; if it is ahead of the cancels
- * that have arrived it waits for those.  If its message is not among them, the bytes were the
- * sender's all the time. */
+ * Before the sender returns, it increments a counter in the ring between the two ranks and sends a
+ * DEVICE_CANCEL.  A receiver that has finished a copy compares that counter with the number of
+ * cancels that have arrived.  If the counter is ahead, the receiver waits for the missing cancels.
+ * If no cancel names its message, the sender's buffer was valid during the whole copy. */
 #include "runtime/messaging/device_rendezvous.h"
 
 #include <sched.h>
@@ -86,7 +87,7 @@ static void copy_begin(struct mesh *mesh, struct request *request, enum pending_
     request->pending_copy = pending_copy;
     list_add(&mesh->messages->copies, request);
     atomic_fetch_add(&mesh->messages->copies_pending, 1);
-    bell_ring(mesh->waiter.bell, mesh->waiter.wake_fd); /* a sleeping thread shall move it */
+    bell_ring(mesh->waiter.bell, mesh->waiter.wake_fd); /* wakes a thread, which moves the copy */
 }
 
 static void copy_over(struct mesh *mesh, struct request *request)
@@ -101,7 +102,7 @@ static void device_rts_finish(struct mesh *mesh, struct request *request, ct_sta
 {
     char words[240];
 
-    snprintf(words, sizeof words, "%s", reason); /* it may be the request's own */
+    snprintf(words, sizeof words, "%s", reason); /* copied, since reason may be request->reason */
     copy_over(mesh, request);
     request_finish(mesh, request, status, words);
 }
@@ -121,7 +122,7 @@ void device_cts_arrived(struct mesh *mesh, struct request *send, const struct fr
     copy_begin(mesh, send, COPY_TO_STAGING);
 }
 
-/* The bytes are in host memory now. */
+/* Sends a message after the device has copied its bytes to host memory. */
 static void send_staged(struct mesh *mesh, struct request *send)
 {
     copy_over(mesh, send);
@@ -159,8 +160,8 @@ void device_cancel_arrived(struct mesh *mesh, const struct frame *frame, int fro
     message_cancelled(mesh, frame->id, from);
 }
 
-/* The sender shall send the bytes through the host.  If it has given up, the receive takes the next
- * message. */
+/* Asks the sender to send the bytes through the host.  If the sender has cancelled the message, the
+ * receive takes the next message instead. */
 static void get_through_host(struct mesh *mesh, struct request *receive, int device_rts_limits)
 {
     const struct frame rts = { .id = receive->met };
@@ -192,9 +193,9 @@ static void get_is_done(struct mesh *mesh, struct request *receive)
     device_rts_finish(mesh, receive, CT_OK, "");
 }
 
-/* A message that the device did not copy.  A sender that was copying to the host cancels it, and
- * its receive waits for the next message.  A receiver keeps it as an RTS for its next receive: the
- * sender still has the bytes. */
+/* Handles a message that the device did not copy.  If this rank is the sender, it cancels the
+ * message, and the peer's receive waits for the next one.  If this rank is the receiver, it keeps
+ * the message as an RTS for the next receive, since the sender still has the bytes. */
 static void device_rts_give_back(struct mesh *mesh, struct request *request)
 {
     if (request->pending_copy == COPY_TO_STAGING)
@@ -203,7 +204,8 @@ static void device_rts_give_back(struct mesh *mesh, struct request *request)
         put_back(mesh, request, FRAME_RTS);
 }
 
-/* The device may have failed because the peer died. */
+/* Ends a request after an error of the device.  If the peer has died, its death is taken as the
+ * cause. */
 static void device_rts_failed(struct mesh *mesh, struct request *request, ct_status status)
 {
     const int peer = request->peer;
@@ -253,7 +255,8 @@ int device_copies_pending(const struct mesh *mesh)
     return atomic_load(&mesh->messages->copies_pending) > 0;
 }
 
-/* Once through the list.  Other threads add to its end meanwhile; only this one removes. */
+/* Moves each copy in the list one step.  Other threads may add copies to the end meanwhile.  Only
+ * this thread, which has copies_lock, removes copies. */
 static void move_all(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* goodbye.c - a member has destroyed the group: no rank need wait for it there any more.
+/* goodbye.c - tells the members that a rank has destroyed the group, so that they stop waiting for
+ * that rank.
  *
- * A rank that destroys a group sends a GOODBYE on the connections that are open.  All that it had
- * sent for the group comes before that frame, so what a peer still waits for will not come.  Only
- * requests that wait for that rank fail: the members destroy a group one after the other, and most
- * are done with it.
+ * A rank that destroys a group sends a GOODBYE on its open connections.  The rank's messages of the
+ * group come before the GOODBYE, so a message that has not come by then will never come.  Only
+ * requests that wait for that rank fail.  The members destroy a group one after the other, and most
+ * members have finished with the group by then.
  *
- * To ranks of its host to which it has no connection, a rank writes the group into its log in the
- * memory that they share: a frame would cost memory for each pair of ranks.  Such a rank reads the
- * log of a rank that has never written to it; what comes in a ring is in order with the frames.
+ * For neighbours on its host to which it has no connection, a rank writes the group into its log in
+ * shared memory.  (A frame would cost memory for each pair of ranks.) A rank reads the logs only of
+ * ranks that have never written to it.  The GOODBYE of any other rank comes in the ring, after that
+ * rank's messages.
  *
- * A peer on another host without a connection learns of it when it sends or probes: a rank
- * remembers the last groups that it destroyed.  Not covered: a peer that opens its first connection
- * while this rank is outside of the library.  Its wait ends with the timeout. */
+ * A peer on another host without a connection learns of the goodbye when it sends or probes, since
+ * a rank remembers the last groups that it destroyed.  One case is not covered: a peer opens its
+ * first connection while this rank is outside of the library.  Such a peer waits until its timeout.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,8 +36,9 @@ static struct request *request_of(const struct messages *m, uint64_t channel)
     return NULL;
 }
 
-/* A ct_work that the program never waited for ends with its group.  Its buffer is the program's
- * again, and what it has of the group is given back. */
+/* Cancels all requests of a group that is being destroyed, such as a ct_work that the program never
+ * waited for.  The program owns the buffers again, and the requests release what they use of the
+ * group. */
 void channel_give_up(struct mesh *mesh, const struct channel *channel)
 {
     struct messages *m = mesh->messages;
@@ -87,14 +91,15 @@ static void log_goodbye(struct mesh *mesh, const struct channel *channel)
             bell_ring_stored(&node->bells[mesh->peers[channel->ranks[i]].local], node->wake_fd);
 }
 
-/* It also reads what has arrived: a rank that only makes and destroys groups would never do so. */
+/* Sends a goodbye to all members.  Also reads what has arrived, because a rank that only creates
+ * and destroys groups never reads otherwise. */
 void channel_goodbye(struct mesh *mesh, const struct channel *channel)
 {
     int unconnected = 0;
 
     pthread_mutex_lock(&mesh->transport->lock);
     take_arrivals(mesh);
-    progress(mesh); /* ranks that have written to this one are connected from here on */
+    progress(mesh); /* connects this rank to ranks that have written to it */
     for (int i = 0; i < channel->size; i++) {
         send_goodbye(mesh, channel->id, channel->ranks[i]);
         unconnected += is_unconnected_neighbour(mesh, channel->ranks[i]);
@@ -123,8 +128,9 @@ static int index_of(const struct channel *channel, int peer)
     return -1;
 }
 
-/* A peer that is gone receives nothing more, not even a message of which it sent a CTS.  An eager
- * message needs no receiver. */
+/* Returns 1 if the request can't complete because the peer has destroyed the group.  The peer
+ * receives nothing more, even if it has sent a CTS.  An eager message completes without the
+ * receiver. */
 static int is_in_vain(const struct request *request, uint64_t channel, int peer)
 {
     return request->peer == peer && (request->channel & ~1ull) == channel
@@ -151,7 +157,8 @@ static void note_left(struct messages *m, struct channel *channel, int member)
         channel->left[member] = 1;
 }
 
-/* This rank has destroyed the group too, or has yet to make it. */
+/* Keeps a goodbye of a group that this rank has not created yet.  Ignores the goodbye if this rank
+ * has destroyed the group too. */
 static void note_early(struct messages *m, uint64_t channel, int from)
 {
     if (!was_closed(m, channel))
@@ -190,11 +197,13 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
                 continue;
             }
             goodbye_give_up(mesh, r);
-            r = *lists[i]; /* other requests may have ended with it and are their owners' again */
+            /* Other requests may have ended too.  Their owners may reuse them, so the loop starts
+             * again at the head. */
+            r = *lists[i];
         }
 }
 
-/* The entries of one rank's log that were not read yet. */
+/* Handles the entries of one rank's log that were not read yet. */
 static void read_log(struct mesh *mesh, int local)
 {
     struct messages *m = mesh->messages;
@@ -214,14 +223,15 @@ static void read_log(struct mesh *mesh, int local)
     }
 }
 
-/* progress() shows which ranks have written to this one before their entry. */
+/* Reads the logs of all ranks of this host.  progress() comes first, since it sets endpoint->heard
+ * for each rank that has written to this rank before its goodbye. */
 void take_new_goodbyes(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 
     if (!m->goodbyes_read
         && !(m->goodbyes_read = calloc((size_t)mesh->node.size, sizeof *m->goodbyes_read)))
-        return; /* the next look tries again */
+        return; /* no memory: the next look tries again */
     m->goodbyes_seen = atomic_load(&mesh->node.head->goodbyes);
     progress(mesh);
     for (int i = 0; i < mesh->node.size; i++)

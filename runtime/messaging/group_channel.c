@@ -7,7 +7,8 @@
 
 #include "runtime/messaging/messaging_internal.h"
 
-#define FAILURE_TAG (-1) /* no receive has this tag: FAILURE frames may be among the unexpected */
+/* The tag of FAILURE frames among the unexpected messages.  No receive has this tag. */
+#define FAILURE_TAG (-1)
 #define KEPT_FAILURES 64
 
 /* ---- A failure ------------------------------------------------------------- */
@@ -29,8 +30,9 @@ ct_status failure_status(const struct mesh *mesh, const struct group_failure *fa
     return CT_ERR_PEER;
 }
 
-/* Ranks that make different calls blame each other.  Any other failure blamed on this rank started
- * here. */
+/* Returns the blame of this rank's calls.  Ranks that make different calls blame each other.  If
+ * another rank blames this rank for anything else, the failure started here, so the result is
+ * BLAME_NONE. */
 struct blame failure_blame(const struct mesh *mesh, const struct group_failure *failure)
 {
     const struct blame blame = failure->blame;
@@ -58,8 +60,9 @@ ct_status failure_quote(const struct mesh *mesh, const struct group_failure *fai
 
 /* ---- Sending --------------------------------------------------------------- */
 
-/* Along the connections that there are.  A group on one host fails in its shared memory too
- * (shm_failure.c); so only where there are few ranks a connection is made for this. */
+/* Returns 1 if a FAILURE frame can be sent to the peer.  The frame needs an open connection.  A
+ * connection is opened for it only on a host with few ranks, since a group on one host also fails
+ * in its shared memory (shm_failure.c). */
 static int can_be_told(struct mesh *mesh, int peer)
 {
     const struct endpoint *endpoint = endpoint_of(mesh, peer);
@@ -79,7 +82,7 @@ static void channel_send_failure(struct mesh *mesh, const struct channel *channe
     if (!can_be_told(mesh, peer))
         return;
     if (!(out = calloc(1, sizeof *out + length)))
-        return; /* our goodbye is the first sign then */
+        return; /* no memory: this rank's goodbye tells the peer later */
     memcpy(out + 1, channel->failure.words, length);
     out->payload = out + 1;
     out->bytes = length;
@@ -96,7 +99,8 @@ static void channel_send_failure(struct mesh *mesh, const struct channel *channe
     send_out_alone(mesh, peer, out);
 }
 
-/* Members that failed in the call that makes a group have not made it. */
+/* Fails a child group if its parent failed in the call that creates the child.  The members that
+ * failed have not created the child. */
 static void fail_if_unmade(struct mesh *mesh, struct channel *child, const struct channel *parent)
 {
     struct group_failure failure = parent->failure;
@@ -108,8 +112,9 @@ static void fail_if_unmade(struct mesh *mesh, struct channel *child, const struc
     channel_fail_told(mesh, child, &failure);
 }
 
-/* Peers that connect or probe later are told too, even if the program is outside of the library:
- * the progress thread runs until the group is destroyed. */
+/* Records the failure and sends it to the members.  The progress thread runs from now on until the
+ * group is destroyed.  So peers that connect or probe later are told too, even if the program is
+ * outside of the library. */
 static void channel_set_failed(struct mesh *mesh, struct channel *channel,
                                const struct group_failure *failure)
 {
@@ -139,8 +144,8 @@ void channel_fail_told(struct mesh *mesh, struct channel *channel,
     channel_set_failed(mesh, channel, failure);
 }
 
-/* Frames may have come over connections that are not accepted yet: progress() accepts them first,
- * so that those peers are told, too. */
+/* Frames may have come over connections that are not accepted yet.  progress() accepts these
+ * connections first, so that their peers are told too. */
 void channel_fail(struct mesh *mesh, struct channel *channel, const struct group_failure *failure)
 {
     const struct blame blame = ct_last_blame();
@@ -167,7 +172,7 @@ void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from)
 
 /* ---- Receiving -------------------------------------------------------------- */
 
-/* The peer may be of another version, so each field is checked. */
+/* Reads a FAILURE frame.  The peer may be of another version, so each field is checked. */
 static struct group_failure channel_read_failure(const struct mesh *mesh,
                                                  const struct unexpected *message)
 {
@@ -196,7 +201,8 @@ static void receive_failure(struct mesh *mesh, struct channel *channel,
     channel_fail_told(mesh, channel, &failure);
 }
 
-/* Of a group that this rank has yet to make, or destroyed long ago.  The oldest one is dropped. */
+/* Keeps the failure of a group that this rank has not created yet or destroyed long ago.  If there
+ * are too many, the oldest failure is dropped. */
 static void keep_failure(struct mesh *mesh, struct unexpected *message)
 {
     struct unexpected *oldest = NULL;
@@ -213,7 +219,7 @@ static void keep_failure(struct mesh *mesh, struct unexpected *message)
     keep(mesh, message);
 }
 
-/* Tag and channel are set whatever the frame says, so that no receive takes it for a message. */
+/* Overwrites the frame's tag and channel, so that no receive takes the frame for a message. */
 void failure_arrived(struct mesh *mesh, struct unexpected *message)
 {
     struct channel *channel = channel_find(mesh->messages, message->frame.channel);
@@ -252,8 +258,8 @@ void channel_open(struct mesh *mesh, struct channel *channel)
         if (parent->has_failed)
             fail_if_unmade(mesh, channel, parent);
     goodbyes_came_early(m, channel);
-    atomic_store(&channel->unexpected,
-                 1); /* a message may have come before: the first call checks */
+    /* A message may have come before the channel was opened, so the first call must check. */
+    atomic_store(&channel->unexpected, 1);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 

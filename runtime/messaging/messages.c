@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages.c - the messages of a mesh: made and torn down with it, and the handlers of the
- * transport's events.
+/* messages.c - creates and destroys the messages of a mesh, and handles the transport's events.
  *
  * When nothing can arrive from a peer any more its receives fail (on_peer_gone), when nothing can
  * be sent to it its sends fail (on_send_failed).  The endpoint keeps the reason for requests that
  * start later.  arrivals.c handles the frames that arrive.
  *
- * Before the messages are torn down, frames that wait to be written are written; those that can't
- * be end as if the peer could not be reached.  All else here runs under transport->lock. */
+ * Before the messages are destroyed, messages_flush() writes the queued frames.  Frames that can't
+ * be written fail like frames to an unreachable peer.  All other functions here run under
+ * transport->lock. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,12 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-#define FLUSH_MS 10000 /* a peer may be busy outside of the library for long */
+/* Time limit of messages_flush() in ms.  A peer may be outside of the library, and not read, for a
+ * long time. */
+#define FLUSH_MS 10000
 
-/* Messages whose bytes will not come: a receive that took one would wait for them. */
+/* Removes the peer's messages that will get no more bytes.  A receive that took such a message
+ * would wait forever. */
 static void forget_rts(struct mesh *mesh, int peer)
 {
     for (struct unexpected *u = mesh->messages->unexpected, *next; u; u = next) {
@@ -31,7 +34,7 @@ static void forget_rts(struct mesh *mesh, int peer)
     }
 }
 
-/* Receives from it fail. */
+/* Fails all receives from the peer. */
 static void on_peer_gone(struct mesh *mesh, int peer)
 {
     struct messages *m = mesh->messages;
@@ -70,7 +73,7 @@ static void fail_outgoing(struct mesh *mesh, struct endpoint *endpoint, struct o
     request_finish(mesh, out->request, CT_ERR_PEER, reason);
 }
 
-/* Sends to it fail. */
+/* Fails all sends to the peer. */
 static void on_send_failed(struct mesh *mesh, int peer)
 {
     struct messages *m = mesh->messages;
@@ -100,10 +103,11 @@ static void on_sent(struct mesh *mesh, struct outgoing *out)
     if (!out->request)
         outgoing_free(mesh->messages, out);
     else if (out->frame.kind != FRAME_RTS && out->frame.kind != FRAME_DEVICE_RTS)
-        request_finish(mesh, out->request, CT_OK, ""); /* after an RTS the CTS is awaited */
+        request_finish(mesh, out->request, CT_OK, ""); /* after an RTS the send waits for the CTS */
 }
 
-/* The request or message that it brought in part ends.  FRAME_DATA: the message is in the list. */
+/* Ends the request or the message that the stream had read in part.  A message of kind FRAME_DATA
+ * is also in the list of unexpected messages. */
 static void on_closed(struct mesh *mesh, struct frame_stream *stream, const char *why)
 {
     struct unexpected *const message = stream->unexpected;
@@ -134,7 +138,7 @@ static void on_no_connections(struct mesh *mesh, const char *why)
     }
 }
 
-/* Has a CTS been sent for a large message that is not all here? */
+/* Returns 1 if this rank has sent a CTS for a large message that is not complete yet. */
 static int expects_much(const struct mesh *mesh)
 {
     for (const struct request *r = mesh->messages->active; r; r = r->next)
@@ -174,7 +178,7 @@ ct_status messages_create(struct mesh *mesh)
     if (!m)
         return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
     pthread_mutex_init(&m->copies_lock, NULL);
-    pthread_condattr_init(&monotonic); /* the wall clock jumps */
+    pthread_condattr_init(&monotonic); /* waits use this clock, since the wall clock may jump */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&m->needed, &monotonic);
     pthread_condattr_destroy(&monotonic);
@@ -187,15 +191,16 @@ ct_status messages_create(struct mesh *mesh)
     return status;
 }
 
-/* Writes what waits to be written, and reads what comes meanwhile: a process that closes a socket
- * with unread bytes, or to which bytes come later (a probe), resets the connection, and frames that
- * its kernel has not delivered yet are lost.  What has arrived at the peer stays readable. */
+/* Writes the queued frames, and reads what arrives meanwhile.  A socket that is closed with unread
+ * bytes, or that gets bytes (such as a probe) after it was closed, resets the connection.  Then
+ * frames that the kernel has not delivered yet are lost.  Bytes that have reached the peer stay
+ * readable. */
 static void messages_flush(struct mesh *mesh)
 {
     const int64_t deadline = deadline_after(FLUSH_MS);
     pthread_mutex_t *const lock = &mesh->transport->lock;
 
-    mesh->on_death = NULL; /* its groups are gone */
+    mesh->on_death = NULL; /* the groups that on_death() uses are destroyed */
     mesh->on_wake = NULL;
     pthread_mutex_lock(lock);
     progress(mesh);
@@ -223,7 +228,8 @@ void messages_destroy(struct mesh *mesh)
     for (const struct frame_stream *stream = mesh->transport->streams; stream;
          stream = stream->next)
         if (stream->unexpected && stream->unexpected->frame.kind != FRAME_DATA)
-            scratch_give(&mesh->scratch, stream->unexpected); /* else it is in the list */
+            /* A FRAME_DATA message is in the list of unexpected messages, which is freed below. */
+            scratch_give(&mesh->scratch, stream->unexpected);
     transport_close(mesh);
     while (m->unexpected) {
         struct unexpected *next = m->unexpected->next;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* messages.h - messages between two ranks of a mesh, matched as MPI matches them.
  *
- * A message is matched to the first posted receive with its channel, sender and tag.  A small one
- * is sent at once (eager); the receiver keeps it until a receive asks for it.  A larger one waits
- * for its receive (rendezvous): the sender sends an RTS, the receiver answers with a CTS when the
- * receive is posted, and the bytes go straight into the receive's buffer.  A small one also takes
- * that way while the sender has no eager credit left; the receiver returns credit (FRAME_CREDIT) as
- * receives take what it keeps.  Any thread that waits for a request moves all of them. */
+ * A message goes to the first posted receive with the same channel, sender and tag.  The sender
+ * sends a small message at once (eager), and the receiver keeps the message until a receive takes
+ * it.  A larger message waits for its receive (rendezvous).  The sender sends an RTS, and the
+ * receiver answers with a CTS when the receive is posted.  Then the bytes go straight into the
+ * receive's buffer.  A small message uses the rendezvous too while the sender has no eager credit
+ * left.  The receiver returns credit (FRAME_CREDIT) when receives take the kept messages.  Any
+ * thread that waits for a request moves all requests of the mesh. */
 #ifndef RUNTIME_MESSAGING_MESSAGES_H
 #define RUNTIME_MESSAGING_MESSAGES_H
 
@@ -16,103 +17,111 @@
 #include "runtime/transport/frame.h"
 #include "runtime/transport/mesh.h"
 
-/* The largest eager message before there is a connection; then link_ops.eager_bytes. */
+/* The largest eager message in bytes before there is a connection.  A connection has its own limit,
+ * link_ops.eager_bytes. */
 #define EAGER_BYTES (32u << 10)
-/* The most bytes that a receiver keeps of one sender in eager messages that no receive has taken,
- * so that a slow rank need not keep all that fast ones send.  The sender counts them, records
- * included; the receiver returns them in steps of CREDIT_STEP. */
+/* The most bytes of eager messages from one sender that a receiver keeps for later receives.  Thus
+ * a slow rank need not keep all messages of fast senders.  The sender counts the bytes, plus a
+ * struct unexpected for each message.  The receiver returns credit in steps of CREDIT_STEP. */
 #define EAGER_CREDIT (4u << 20)
 #define CREDIT_STEP (EAGER_CREDIT / 4)
 
 enum frame_kind {
     FRAME_EAGER = 1,     /* header and payload of a message */
-    FRAME_RTS,           /* sender: a message of so many bytes is ready */
-    FRAME_CTS,           /* receiver: send it */
+    FRAME_RTS,           /* from the sender: a message of this size is ready */
+    FRAME_CTS,           /* from the receiver: send the message */
     FRAME_DATA,          /* header and payload of a message after its CTS */
-    FRAME_MISMATCH,      /* receiver: this rank makes another call; with its signature */
-    FRAME_PROBE,         /* a rank that waits: it is in this call of the group; its signature */
-    FRAME_FAILURE,       /* the group has failed: status and rank of the first failure, sentence */
+    FRAME_MISMATCH,      /* from the receiver: the signature of its call, which differs */
+    FRAME_PROBE,         /* from a waiting rank: the signature of its current call */
+    FRAME_FAILURE,       /* the group has failed; first failed rank, its status and words */
     FRAME_GOODBYE,       /* the sender has destroyed the group */
-    FRAME_DEVICE_RTS,    /* sender: the message lies in device memory; struct device_rts */
-    FRAME_ATS,           /* receiver: it has copied the message out of the sender's memory */
-    FRAME_DEVICE_CANCEL, /* sender: it gave up a message of which it sent a DEVICE_RTS */
-    FRAME_CANCEL,        /* sender: it gave up a message of which it sent an RTS, or a part */
-    FRAME_CREDIT         /* receiver: receives have taken so many bytes of eager messages */
+    FRAME_DEVICE_RTS,    /* from the sender: the message is in device memory (device_rts) */
+    FRAME_ATS,           /* from the receiver: its device has copied the message */
+    FRAME_DEVICE_CANCEL, /* from the sender: it gave up a message after a DEVICE_RTS */
+    FRAME_CANCEL,        /* from the sender: it gave up a message after an RTS or some bytes */
+    FRAME_CREDIT         /* from the receiver: returns so many bytes of eager credit */
 };
 
 struct device_copy; /* device_rendezvous.h */
 
-/* The copy that a device makes for a request (device_rendezvous.c).  Until it is through, only
- * device_rendezvous.c ends the request. */
+/* The copy that a device makes for a request.  Until the copy has ended, only device_rendezvous.c
+ * may end the request. */
 enum pending_copy { NO_COPY, COPY_FROM_PEER, COPY_TO_STAGING };
 
-/* One send or receive, the caller's memory; in use until done is set. */
+/* One send or receive.  The caller owns the memory and keeps it until `done` is set. */
 struct request {
-    struct request *next, *previous; /* in one of the lists of struct messages */
-    struct request **list;           /* which; NULL: in none */
+    struct request *next, *previous; /* neighbours in one list of struct messages */
+    struct request **list;           /* the list that has this request; NULL if in none */
     uint64_t id, channel;
-    uint64_t met; /* of a receive: the id of the send */
-    int peer;     /* rank in the mesh; CT_ANY_SOURCE until such a receive is matched */
+    uint64_t met; /* of a receive: the id of the matched send */
+    int peer;     /* rank in the mesh; CT_ANY_SOURCE until a receive from any rank is matched */
     int tag;
     void *data;
     size_t bytes;
     struct signature signature;
-    struct device_copy *copy; /* its data is on a device; NULL: in host memory */
+    struct device_copy *copy; /* copies data in device memory; NULL if the data is in host memory */
     uint8_t is_send;
-    uint8_t from_anybody;     /* its peer was CT_ANY_SOURCE: `peer` changes under the lock */
-    uint8_t is_probe;         /* of a receive: it only looks, and gets sender, tag and signature */
+    /* 1 if the receive is from CT_ANY_SOURCE.  Then `peer` changes under the lock. */
+    uint8_t from_anybody;
+    /* 1 for a receive that only reads the sender, tag and signature of a message (ct_probe()). */
+    uint8_t is_probe;
     uint8_t pending_copy;     /* enum pending_copy */
-    uint8_t sender_cancelled; /* of a receive: what it copies may have been overwritten */
-    uint8_t background;       /* counted in messages->background: the progress thread moves it */
-    ct_status given_up;       /* while its copy was pending; CT_OK: it was not */
+    uint8_t sender_cancelled; /* of a receive: the sender may overwrite the bytes being copied */
+    uint8_t background;       /* 1 if counted in messages->background for the progress thread */
+    ct_status given_up;       /* the status if this was given up during its copy; else CT_OK */
     ct_status status;
-    _Atomic int done;   /* set last */
-    uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
-    struct blame blame; /* the rank because of which it failed */
-    /* To fill these with zeros takes longer than to send a message does. */
-    struct outgoing out; /* of a send */
-    char reason[232];    /* "" while there is none */
+    _Atomic int done;   /* set after all other fields when the request ends */
+    uint64_t looked_ns; /* coarse clock (ns) when request_poll() last checked the peer */
+    struct blame blame; /* the rank that caused the failure */
+    /* The fields below are not cleared.  Clearing them takes longer than sending a message. */
+    struct outgoing out; /* the frame of a send, or the frame that a probe found */
+    char reason[232];    /* why the request failed; "" if it has not */
 };
 _Static_assert(sizeof(struct request) <= 512, "two are what malloc() keeps in its quick lists");
 
-/* The request and the bytes are the caller's, and stay as they are until the request is done.
- * request_wait() reports failures. */
+/* Starts a send or receive.  The caller owns the request and the bytes, and leaves them unchanged
+ * until the request is done.  request_wait() reports failures. */
 void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
                   const void *data, size_t bytes, const struct signature *signature);
 void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
                   void *data, size_t bytes, const struct signature *signature);
-/* Not started: a receive that is done when a message is there, and leaves it.  tag may be
- * CT_ANY_TAG. */
+/* Prepares a receive that is done when a message is there, and leaves the message for another
+ * receive.  The receive is not started.  The tag may be CT_ANY_TAG. */
 void request_prepare_probe(struct request *request, uint64_t channel, int from, int tag);
-/* Several at once: prepared, then started together.  What goes to one peer leaves in one write. */
+/* Prepares one of several requests, which requests_start() starts together.  Frames to the same
+ * peer leave in one write. */
 void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
                      void *data, size_t bytes, const struct signature *signature);
 void requests_start(struct mesh *mesh, struct request *requests, int count);
-/* The progress thread moves them while no thread waits. */
+/* Lets the progress thread move these requests while no thread waits. */
 void requests_in_background(struct mesh *mesh, struct request *requests, int count);
 
-/* Waits; *interrupted (may be NULL) set by another thread ends the wait with
- * CT_ERR_ABORTED.  On a failure the request is cancelled and its buffer free. */
+/* Waits until the request is done.  Returns CT_ERR_TIMEOUT at the deadline, and CT_ERR_ABORTED if
+ * another thread sets *interrupted (may be NULL).  After a failure the request is cancelled, and
+ * the caller may reuse the buffer. */
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
                        const _Atomic int *interrupted);
-/* The same, but at the deadline the request stays as it is.  1: it is done. */
+/* Waits like request_wait(), but does not cancel the request at the deadline.  Returns 1 if the
+ * request is done. */
 int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,
                     const _Atomic int *interrupted);
-int request_poll(struct mesh *mesh,
-                 struct request *request); /* moves what it can,
-                                            * and looks whether its peer lives; is it done? */
-/* While it may be matched: of a receive from anybody, CT_ANY_SOURCE until it is. */
+/* Moves messages without waiting, and checks whether the peer lives.  Returns 1 if the request is
+ * done. */
+int request_poll(struct mesh *mesh, struct request *request);
+/* Returns request->peer, safely while other threads may match the request.  For a receive from any
+ * rank, this is CT_ANY_SOURCE until the receive is matched. */
 int request_peer(struct mesh *mesh, const struct request *request);
 void request_cancel(struct mesh *mesh, struct request *request);
 
-/* Is a receive from ourselves posted that a send to ourselves would match? */
+/* Returns 1 if this rank has posted a receive that would match its own send to itself. */
 int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag);
 
-/* Reads what has arrived, without waiting.  0: another thread has the lock. */
+/* Reads what has arrived, without waiting.  Returns 0 if another thread has the lock, else 1. */
 int messages_look(struct mesh *mesh);
-/* The same, once per tick of the coarse clock, for a thread that only sends: it would not see that
- * its group has failed.  While other threads wait it looks each time: they find the lock taken by
- * the thread that sends, and rely on it to move what there is. */
+/* Calls messages_look() at most once per tick of the coarse clock.  A thread that only sends uses
+ * this function to notice that its group has failed.  While other threads wait, each call looks:
+ * the waiting threads may find the lock taken by the sending thread, and rely on that thread to
+ * move their messages. */
 void messages_glance(struct mesh *mesh);
 
 ct_status messages_create(struct mesh *mesh);

@@ -1,102 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messaging_internal.h - the state that the files of runtime/messaging share.  transport->lock
- * guards all of it. */
+/* messaging_internal.h - the state and the functions that the files of runtime/messaging share.
+ * transport->lock guards the state. */
 #ifndef RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 #define RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 
 #include "runtime/messaging/messages.h"
 #include "runtime/transport/transport.h"
 
-#define CLOSED 64             /* destroyed groups of which frames may still come */
-#define CHANNEL_PLACES 256    /* a job may have thousands of groups */
-#define LOOKS_FOR_NEWCOMERS 2 /* of progress(): a new connection; what was sent on it */
+/* A rank remembers so many destroyed groups, since frames of these groups may still arrive. */
+#define CLOSED 64
+/* The number of hash buckets for groups.  A job may have thousands of groups. */
+#define CHANNEL_PLACES 256
+/* A frame on a new connection needs so many calls of progress().  The first accepts the connection,
+ * the second reads the frame. */
+#define LOOKS_FOR_NEWCOMERS 2
 
-/* A message that no receive has taken: an eager one with its bytes, or an RTS.  FRAME_DATA: its
- * receive was given up after the CTS, so its bytes are still to come, in whole or in part. */
+/* A message that no receive has taken.  frame.kind is FRAME_EAGER if the bytes are here.  It is
+ * FRAME_RTS or FRAME_DEVICE_RTS while the sender has the bytes.  FRAME_DATA means that the receive
+ * was given up after its CTS, so some or all of the bytes are still to come.  A FAILURE frame of a
+ * group that this rank has not created yet is kept here too. */
 struct unexpected {
     struct unexpected *next;
     struct frame frame;
     int from;
-    size_t cost;            /* the eager credit that its sender used for it; 0: none */
-    struct request *sender; /* a send to ourselves, waiting to be received */
+    /* Eager credit in bytes that the sender used for this message; 0 if it used none. */
+    size_t cost;
+    struct request *sender; /* the send, if this rank sent the message to itself; else NULL */
     unsigned char data[];
 };
 
 struct channel; /* group_channel.h */
 
-/* A goodbye of a group that this rank has yet to make. */
+/* A goodbye that arrived before this rank created the group. */
 struct early_goodbye {
     uint64_t channel;
     int peer;
 };
 
 struct messages {
-    struct request *posted; /* receives without a message, oldest first */
-    struct request *active; /* receives being filled, sends not yet gone */
-    struct request *copies; /* that a device copies; removed by the thread that has copies_lock */
+    struct request *posted; /* posted receives that wait for a message, oldest first */
+    struct request *active; /* sends, and matched receives, that are not done yet */
+    /* Requests that a device copies.  Only the thread that has copies_lock removes a request. */
+    struct request *copies;
     struct unexpected *unexpected, **unexpected_end;
-    struct channel *channels; /* of the groups there are */
+    struct channel *channels; /* all channels of this rank */
     struct channel *channels_by_id[CHANNEL_PLACES];
     int failed_channels;
-    int left_channels;       /* that a member has left */
-    uint64_t closed[CLOSED]; /* the last groups that were destroyed here */
+    int left_channels;       /* number of channels that at least one other member has left */
+    uint64_t closed[CLOSED]; /* the groups that this rank destroyed last */
     unsigned closings;
-    struct early_goodbye early[CLOSED]; /* the last ones */
+    struct early_goodbye early[CLOSED]; /* the latest early goodbyes */
     unsigned earlies;
-    uint32_t goodbyes_seen;  /* of all ranks of the host, in their logs */
-    uint32_t *goodbyes_read; /* of each; NULL: none was ever seen */
-    _Atomic int probes;      /* kept for calls to come */
+    uint32_t goodbyes_seen; /* node_head.goodbyes when this rank last read the logs */
+    /* [node.size] How many entries of each rank's goodbye log this rank has read.  NULL before the
+     * first goodbye on this host. */
+    uint32_t *goodbyes_read;
+    _Atomic int probes; /* number of kept call probes (call_probe.h) */
     uint64_t next_id;
-    /* The thread that moves background requests while nobody waits. */
+    /* The progress thread, which moves background requests while no other thread waits. */
     pthread_t thread;
     void *(*thread_main)(void *mesh);
     int has_thread, stop;
-    /* What the progress thread is needed for: requests in the background, frames that no request
-     * owns, failed groups.  A thread that leaves request_wait() reads it without the lock. */
+    /* How many things need the progress thread: background requests, frames that no request owns
+     * and failed groups.  A thread that leaves request_wait() reads the count without the lock. */
     _Atomic int background;
-    _Atomic int waiting;           /* threads in request_wait() */
-    _Atomic uint64_t probe_looked; /* a probe looked at its peer, by the coarse clock */
-    _Atomic uint64_t glanced;      /* messages_glance() looked, by the coarse clock */
+    _Atomic int waiting;           /* number of threads that wait for a request */
+    _Atomic uint64_t probe_looked; /* coarse clock (ns) when ct_iprobe() last checked a peer */
+    _Atomic uint64_t glanced;      /* coarse clock (ns) when messages_glance() last looked */
     _Atomic int copies_pending;
-    pthread_mutex_t copies_lock; /* of the thread that moves `copies`; taken before `lock` */
+    /* Held by the thread that moves `copies`.  Taken before transport->lock. */
+    pthread_mutex_t copies_lock;
     pthread_cond_t needed;
 };
 
-/* All of what follows runs under the lock, and each file uses only what stands above it; request.c,
- * goodbye.c and device_rendezvous.c use each other. */
+/* All functions below run under transport->lock, except those of progress_thread.c.  Each file uses
+ * only functions that are declared above its own.  As an exception, request.c, goodbye.c and
+ * device_rendezvous.c use each other. */
 
-/* tag_match.c */
-size_t place_of_id(uint64_t id); /* in channels_by_id */
+/* defined in tag_match.c */
+/* Returns the index of a channel's id in channels_by_id. */
+size_t place_of_id(uint64_t id);
 void note_closing(struct messages *m, uint64_t channel);
-int was_closed(const struct messages *m, uint64_t channel); /* not long ago */
+/* Returns 1 if this rank destroyed the group and still remembers that. */
+int was_closed(const struct messages *m, uint64_t channel);
 void list_add(struct request **list, struct request *request);
 void list_add_by_id(struct request **list, struct request *request);
 void list_remove(struct request *request);
 struct request *send_by_id(const struct messages *m, uint64_t id, int to);
-/* The receive that has sent a CTS for a message, or into which it is written. */
+/* Returns the active receive that was matched to the message with this id of this peer, or NULL. */
 struct request *receive_by_message(const struct messages *m, uint64_t id, int from);
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive);
-/* 1: a message is there, and the probe is done. */
+/* Returns 1 and ends the probe if an unexpected message matches.  Otherwise returns 0. */
 int probe_unexpected(struct mesh *mesh, struct request *probe);
 void keep(struct mesh *mesh, struct unexpected *message);
-/* It stands among the other messages of its sender in the order in which they were sent. */
+/* Inserts a message into the list, so that messages of one sender stay in the order of their sends.
+ */
 void keep_in_order(struct mesh *mesh, struct unexpected *message);
-/* The stream that brings its bytes now; NULL: none does. */
+/* Returns the stream on which the message's bytes are arriving; NULL if none are arriving now. */
 struct frame_stream *stream_into(const struct mesh *mesh, const struct unexpected *message);
-void unexpected_free(struct mesh *mesh, struct unexpected *message);   /* in no list any more */
-void unexpected_remove(struct mesh *mesh, struct unexpected *message); /* and frees it */
-void forget_sender(struct mesh *mesh, const struct request *send);     /* one to ourselves */
+/* Frees a message that is in no list any more. */
+void unexpected_free(struct mesh *mesh, struct unexpected *message);
+/* Removes the message from the list of unexpected messages and frees it. */
+void unexpected_remove(struct mesh *mesh, struct unexpected *message);
+/* Removes the unexpected message of a send from this rank to itself. */
+void forget_sender(struct mesh *mesh, const struct request *send);
 
-/* control_frame.c */
+/* defined in control_frame.c */
 void progress_thread_wake(struct mesh *mesh);
-/* No request owns the frame: if it can't be written now, the progress thread sends it. */
+/* Sends a frame that no request owns.  The progress thread sends the frame later if the link can't
+ * take it now. */
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
-/* The same, of a frame without payload. */
+/* Sends a frame without payload that no request owns. */
 void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id);
 void send_credit(struct mesh *mesh, int peer);
 
-/* The eager credit that a message uses. */
+/* Returns the eager credit in bytes that a message uses. */
 static inline size_t eager_cost(size_t bytes)
 {
     return bytes + sizeof(struct unexpected);
@@ -107,7 +126,8 @@ static inline void eager_credited(struct endpoint *endpoint, uint64_t bytes)
     endpoint->uncredited -= bytes < endpoint->uncredited ? (size_t)bytes : endpoint->uncredited;
 }
 
-/* An eager message of this peer is kept no more. */
+/* Notes that this rank no longer keeps an eager message of the peer.  Returns credit to the peer in
+ * steps of CREDIT_STEP bytes. */
 static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
 {
     struct endpoint *endpoint = &mesh->transport->endpoints[peer];
@@ -117,34 +137,42 @@ static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
         send_credit(mesh, peer);
 }
 
-/* request.c */
+/* defined in request.c */
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,
                     const char *reason);
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
                      const struct signature *theirs);
-/* "rank 3 (pid 7 on a) is gone: why", or better, where its death is known. */
+/* Writes "rank 3 (pid 7 on a) is gone: why".  If ctrun has reported how the peer died, writes that
+ * instead. */
 void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, size_t size);
-/* Do both sides make the same call?  If not, both fail. */
+/* Returns 1 if the receive and the frame belong to the same call.  Otherwise both sides fail, and
+ * the function returns 0. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
-/* device_rts_limits: bits of device_rendezvous.h. */
+/* Sends a CTS for the message in `frame`.  device_rts_limits has bits of device_rendezvous.h. */
 void send_cts(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
               int device_rts_limits);
-/* Also of a send that was written in part. */
+/* Cancels a request that is not done, even a send that is partly written.  If a device is copying
+ * for the request, the request ends later, and device_copy_finish() waits for that. */
 void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
                      const char *reason);
-/* The sender gave the message up: the receive that had met it waits for the next one. */
+/* Handles the sender's cancel of a message.  A receive that was matched to the message waits for
+ * the next message. */
 void message_cancelled(struct mesh *mesh, uint64_t id, int from);
-/* The message that it had met was cancelled: it takes the next one, or is posted where it was. */
+/* Matches a receive again after its message was cancelled.  The receive takes the next message, or
+ * is posted at its old position. */
 void receive_again(struct mesh *mesh, struct request *receive);
-/* A receive that had met a message is given up: the message is kept for the next receive. */
+/* Keeps the message of a matched receive that is given up.  The next receive gets the message. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind);
 
-/* goodbye.c */
+/* defined in goodbye.c */
 void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from);
-void goodbyes_came_early(struct messages *messages, struct channel *channel); /* it was made now */
-void look_for_goodbye(struct mesh *mesh, struct request *request);            /* which begins */
+/* Records the goodbyes that arrived before this rank created the channel. */
+void goodbyes_came_early(struct messages *messages, struct channel *channel);
+/* Fails a request that starts after its peer has destroyed the group. */
+void look_for_goodbye(struct mesh *mesh, struct request *request);
 void take_new_goodbyes(struct mesh *mesh);
-/* Of ranks of this host without a connection. */
+/* Reads new goodbyes in the shared memory of this host.  Ranks without a connection to this rank
+ * write their goodbyes there. */
 static inline void take_goodbyes(struct mesh *mesh)
 {
     if (mesh->node.base
@@ -152,14 +180,15 @@ static inline void take_goodbyes(struct mesh *mesh)
                != mesh->messages->goodbyes_seen)
         take_new_goodbyes(mesh);
 }
-/* 1: the frame is of a group that this rank has destroyed, and its sender was sent a goodbye. */
+/* If this rank has destroyed the frame's group, sends a goodbye to the frame's sender and returns
+ * 1.  Otherwise returns 0. */
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 
-/* arrivals.c: as of struct transport_handlers */
+/* defined in arrivals.c: the handlers on_header and on_payload of struct transport_handlers */
 int message_arrived(struct mesh *mesh, struct frame_stream *stream);
 void message_landed(struct mesh *mesh, struct frame_stream *stream);
 
-/* progress_thread.c, without the lock */
+/* defined in progress_thread.c: called without the lock */
 void *progress_thread_main(void *mesh);
 void progress_thread_stop(struct mesh *mesh);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress_thread.c - the thread that moves ct_isend and ct_irecv while nobody waits.
+/* progress_thread.c - the thread that moves ct_isend() and ct_irecv() while no other thread waits.
  *
- * It starts with the first request that is not done at once.  A thread that waits for a request
- * moves all of them, so the progress thread works only while no other thread waits, and only after
- * a millisecond of that: it never competes for a core with a program that starts requests and waits
- * for them at once. */
+ * The thread starts with the first request that is not done at once.  A thread that waits for a
+ * request moves all requests, so the progress thread works only while no other thread waits.  It
+ * starts to work after one millisecond without a waiting thread.  So it never competes for a core
+ * with a program that starts requests and waits for them at once. */
 #include <errno.h>
 #include <time.h>
 

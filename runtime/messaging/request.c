@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - starts, ends and gives up sends and receives.
  *
- * A send that is small for its link and has eager credit is sent at once.  Of any other send an RTS
- * goes out, and arrivals.c sends the bytes when the peer's CTS has come.  A receive takes the first
- * unexpected message that matches, or is posted.  A send to the rank itself is copied by whichever
- * of send and receive starts second.  request_wait.c waits for them.
+ * A send that is small for its link and has eager credit is sent at once.  For any other send an
+ * RTS is sent, and arrivals.c sends the bytes when the peer's CTS has come.  A receive takes the
+ * first unexpected message that matches, or is posted.  If a rank sends to itself, the send or the
+ * receive copies the bytes, whichever starts second.  request_wait.c waits for requests.
  *
- * A request that was given up is its owner's again at once: no list, queue or stream may still
- * point to it or to its buffer. */
+ * The owner of a request that was given up may reuse it at once.  So no list, queue or stream may
+ * still point to the request or to its buffer. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
         for (struct frame_stream *stream = mesh->transport->streams; stream; stream = stream->next)
             if (stream->request == request) {
                 stream->request = NULL;
-                stream->into = NULL; /* its other bytes are read and dropped */
+                stream->into = NULL; /* the rest of the payload is read and dropped */
             }
     if (request->background)
         m->background--;
@@ -39,13 +39,15 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
     request->status = status;
     if (request->blame.reason == BLAME_NONE && status == CT_ERR_PEER)
         request->blame = (struct blame){ request->peer, BLAME_DIED };
-    if (*reason) /* else it is "" already, and most succeed: snprintf() would double the cost */
+    /* Most requests succeed, and snprintf() would double their cost.  Without a reason,
+     * request->reason is "" already. */
+    if (*reason)
         snprintf(request->reason, sizeof request->reason, "%s", reason);
     atomic_store(&request->done, 1);
     bell_ring_stored(mesh->waiter.bell, mesh->waiter.wake_fd);
 }
 
-/* A send and a receive whose counts or dtypes differ. */
+/* Describes a send and a receive that have different counts or dtypes. */
 static void messages_differ(const struct request *request, int peer, const struct signature *theirs,
                             char *text, size_t size)
 {
@@ -84,7 +86,7 @@ void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, s
         snprintf(text, size, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name), why);
 }
 
-/* The answer to an RTS. */
+/* Sends the answer to an RTS. */
 static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
                         const struct signature *signature, int device_rts_limits)
 {
@@ -99,8 +101,8 @@ static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint6
                                  .device_rts_limits = (uint16_t)device_rts_limits,
                                  .id = id,
                                  .signature = *signature };
-    out->is_large =
-        kind == FRAME_CTS; /* on the lane where no other large message comes meanwhile */
+    /* A CTS goes on the lane of large frames, where no other large message comes meanwhile. */
+    out->is_large = kind == FRAME_CTS;
     send_answer_out(mesh, peer, out);
 }
 
@@ -161,14 +163,15 @@ void request_prepare_probe(struct request *request, uint64_t channel, int from, 
     request->is_probe = 1;
 }
 
-/* It meets a posted receive, or waits among the unexpected messages. */
+/* Gives the message to a posted receive, or keeps it among the unexpected messages. */
 static void send_to_self(struct mesh *mesh, struct request *send)
 {
     struct request *receive = take_posted(mesh, &send->out.frame, mesh->rank);
     struct unexpected *message;
 
     if (receive) {
-        const struct signature theirs = receive->signature; /* once done it is another thread's */
+        /* A copy, since another thread may reuse the receive once it is done. */
+        const struct signature theirs = receive->signature;
 
         if (!agrees(mesh, receive, &send->out.frame, mesh->rank)) {
             finish_mismatch(mesh, send, mesh->rank, &theirs);
@@ -189,15 +192,15 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     keep(mesh, message);
 }
 
-/* Messages of a collective are used in that call alone, so one that is given up need not be taken
- * back from its receiver. */
+/* Returns 1 for a point-to-point message.  A message of a collective is used only in that call, so
+ * a sender that gives it up need not cancel it at the receiver. */
 static int is_of_p2p(const struct request *request)
 {
     return request->channel & 1;
 }
 
-/* The message goes instead of its RTS if it is small for the link and there is credit for it. Which
- * link it is is known once there is a connection. */
+/* Turns an RTS into an eager message if the message is small for the link and there is credit for
+ * it.  Without a connection the link is not known yet, and EAGER_BYTES is the limit. */
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
     struct endpoint *endpoint = endpoint_of(mesh, send->peer);
@@ -232,7 +235,7 @@ static void start_send(struct mesh *mesh, struct request *request)
     trace_end(mesh->trace, traced, CT_OK);
 }
 
-/* The receive takes a message whose first receive was given up after the CTS. */
+/* Gives the receive a message that an earlier receive gave up after its CTS. */
 static void take_over(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct frame_stream *stream = stream_into(mesh, message);
@@ -249,11 +252,13 @@ static void take_over(struct mesh *mesh, struct request *receive, struct unexpec
     stream->into = (unsigned char *)receive->data + got;
 }
 
-/* 1: it still waits.  0: it is done, and another thread's. */
+/* Gives a kept message to the receive.  Returns 1 if the receive waits for the bytes.  Returns 0 if
+ * the receive is done, so that another thread may reuse it. */
 static int receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct request *sender = message->sender;
-    const struct signature theirs = receive->signature; /* once done it is another thread's */
+    /* A copy, since another thread may reuse the receive once it is done. */
+    const struct signature theirs = receive->signature;
 
     if (receive->from_anybody)
         receive->peer = message->from;
@@ -338,8 +343,8 @@ void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, 
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-/* Receives start first, so that sends of this rank to itself, and messages whose RTS is here, find
- * them. */
+/* Starts the receives before the sends.  Then sends of this rank to itself find their receives.
+ * The receives also answer each RTS that has arrived. */
 void requests_start(struct mesh *mesh, struct request *requests, int count)
 {
     pthread_mutex_lock(&mesh->transport->lock);
@@ -395,7 +400,8 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct endp
     return 1;
 }
 
-/* The bytes that have come, and those to come, go to the message. */
+/* Copies the bytes that have come to the message, and lets the stream write the rest into the
+ * message too. */
 static void keep_what_came(const struct mesh *mesh, struct request *receive,
                            struct unexpected *message)
 {
@@ -413,8 +419,9 @@ static void keep_what_came(const struct mesh *mesh, struct request *receive,
     stream->into = message->data + got;
 }
 
-/* The sender was told that its message is sent, or will be, so the message must not be lost.  The
- * next receive that matches gets it, before messages that were sent later. */
+/* Keeps the message of a receive that is given up.  The sender was told, or will be told, that its
+ * message is sent, so the message must not be lost.  The next receive that matches gets it, before
+ * messages that were sent later. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 {
     struct unexpected *message;
@@ -443,7 +450,8 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
         receive_again(mesh, next);
 }
 
-/* The send leaves the queue; if it was written in part, a copy of its rest stays. */
+/* Removes the send from the queue.  If the send is partly written, a copy of the rest stays.
+ * Returns 0 if there is no memory for the copy. */
 static int leave_queue(struct mesh *mesh, struct request *send)
 {
     struct messages *m = mesh->messages;
@@ -463,7 +471,7 @@ static int leave_queue(struct mesh *mesh, struct request *send)
     return 1;
 }
 
-/* A message that the receiver has heard of is cancelled there. */
+/* Gives up a send.  If the receiver has heard of the message, tells the receiver to cancel it. */
 static void give_up_send(struct mesh *mesh, struct request *send, ct_status status,
                          const char *reason)
 {
@@ -491,7 +499,7 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
 
     if (atomic_load(&request->done))
         return;
-    if (request->pending_copy != NO_COPY) { /* device_copy_finish() ends it */
+    if (request->pending_copy != NO_COPY) { /* the request ends when the device has finished */
         request->given_up = status;
         snprintf(request->reason, sizeof request->reason, "%s", reason);
         return;
@@ -507,7 +515,7 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
     request_finish(mesh, request, status, reason);
 }
 
-/* Does a stream write into its buffer now? */
+/* Returns 1 if a stream writes into the receive's buffer now. */
 static int is_coming(const struct mesh *mesh, const struct request *receive)
 {
     const struct frame_stream *stream = mesh->transport->streams;
@@ -517,7 +525,8 @@ static int is_coming(const struct mesh *mesh, const struct request *receive)
     return stream != NULL;
 }
 
-/* A message whose bytes are arriving is not cancelled, whatever the peer sends. */
+/* Cancels a message of the peer.  While the bytes of a message are arriving, it is not cancelled,
+ * whatever the peer sends. */
 void message_cancelled(struct mesh *mesh, uint64_t id, int from)
 {
     struct messages *m = mesh->messages;

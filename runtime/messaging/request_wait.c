@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_wait.c - waiting for a request, or asking again and again whether it is done.
+/* request_wait.c - waits for a request, or polls whether it is done.
  *
- * A waiting thread moves messages itself: after each turn of its wait (waiter.c) it looks at its
- * peer's link (progress.c), until the request is done, the deadline passed or the group failed.  A
- * look only tries the lock, since a thread that holds it moves all messages.  But that thread may
- * already be past what has come since.  So the look after a sleep, and the last look before one,
- * waits for the lock: there is no other look until the bell rings again.
+ * A waiting thread moves messages itself.  After each turn of its wait (waiter.c), it looks at its
+ * peer's link (progress.c), until the request is done, the deadline has passed or the group has
+ * failed.  A look only tries the lock, since a thread that has the lock moves all messages.  But
+ * that thread may miss bytes that come just after its look.  So the look after a sleep and the last
+ * look before a sleep wait for the lock.  Otherwise such bytes would lie there until the bell rings
+ * again.
  *
  * Between turns the thread looks for death notices (death_notice.h).  After a sleep without any
- * bytes it checks whether the peer's process still exists (for a peer on another host its
- * connection tells), and probes once whether the peer makes the same call (call_probe.h).  Requests
- * in the background are left to the progress thread (progress_thread.c) when no thread waits any
- * more. */
+ * bytes, the thread checks whether the peer's process still exists.  For a peer on another host,
+ * the connection shows that.  The thread also probes once whether the peer makes the same call
+ * (call_probe.h).  When no thread waits any more, the progress thread moves the background requests
+ * (progress_thread.c). */
 #include <stdio.h>
 
 #include "runtime/messaging/call_probe.h"
@@ -24,7 +25,7 @@
 
 enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
 
-/* 0: another thread has the lock, and `waits` is 0. */
+/* Takes the lock.  Returns 0 if `waits` is 0 and another thread has the lock. */
 static int request_take_lock(struct mesh *mesh, int waits)
 {
     pthread_mutex_t *const lock = &mesh->transport->lock;
@@ -32,7 +33,8 @@ static int request_take_lock(struct mesh *mesh, int waits)
     return (waits ? pthread_mutex_lock(lock) : pthread_mutex_trylock(lock)) == 0;
 }
 
-/* at_all: looks at all links, not only at its peer's. */
+/* Moves messages, then returns 1 if the request is done.  Looks at all links if at_all is 1,
+ * otherwise only at the link to the request's peer. */
 static int request_test(struct mesh *mesh, struct request *request, int at_all, int waits)
 {
     if (!atomic_load(&request->done) && request_take_lock(mesh, waits)) {
@@ -44,8 +46,9 @@ static int request_test(struct mesh *mesh, struct request *request, int at_all, 
     return atomic_load(&request->done);
 }
 
-/* In a wait.  A thread that has slept, or is about to, may have been woken by any peer, and the
- * bell does not ring again; before a timeout it reads what has come from all peers. */
+/* Tests the request in a wait.  Any peer may have rung the bell of a thread that has slept or is
+ * about to sleep, and the bell does not ring again.  So such a thread looks at all links, and so
+ * does a thread before its timeout. */
 static int test_in_turn(struct mesh *mesh, struct request *request, const struct wait *wait,
                         enum wait_turn turn)
 {
@@ -57,7 +60,7 @@ static int test_in_turn(struct mesh *mesh, struct request *request, const struct
 int messages_look(struct mesh *mesh)
 {
     if (pthread_mutex_trylock(&mesh->transport->lock) != 0)
-        return 0; /* its holder mostly is in progress() itself */
+        return 0; /* the thread that has the lock is mostly in progress() itself */
     progress(mesh);
     take_goodbyes(mesh);
     if (atomic_load(&mesh->messages->probes))
@@ -77,7 +80,8 @@ void messages_glance(struct mesh *mesh)
         atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
 }
 
-/* Has the peer's process ended?  What it wrote before that is read first. */
+/* Checks whether the peer's process has ended.  Bytes that the peer wrote before its end are read
+ * first. */
 static void look_for_end(struct mesh *mesh, int peer)
 {
     const int local = mesh->node.base ? mesh->peers[peer].local : -1;
@@ -91,7 +95,7 @@ static void look_for_end(struct mesh *mesh, int peer)
     }
 }
 
-/* 1: the member will send nothing more; words says why. */
+/* Returns 1 if the member will send nothing more, and writes the reason to words. */
 static int is_out(struct mesh *mesh, const struct channel *channel, int member, char *words,
                   size_t size)
 {
@@ -109,8 +113,8 @@ static int is_out(struct mesh *mesh, const struct channel *channel, int member, 
     return endpoint->state == ENDPOINT_GONE;
 }
 
-/* A receive from any rank fails when no other member is left that could send: this rank, which
- * waits, can't send to itself. */
+/* Fails a receive from any rank if no other member is left that could send.  This rank can't send
+ * to itself, because it waits. */
 static void look_at_members(struct mesh *mesh, struct request *request)
 {
     const struct channel *channel = channel_find(mesh->messages, request->channel);
@@ -133,14 +137,15 @@ static void look_at_members(struct mesh *mesh, struct request *request)
     request_finish(mesh, request, CT_ERR_PEER, reason);
 }
 
-/* A send that only waits for its connection needs no probe: its message carries the signature. */
+/* Returns 1 for a send that only waits for its connection.  Such a send needs no probe, since its
+ * message has the signature. */
 static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
     return request->is_send && request->peer != mesh->rank
            && !endpoint_of(mesh, request->peer)->out;
 }
 
-/* A sleep passed and nothing came from the peer.  1: a probe was sent. */
+/* Checks the request's peer after a sleep in which nothing came.  Returns 1 if a probe was sent. */
 static int request_look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
 {
     int peer, asks;
@@ -151,7 +156,7 @@ static int request_look_at_peer(struct mesh *mesh, struct request *request, int 
         probe_send(mesh, request);
     if (atomic_load(&mesh->messages->probes))
         probes_look(mesh);
-    peer = request->peer; /* CT_ANY_SOURCE until it is matched */
+    peer = request->peer; /* CT_ANY_SOURCE until the receive is matched */
     if (atomic_load(&mesh->waiter.sockets))
         end_lost_connections(mesh);
     if (!atomic_load(&request->done) && peer == CT_ANY_SOURCE)
@@ -174,8 +179,8 @@ int request_peer(struct mesh *mesh, const struct request *request)
     return peer;
 }
 
-/* A receive is drawn as a wait even if its message is there: the arrow of the message ends in it.
- */
+/* Starts a wait in the trace.  A receive is drawn as a wait even if its message is there, because
+ * the arrow of the message ends in the wait. */
 static uint64_t begin_traced_wait(struct mesh *mesh, struct request *request)
 {
     if (!mesh->trace || (request->is_send && atomic_load(&request->done)))
@@ -191,7 +196,8 @@ static void end_traced_wait(struct mesh *mesh, const struct request *request, ui
                    arrow ? trace_arrow(mesh->trace, request->peer, request->met) : 0);
 }
 
-/* The peer's rank on this host; -1: it is on another host, or may be any rank. */
+/* Returns the peer's rank on this host.  Returns -1 if the peer is on another host, is this rank,
+ * or may be any rank. */
 static int neighbour(struct mesh *mesh, const struct request *request)
 {
     const int peer = request_peer(mesh, request);
@@ -199,17 +205,17 @@ static int neighbour(struct mesh *mesh, const struct request *request)
     return peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
 }
 
-/* The ring's write counter. */
+/* Returns the ring's write counter, or 0 without a ring. */
 static uint64_t sent_so_far(const struct ring *ring)
 {
     return ring ? atomic_load_explicit(&ring->written, memory_order_relaxed) : 0;
 }
 
-/* Polls the ring's write counter without the lock, for about as long as a cache line takes from one
- * processor to another; longer where there are sockets, since the wait does not spin after it then.
- * 1: bytes have come.  Nothing else is read or prefetched here: the first bytes lie in the line
- * before the counter's (link_shm.c), and the writer would have to get that back in the midst of its
- * writing. */
+/* Polls the ring's write counter without the lock, and returns 1 if bytes have come.  Polls for
+ * about as long as a cache line takes from one processor to another.  With sockets it polls longer,
+ * because the wait does not spin afterwards.  Nothing else is read or prefetched here.  The first
+ * bytes are in the cache line before the counter (link_shm.c), and the writer would have to fetch
+ * that line again while it writes. */
 static int spin_for_bytes(const struct mesh *mesh, const struct ring *ring, uint64_t sent)
 {
     const int looks = atomic_load(&mesh->waiter.sockets) ? LOOKS_WITH_SOCKETS : LOOKS_BEFORE_WAIT;
@@ -223,14 +229,16 @@ static int spin_for_bytes(const struct mesh *mesh, const struct ring *ring, uint
     return 0;
 }
 
-/* The device is polled in a loop; the peer is checked as seldom as after sleeps. */
+/* Pauses between two polls of the device.  Returns WAIT_LOOK only after each NAPS_BEFORE_LOOK
+ * pauses, so the peer is checked as rarely as after sleeps.  Otherwise returns WAIT_AGAIN. */
 static enum wait_turn turn_of_copies(int *naps)
 {
     device_copies_nap((*naps)++);
     return *naps % NAPS_BEFORE_LOOK == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* Until it is done, the deadline passed (WAIT_OVER), or *interrupted is set. */
+/* Waits until the request is done, the deadline has passed or *interrupted is set.  Returns
+ * WAIT_OVER if the deadline has passed. */
 static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
                                       const _Atomic int *interrupted)
 {
@@ -238,19 +246,21 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     enum wait_turn turn = WAIT_AGAIN;
     unsigned ends = 0, moves = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed),
              moved;
-    int may_ask = request->signature.seq != 0; /* of a collective: there is a call to compare */
+    int may_ask = request->signature.seq != 0; /* only a collective has a call to compare */
     const int local = neighbour(mesh, request);
     const struct ring *ring = local >= 0 ? node_ring(&mesh->node, local, mesh->node.rank) : NULL;
     uint64_t sent = sent_so_far(ring);
     int naps = 0;
-    int spun = 0; /* once, and again when bytes have moved */
+    int spun = 0; /* spins once, and again after bytes have moved */
     struct wait wait;
 
     atomic_fetch_add(&m->waiting, 1);
     wait_begin(&wait, &mesh->waiter, deadline);
     wait.soon = may_ask;
     if (atomic_load(&mesh->waiter.sockets))
-        wait_for_processor(&wait); /* each test is a system call, which lets other ranks run */
+        /* The wait does not spin.  With sockets each test is a system call, which lets other ranks
+         * run. */
+        wait_for_processor(&wait);
     while (!test_in_turn(mesh, request, &wait, turn) && turn != WAIT_OVER
            && !(interrupted && atomic_load(interrupted))) {
         moved = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed);
@@ -263,7 +273,8 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         moves = moved;
         if (local >= 0)
             wait_for_rank(&wait, local);
-        turn = clock_coarse_ms() >= deadline               ? WAIT_OVER /* bytes may flow */
+        /* The deadline is checked here because wait_turn() is not called while bytes flow. */
+        turn = clock_coarse_ms() >= deadline               ? WAIT_OVER
                : device_copies_pending(mesh)               ? turn_of_copies(&naps)
                : !spun && spin_for_bytes(mesh, ring, sent) ? WAIT_AGAIN
                                                            : wait_turn(&wait);
@@ -281,8 +292,9 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     return turn;
 }
 
-/* Pairs with requests_in_background(): either that sees our count in `waiting`, or we see its count
- * in `background` and wake the progress thread. */
+/* Ends a wait.  requests_in_background() is the counterpart: either that function sees this
+ * thread's count in `waiting`, or this thread sees the requests in `background` and wakes the
+ * progress thread. */
 static void wait_is_over(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
@@ -330,13 +342,13 @@ int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline
     return atomic_load(&request->done);
 }
 
-/* It looks for death notices too, for programs that poll and never wait. */
+/* Also looks for death notices, for programs that poll and never wait. */
 int request_poll(struct mesh *mesh, struct request *request)
 {
     const uint64_t now = clock_coarse_ns();
     uint64_t looked = request->looked_ns;
 
-    if (request->is_probe) /* each call of ct_iprobe() has a new one */
+    if (request->is_probe) /* each call of ct_iprobe() has a new request */
         looked = atomic_exchange(&mesh->messages->probe_looked, now);
     mesh_look_for_deaths(mesh);
     if (!request_test(mesh, request, 1, 0) && now != looked) {

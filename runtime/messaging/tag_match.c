@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tag_match.c - which message meets which receive, and the lists in which they wait.
+/* tag_match.c - matches messages with receives, and keeps the lists in which they wait.
  *
- * A receive without a message is in the list of posted receives; a message that came before its
- * receive is in the list of unexpected messages.  Both lists are oldest first, so messages of one
- * sender and tag are received in the order of their sends.  A new receive searches the unexpected
- * messages, an arriving message searches the posted receives.  Sends and receives that are under
- * way are in the active list, where the peer's answers and bytes find them by id.  All of this runs
- * under transport->lock, which request_is_posted() takes itself. */
+ * A receive without a message is in the list of posted receives.  A message that came before its
+ * receive is in the list of unexpected messages.  Both lists are oldest first, so messages with the
+ * same sender and tag are received in the order in which they were sent.  A new receive searches
+ * the unexpected messages, and an arriving message searches the posted receives.  Sends and matched
+ * receives are in the active list until they are done.  The peer's answers and bytes find them
+ * there by id.  All functions here run under transport->lock, which request_is_posted() takes
+ * itself. */
 #include <stdlib.h>
 
 #include "runtime/messaging/group_channel.h"
@@ -14,7 +15,7 @@
 
 /* ---- Groups -------------------------------------------------------------- */
 
-/* Ids are hashes, doubled (group.c). */
+/* An id is a hash times two (group.c), so the lowest bit is dropped. */
 size_t place_of_id(uint64_t id)
 {
     return (size_t)(id >> 1) % CHANNEL_PLACES;
@@ -51,7 +52,7 @@ void list_add(struct request **list, struct request *request)
     request->list = list;
     request->next = NULL;
     if (!last) {
-        request->previous = request; /* the first's previous is the last */
+        request->previous = request; /* the first request's `previous` is the last request */
         *list = request;
         return;
     }
@@ -120,8 +121,8 @@ static int tag_matches(const struct request *receive, uint64_t channel, int from
            && (receive->peer == from || receive->peer == CT_ANY_SOURCE);
 }
 
-/* What the caller gave stays as it is, since another thread may be in here; what was found is where
- * a send has its frame. */
+/* Ends the probe.  The sender goes to probe->peer and the frame to probe->out.frame.  The other
+ * fields stay as the caller has set them, since another thread may be reading them. */
 static void probe_finish(struct mesh *mesh, struct request *probe, const struct unexpected *message)
 {
     list_remove(probe);
@@ -155,7 +156,8 @@ int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
 
 /* ---- Unexpected messages ------------------------------------------------- */
 
-/* A probe is done when its message is among the unexpected ones, where others find it, too. */
+/* Ends the posted probes that match the message, which must be in the list already, so that
+ * receives find it too. */
 static void show_to_probes(struct mesh *mesh, const struct unexpected *message)
 {
     for (struct request *r = mesh->messages->posted, *next; r; r = next) {
@@ -174,7 +176,8 @@ void keep(struct mesh *mesh, struct unexpected *message)
     show_to_probes(mesh, message);
 }
 
-/* The id of a FAILURE frame is a rank, and no message's. */
+/* Keeps the message before later messages of the same sender.  A FAILURE frame is passed over,
+ * because its id is a rank and not the id of a message. */
 void keep_in_order(struct mesh *mesh, struct unexpected *message)
 {
     struct messages *m = mesh->messages;
@@ -234,7 +237,7 @@ void unexpected_free(struct mesh *mesh, struct unexpected *message)
 
     if (stream) {
         stream->unexpected = NULL;
-        stream->into = NULL; /* its other bytes are read and dropped */
+        stream->into = NULL; /* the rest of the payload is read and dropped */
     }
     eager_consumed(mesh, message->from, message->cost);
     scratch_give(&mesh->scratch, message);
