@@ -14,10 +14,10 @@
  *   failed group:    The members send FAILURE to each other (group_channel.c).
  *   destroyed group: The rank that destroyed it sends GOODBYE to the members (goodbye.c).
  *
- * From the bottom up: tag_match.c finds groups, requests and messages; control_frame.c sends frames
- * that no request owns; request.c starts, ends and gives up requests; request_wait.c waits for
- * them. transport/endpoint.c reads the bytes and calls message_arrived() and message_landed().
- * All of this runs under transport->lock. */
+ * The other files, from the bottom up: tag_match.c finds groups, requests and messages.
+ * control_frame.c sends frames that no request owns.  request.c starts, ends and gives up requests.
+ * request_wait.c waits for requests.  transport/endpoint.c reads the bytes and calls
+ * message_arrived() and message_landed().  All functions here run under transport->lock. */
 #include <stdlib.h>
 #include <string.h>
 

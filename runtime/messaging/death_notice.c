@@ -60,7 +60,7 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         peer_gone(mesh, peer, words);
     } else if (endpoint->streams == 0 && endpoint->state != ENDPOINT_GONE
                && endpoint->ended_ms == 0) {
-        endpoint->ended_ms = clock_ms(); /* its connection may not be accepted yet */
+        endpoint->ended_ms = clock_ms(); /* the peer's connection may not be accepted yet */
         mesh->transport->ended++;
         progress(mesh);
     } /* else the requests end at the end of the peer's socket */

@@ -184,7 +184,7 @@ static void get_is_done(struct mesh *mesh, struct request *receive)
     const struct ring *ring = ring_of(mesh, receive->peer, mesh->rank);
 
     if (atomic_load(&ring->device_cancels) != endpoint_of(mesh, receive->peer)->device_cancels)
-        return; /* a cancel is on its way: of this message or of another */
+        return; /* a cancel is on its way, perhaps of this message */
     if (receive->sender_cancelled) {
         get_through_host(mesh, receive, 0);
         return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* messages.c - creates and destroys the messages of a mesh, and handles the transport's events.
  *
- * When nothing can arrive from a peer any more its receives fail (on_peer_gone), when nothing can
- * be sent to it its sends fail (on_send_failed).  The endpoint keeps the reason for requests that
- * start later.  arrivals.c handles the frames that arrive.
+ * When nothing more can arrive from a peer, on_peer_gone() fails the receives from that peer.  When
+ * nothing more can be sent to a peer, on_send_failed() fails the sends to that peer.  The endpoint
+ * keeps the reason for requests that start later.  arrivals.c handles the frames that arrive.
  *
  * Before the messages are destroyed, messages_flush() writes the queued frames.  Frames that can't
  * be written fail like frames to an unreachable peer.  All other functions here run under
@@ -60,7 +60,9 @@ static void outgoing_free(struct messages *m, struct outgoing *out)
     free(out);
 }
 
-/* The peer never saw the message, so it uses no credit. */
+/* Fails the request of a frame that can't be sent, or frees a frame that no request owns.  If no
+ * byte of an eager message was written, the peer never saw the message, so its credit is returned.
+ */
 static void fail_outgoing(struct mesh *mesh, struct endpoint *endpoint, struct outgoing *out,
                           const char *reason)
 {

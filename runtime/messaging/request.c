@@ -227,7 +227,7 @@ static void start_send(struct mesh *mesh, struct request *request)
         send_to_self(mesh, request);
     } else {
         if (!endpoint_of(mesh, to)->out && is_neighbour(mesh, to))
-            ensure_connection(mesh, to); /* the link says what goes eager */
+            ensure_connection(mesh, to); /* the link sets the eager limit */
         go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);
     }
@@ -379,8 +379,9 @@ void requests_in_background(struct mesh *mesh, struct request *requests, int cou
 
 /* ---- Giving up ----------------------------------------------------------- */
 
-/* A send that was written in part can't be taken back: the peer would read later frames as its
- * rest. So its rest is copied into a frame that no request owns, and the peer gets it. */
+/* Replaces a partly written send in the queue by a frame that no request owns, with a copy of the
+ * bytes that are left.  The peer must get these bytes, or it would take later frames for them.
+ * Returns 0 if there is no memory. */
 static int leave_behind(struct messages *m, struct outgoing **place, struct endpoint *endpoint)
 {
     struct outgoing *out = *place, *rest = malloc(sizeof *rest + out->bytes);
@@ -485,7 +486,8 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
     }
     if (kind == FRAME_EAGER && send->out.written == 0)
         eager_credited(endpoint_of(mesh, to), eager_cost(send->bytes));
-    request_finish(mesh, send, status, reason); /* first: sending the cancel may fail the peer */
+    /* The send ends first, because sending the cancel may make the peer unreachable. */
+    request_finish(mesh, send, status, reason);
     if (is_known && kind == FRAME_DEVICE_RTS)
         device_send_cancelled(mesh, to, id);
     else if (is_known)
