@@ -17,7 +17,7 @@
 #include "collectives/hosts/rail.h"
 
 #define PIECE ((size_t)8 << 20)      /* bytes that one step handles; limits the scratch memory */
-#define ONE_SLICE ((size_t)16 << 10) /* least bytes of a slice */
+#define ONE_SLICE ((size_t)16 << 10) /* minimum size of a slice in bytes */
 
 static int all_reduce_nodes_fits(const struct call *c)
 {
@@ -29,7 +29,7 @@ static int all_reduce_few_hosts_fit(const struct call *c)
     return all_reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
-/* Folds this host's partial results with those of the other hosts, and writes the rounded result to
+/* Folds this host's partial results and those of the other hosts, and writes the rounded result to
  * out. */
 static ct_status all_reduce_through_rail(struct call *c, const struct level *l,
                                          struct span partials, struct span out)
@@ -123,7 +123,7 @@ static ct_status all_reduce_nodes_run(struct call *c)
     const struct rail rail = rail_of(c, &l);
     /* True if each host has one rank, so that the rank's input is the host's partial result. */
     const int alone = c->group->order.host_most == 1 && !has_wide_partials(c);
-    /* RAIL_DIRECT cuts the buffer into pieces itself. */
+    /* The whole buffer goes to RAIL_DIRECT, which cuts it into pieces itself. */
     const size_t piece = alone && way == RAIL_DIRECT ? in.bytes : PIECE;
     ct_status status = CT_OK;
 

@@ -13,7 +13,7 @@
 
 /* Bytes that one step handles.  A host shares a piece while the next piece arrives. */
 #define PIECE ((size_t)8 << 20)
-/* Least bytes of a slice.  A smaller buffer goes through one rank of each host. */
+/* Minimum size of a slice in bytes.  A smaller buffer goes through one rank of each host. */
 #define ONE_SLICE ((size_t)256 << 10)
 
 static int broadcast_nodes_fits(const struct call *c)

@@ -53,9 +53,9 @@ struct host_parts {
     const void *arg;
 };
 
-/* Folds each part over the ranks of the host, and gives the partial result to the owner.  Calls
- * result->span() only for this rank's own part, and passes the call of partial results
- * (call_of_partials()) to it. */
+/* Folds each part over the ranks of the host, and gives the partial result to the owner.
+ * result->span() is called only for this rank's own part, with the call of partial results
+ * (call_of_partials()) as argument. */
 ct_status host_fold(struct call *c, const struct level *level, const struct host_parts *input,
                     const struct host_parts *result);
 /* Gives each owner its part from each rank of the host, not folded.  The part that comes from rank
@@ -76,7 +76,8 @@ struct host_slices {
     int slices;
 };
 
-/* Is used as host_parts.span with a struct host_slices as arg.  Returns the slice of `owner`. */
+/* Is a function for host_parts.span, with a struct host_slices as arg.  Returns the slice of
+ * `owner`. */
 struct span host_slice(const struct call *c, const void *slices, int owner, int k);
 /* Returns the number of slices for a buffer of `bytes` bytes.  This is at most the number of ranks
  * of the smallest host.  Each slice has at least `least` bytes, unless there is only one slice. */

@@ -36,19 +36,19 @@ int hosts_can_fold(const struct call *c);
  * still see the original call when they compare signatures. */
 struct call call_of_partials(const struct call *c);
 int has_wide_partials(const struct call *c);
-/* Folds `count` sources of `bytes` bytes of the call's dtype, left to right, and writes the partial
- * results to dst. */
+/* Folds `count` sources, each of `bytes` bytes of the call's dtype, left to right.  Writes the
+ * partial results to dst. */
 void fold_partials(const struct call *c, void *dst, const void *const *sources, int count,
                    size_t bytes);
-/* Rounds partial results to the call's dtype and writes them to dst.  Does nothing if they have
- * this dtype already and lie in dst. */
+/* Rounds partial results to the call's dtype and writes them to dst.  Partial results of this dtype
+ * are only copied unless they already lie in dst. */
 void round_partials(const struct call *c, struct span dst, const void *partials);
 
-/* Folds the sources to dst, left to right.  For AVG dst gets the sum, which the caller divides at
+/* Folds the sources into dst, left to right.  For AVG dst gets the sum, which the caller divides at
  * the end. */
 void fold_some(const struct call *c, void *dst, const void *const *sources, int count,
                size_t bytes);
-/* Folds one partial result of each host to dst, in the tree order of combine.h.  For AVG dst gets
+/* Folds one partial result of each host into dst, in the tree order of combine.h.  For AVG dst gets
  * the sum. */
 void fold_hosts(const struct call *c, void *dst, const void *const *sources, size_t bytes);
 

@@ -71,7 +71,7 @@ int rail_leaf_peer(const struct rail_tree *t, int leaf)
     return rail_peer(t->rail, rail_leaf_host(t, leaf));
 }
 
-/* Folds what arrived into `data`.  The lower host's data is the left operand. */
+/* Folds `arrived` into `data`.  The lower host's data is the left operand. */
 static void rail_fold_arrived(const struct rail_tree *t, struct span data, const char *arrived,
                               int we_are_lower)
 {

@@ -26,13 +26,13 @@
 struct rail {
     struct call *call;
     int hosts, host; /* number of hosts; number of this rank's host */
-    int number;      /* number of the rail's rank within each host but root_host */
+    int number;      /* number of the rail's rank on each host but root_host */
     int root_host;   /* host on which the rail has `root` instead; -1 if on no host */
     int root;        /* group rank of the rail's rank on root_host */
     int has_all_ranks;
 };
 
-/* Returns the rail that has this rank's number on each host. */
+/* Returns the rail that has, on each host, the rank with this rank's number on its host. */
 struct rail rail_of(struct call *c, const struct level *level);
 /* Returns the rail of the root and of the first ranks of the other hosts. */
 struct rail rail_of_root(struct call *c, const struct level *level);
@@ -45,8 +45,8 @@ int rail_peer(const struct rail *rail, int host);
 
 enum rail_way { RAIL_DIRECT, RAIL_DOUBLING, RAIL_HALVING, RAIL_CHAIN };
 
-/* Fold `in`, the partial result of this host, with those of all hosts to `out`, and divide for AVG.
- * in and out may be the same memory. */
+/* Fold `in`, the partial result of this host, and those of all other hosts into `out`, and divide
+ * for AVG.  in and out may be the same memory. */
 ct_status rail_all_reduce_direct(const struct rail *rail, struct span in, struct span out);
 ct_status rail_all_reduce_doubling(const struct rail *rail, struct span in, struct span out);
 ct_status rail_all_reduce_halving(const struct rail *rail, struct span in, struct span out);
@@ -54,9 +54,9 @@ ct_status rail_all_reduce_halving(const struct rail *rail, struct span in, struc
 ct_status rail_all_reduce(const struct rail *rail, enum rail_way way, struct span in,
                           struct span out);
 
-/* Fold `data`, the partial result of this host, with those of all hosts to `data` on `host`.  On
- * the other hosts the content of `data` is undefined afterwards.  The way must not be RAIL_CHAIN.
- */
+/* Fold `data`, the partial result of this host, and those of all other hosts into `data` on `host`.
+ * On the other hosts the content of `data` is undefined afterwards.  The way must not be
+ * RAIL_CHAIN. */
 ct_status rail_reduce_direct(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce_doubling(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce_halving(const struct rail *rail, int host, struct span data);
@@ -72,9 +72,9 @@ ct_status rail_broadcast(const struct rail *rail, enum rail_way way, int host, s
 /* Waits until all hosts of the rail are in the call. */
 ct_status rail_barrier(const struct rail *rail);
 
-/* The blocks of an all-gather.  block() returns where the block of a host lies in this rank's
- * memory; its length is the same on all ranks.  The block of this rank's host is there from the
- * start, and the other blocks arrive. */
+/* The blocks of an all-gather.  block() returns where the block of `host` lies in this rank's
+ * memory.  The length of a block is the same on all ranks.  The block of this rank's host is there
+ * from the start, and the other blocks arrive. */
 struct rail_blocks {
     struct span (*block)(const struct call *c, const void *arg, int host);
     const void *arg;
@@ -92,8 +92,8 @@ double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes);
 double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes);
 double rail_all_gather_cost(const struct call *c, enum rail_way way, size_t bytes);
 
-/* The most bytes of a reduction for which hosts take one direct step instead of two.  Two hosts
- * have a higher limit, since one step then sends no more bytes than two. */
+/* Maximum bytes of a reduction for which hosts take one direct step instead of two.  For two hosts
+ * the maximum is higher, since one step then sends no more bytes than two. */
 #define RAIL_ONE_STEP ((size_t)8 << 10)
 #define RAIL_ONE_STEP_OF_TWO ((size_t)256 << 10)
 static inline int rail_takes_one_step(int hosts, size_t bytes)

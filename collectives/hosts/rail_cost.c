@@ -48,7 +48,7 @@ double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t byte
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case RAIL_DIRECT: /* parts go in pieces, which are sent eagerly */
+    case RAIL_DIRECT: /* data goes in pieces, which are sent eagerly */
         return rail_takes_one_step(c->group->order.hosts, bytes)
                    ? fan(c, n) + wire(c, (h - 1) * n)
                    : 2 * fan(c, 0) + wire(c, 2 * n * rest);

@@ -16,8 +16,8 @@
 struct rail_tree {
     const struct rail *rail;
     int pairs, leaves, leaf;
-    /* The host that takes part, if it is in a pair.  In all other pairs the first host takes part.
-     * -1 if no host is chosen. */
+    /* The host that takes part, if it is in a pair.  In all other pairs, and if this is -1, the
+     * first host takes part. */
     int chosen;
     int other;    /* the other host of this host's pair; -1 if this host is in no pair */
     int sits_out; /* 1 if the other host takes part, not this host */
@@ -29,13 +29,14 @@ int rail_leaf_of(const struct rail_tree *tree, int host);
 int rail_leaf_host(const struct rail_tree *tree, int leaf);
 int rail_leaf_peer(const struct rail_tree *tree, int leaf); /* group rank of the leaf's host */
 
-/* Folds the data of a pair, before the steps.  The host that sits out sends its data, and the host
- * that takes part folds what arrives into `data`.  arrived: scratch of data.bytes bytes. */
+/* Before the steps, the host that sits out of a pair sends its data to the other host, which folds
+ * this data into `data`.  arrived: scratch of data.bytes bytes. */
 ct_status rail_join_pair(const struct rail_tree *tree, struct span data, char *arrived);
-/* Sends `data` to the host of the pair that sits out, after the steps. */
+/* After the steps, the host that takes part sends `data` to the host of its pair that sits out. */
 ct_status rail_tell_pair(const struct rail_tree *tree, struct span data);
 
-/* Folds what arrived from other_leaf into `data`.  The lower leaf's data is the left operand. */
+/* Folds `arrived`, the data of other_leaf, into `data`.  The lower leaf's data is the left operand.
+ */
 void rail_fold(const struct rail_tree *tree, struct span data, const char *arrived, int other_leaf);
 
 /* Divides the fold of all hosts by the number of ranks, if the op is AVG. */

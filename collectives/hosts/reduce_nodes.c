@@ -12,7 +12,7 @@
 #include "collectives/hosts/rail.h"
 
 #define PIECE ((size_t)8 << 20)      /* bytes that one step handles; limits the scratch memory */
-#define ONE_SLICE ((size_t)64 << 10) /* least bytes of a slice */
+#define ONE_SLICE ((size_t)64 << 10) /* minimum size of a slice in bytes */
 
 static int reduce_nodes_fits(const struct call *c)
 {
@@ -24,7 +24,7 @@ static int reduce_few_hosts_fit(const struct call *c)
     return reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
-/* The buffers of one piece. */
+/* The buffers for one piece of the call. */
 struct buffers {
     struct span in, out; /* out: the root's output; on other ranks scratch of the same size */
     char *partials;      /* partial results of the piece; equal to out if they fit there */

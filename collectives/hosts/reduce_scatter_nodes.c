@@ -23,9 +23,9 @@ struct work_of_call {
     struct level level;
     size_t at, piece; /* where the current piece begins in each block; its most bytes */
     size_t room;      /* scratch bytes for a piece of partial results */
-    size_t wider;     /* bytes of a partial result for each byte of input */
-    /* [hosts] partial results over this host, for the ranks of this rank's number.  NULL if there
-     * is nothing to fold, so that this rank sends its input. */
+    size_t wider;     /* size of a partial result divided by the size of an input element */
+    /* [hosts] partial results of this host, for the ranks that have this rank's number.  NULL if
+     * there is nothing to fold, so that this rank sends its input. */
     char *partial;
 };
 
@@ -64,8 +64,8 @@ static struct span partial_piece(const struct call *c, const void *arg, int owne
                       : input;
 }
 
-/* Exchanges partial results with the other hosts, and folds the partial results for this rank's
- * block to out. */
+/* Exchanges partial results with the other hosts, and folds the results for this rank's block into
+ * out. */
 static ct_status reduce_scatter_fold_arrived(const struct rail *rail, const struct work_of_call *w,
                                              const void **sources, char *arrived, struct span out)
 {
@@ -158,7 +158,7 @@ static ct_status reduce_scatter_nodes_run(struct call *c)
     if (folds && !(w.partial = call_scratch(c, (size_t)level.hosts * w.room)))
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
     do {
-        /* The places behind short blocks are folded too, but no rank reads the result. */
+        /* Zeros the places behind short blocks, which are folded too.  No rank reads the result. */
         if (folds && c->send.counts)
             memset(w.partial, 0, (size_t)level.hosts * w.room);
         if (folds)
@@ -172,8 +172,8 @@ static ct_status reduce_scatter_nodes_run(struct call *c)
     return status;
 }
 
-/* For RAIL_DIRECT, returns the cost of an all-gather, since a host receives as many bytes as in an
- * all-gather.  For the other ways, returns the cost of an all-reduce of all blocks. */
+/* Returns the cost of an all-gather for RAIL_DIRECT, where a host receives as many bytes as in an
+ * all-gather.  Returns the cost of an all-reduce of all blocks for the other ways. */
 static double reduce_scatter_nodes_cost(const struct call *c, int way)
 {
     const size_t all = blocks_bytes(c, &c->send);

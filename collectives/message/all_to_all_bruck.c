@@ -11,7 +11,7 @@
 #include "collectives/core/algorithms.h"
 #include "collectives/core/sendrecv.h"
 
-#define RANKS_FROM 9 /* least ranks; with fewer, p-1 messages at once are faster */
+#define RANKS_FROM 9 /* minimum ranks; with fewer, p-1 messages at once are faster */
 
 static int all_to_all_bruck_fits(const struct call *c)
 {

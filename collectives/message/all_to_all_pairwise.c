@@ -41,8 +41,8 @@ static ct_status copy_if_in_place(struct call *c, char **copy)
     return CT_OK;
 }
 
-/* Runs steps from `step` on together, until they have BYTES_AT_ONCE bytes.  *next is the first step
- * that is left. */
+/* Runs several steps together, from `step` on, until they have BYTES_AT_ONCE bytes.  *next is the
+ * first step that is left. */
 static ct_status some_steps(struct call *c, int step, int *next)
 {
     const int p = c->group->size, rank = c->group->rank;

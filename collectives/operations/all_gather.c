@@ -3,7 +3,7 @@
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/rail.h"
 
-#define DOUBLING_FROM 9 /* least ranks; with fewer, one step of p-1 messages at once is faster */
+#define DOUBLING_FROM 9 /* minimum ranks; with fewer, p-1 messages at once are faster */
 /* The most ranks for the direct algorithm, in which a rank needs a connection to each other rank.
  * A process may have only 1024 descriptors.  In larger groups, bruck needs log2(p) connections and
  * ring needs 2. */

@@ -5,11 +5,11 @@
 #include "collectives/core/peers.h"
 #include "collectives/hosts/rail.h"
 
-#define DOUBLING_FROM 6 /* least ranks; with fewer, one_shot's single step is faster */
+#define DOUBLING_FROM 6 /* minimum ranks; with fewer, one_shot's single step is faster */
 
 /* ---- Among all ranks by messages --------------------------------------------------- */
 
-/* Says whether the algorithm fits.  The order of the fold must be free, since recursive doubling
+/* True if the group is large enough and the order of the fold is free, since recursive doubling
  * folds ranks as a tree. */
 static int recursive_doubling_fits(const struct call *c)
 {
