@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.c - the public calls that make a root group.  They give the group, whose folder lies below,
- * its collectives (group_extension.h). */
+/* init.c - the public calls that create a root group.  They pass a table of the collectives to the
+ * group (group_extension.h), since runtime/ must not depend on collectives/. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,13 +45,14 @@ static const struct {
     const struct group_extension *extension;
 } backends[] = {
     { "cpu", &collectives },
-    { "gloo", &collectives }, /* the same */
+    { "gloo", &collectives }, /* the backend "cpu" under PyTorch's name */
     { "mpi", &collectives_by_mpi },
-    { "cuda", NULL }, /* torch.distributed has them */
+    { "cuda", NULL }, /* names of torch.distributed, which libct does not have */
     { "nccl", NULL },
 };
 
-/* That of the options, else CT_BACKEND. */
+/* Finds the backend that the options name, or else CT_BACKEND.  The default is "cpu".  *extension
+ * is the backend's table. */
 static ct_status find_backend(const ct_init_options *options,
                               const struct group_extension **extension)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read_overrides.c - reads the user's overrides (read_overrides.h): the names of algorithms in
- * the tables of registry.c.
+/* read_overrides.c - reads the user's overrides (read_overrides.h), which name algorithms of the
+ * tables in registry.c.
  *
- * The world reads the environment once; a group made from it has the same overrides, or its own. */
+ * The world reads the environment once.  A group made from the world has the same overrides, or its
+ * own. */
 #include "collectives/read_overrides.h"
 
 #include <ctype.h>
@@ -59,7 +60,8 @@ static enum path_number path_named(const char *name)
     return PATH_NONE;
 }
 
-/* Where the ranks do not know each other's sizes, no override of a path applies. */
+/* Says whether an override may name a path.  If the ranks do not know each other's sizes, no path
+ * may be named. */
 static int has_paths(int operation)
 {
     return !operation_is_barrier(operation) && !operation_is_agreement(operation)
@@ -92,7 +94,7 @@ static ct_status add_override(struct choices *c, int operation, char *text, cons
     return CT_OK;
 }
 
-/* Replaces an operation's overrides by those in `text`. */
+/* Replaces the overrides of an operation by those in `text`. */
 static ct_status choices_add(struct choices *c, int operation, const char *text, const char *source)
 {
     char *copy = strdup(text), *rest = copy, *word;
@@ -117,7 +119,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* A message of TCP costs some system calls and a wake at either end.  4 % of a wire are headers. */
+/* Returns the model of a TCP network.  A message costs some system calls and a wake-up at either
+ * end, and headers take 4 % of a wire. */
 struct network_model network_model_of(const struct network_figures *known)
 {
     const double overhead_us = 12;
@@ -129,11 +132,12 @@ struct network_model network_model_of(const struct network_figures *known)
                                    .us_per_byte = 8 / (0.96 * mbit_per_s) };
 }
 
-/* 30us,1.2GB/s; and 3us more for each message more at a time, if that is given too. */
+/* Reads "30us,1.2GB/s" or "30us,1.2GB/s,3us".  The last value is the extra time of each further
+ * message at the same time. */
 static ct_status network_read(struct network_model *network, const char *text, const char *source)
 {
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    const locale_t of_program = uselocale(plain); /* which may write 1,2 for 1.2 */
+    const locale_t of_program = uselocale(plain); /* the program's locale may write 1,2 for 1.2 */
     double latency = 0, bandwidth = 0, overhead = network->overhead_us;
     int end = 0, read;
 
@@ -169,7 +173,8 @@ static ct_status overrides_add_line(struct choices *c, char *line, const char *s
     return choices_add(c, operation, trim(value), source);
 }
 
-/* number: of the line, for messages; 0: the text has one line. */
+/* Adds the parts of a line, which are separated by semicolons.  number: the number of the line, for
+ * messages; 0 if the text has only one line. */
 static ct_status add_parts(struct choices *c, char *line, const char *source, int number)
 {
     char where[80], *part;
@@ -187,7 +192,7 @@ static ct_status add_parts(struct choices *c, char *line, const char *source, in
     return status;
 }
 
-/* Comments become spaces, so that a ';' in a comment divides nothing. */
+/* Replaces comments by spaces, so that a ';' in a comment separates nothing. */
 static void strip_comments(char *text)
 {
     for (int inside = 0; *text; text++) {
@@ -197,7 +202,8 @@ static void strip_comments(char *text)
     }
 }
 
-/* Lines, or parts between ';', of "operation=override"; '#' begins a comment. */
+/* Adds all overrides of `text`, each as "operation=override", separated by newlines or ';'.  '#'
+ * begins a comment. */
 static ct_status choices_add_all(struct choices *c, const char *text, const char *source)
 {
     char *copy = strdup(text), *rest = copy, *line;
@@ -215,8 +221,8 @@ static ct_status choices_add_all(struct choices *c, const char *text, const char
 
 /* ---- The environment ---------------------------------------------------------- */
 
-/* To open a FIFO would block until another process writes to it: so O_NONBLOCK, and it is refused.
- */
+/* Opens the file of CT_TUNING.  Uses O_NONBLOCK, since opening a FIFO would otherwise block until
+ * another process writes to it.  Refuses a FIFO and every other file that is not regular. */
 static ct_status overrides_open_file(const char *path, FILE **file)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -280,7 +286,8 @@ static ct_status read_handover(struct choices *choices)
     return ct_fail(CT_ERR_INVALID, "CT_HANDOVER=%s: it may be host or stream", word);
 }
 
-/* A variable replaces what the file says of its operation. */
+/* Reads CT_TUNING and the other variables.  The variable of an operation replaces what the file
+ * says about that operation. */
 static ct_status overrides_read_environment(struct choices *choices)
 {
     const char *path = getenv("CT_TUNING"), *explained = getenv("CT_EXPLAIN");
@@ -309,7 +316,8 @@ static ct_status overrides_read_environment(struct choices *choices)
     return status;
 }
 
-/* A group that is made from another has the other's choices, unless it has overrides of its own. */
+/* Sets the choices of a group.  A root group reads the environment.  A group made from the root
+ * shares the root's choices, or gets a copy to which its own overrides are added. */
 ct_status choices_open(ct_group *group, const char *overrides)
 {
     ct_status status = CT_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - the tables of what there is: the algorithms of each operation, and the paths of
- * device memory.  It stands above all of them. */
+/* registry.c - tables of the algorithms of each operation, and of the paths of calls on device
+ * memory.  All algorithms and paths lie in layers below this file. */
 #include "collectives/core/algorithms.h"
 #include "collectives/device/device_call.h"
 #include "collectives/registry.h"
 
-/* A v form has the algorithms of the plain one. */
+/* The algorithms of each operation.  A v form has those of the plain form. */
 static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
     [OPERATION_BROADCAST] = broadcast_algorithms,
     [OPERATION_REDUCE] = reduce_algorithms,

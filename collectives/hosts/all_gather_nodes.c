@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather_nodes.c - hosts exchange their ranks' blocks, so that a block crosses once to each
- * other host, not once for each rank there.
+/* all_gather_nodes.c - all-gather over several hosts.  Each block crosses the network once to each
+ * other host, not once to each rank there.
  *
- * Few bytes: the host's first rank takes what all show, exchanges it with the first ranks of the
- * other hosts, and answers with all blocks.  Many bytes: each rank exchanges its block with the
- * ranks of its number on the other hosts, then the ranks of a host share what they have.
- * Cost: the rail's (rail.h) for n of each rank, and on the host a round, or p n read by each rank.
+ * Few bytes: the first rank of each host collects the blocks of its host, exchanges them with the
+ * first ranks of the other hosts, and hands all blocks to the ranks of its host.  Many bytes: each
+ * rank exchanges its block with the ranks that have its number on the other hosts, and then the
+ * ranks of a host share the blocks that arrived.
+ * Cost: the cost of the rail (rail.h) for n bytes of each rank.  On the host the call takes one
+ * round for few bytes; for many bytes each rank reads p n bytes.
  * [multi-level: Open MPI HAN] */
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/host_exchange.h"
@@ -28,7 +30,7 @@ static int equal_blocks_fit(const struct call *c)
 
 /* ---- Few bytes ------------------------------------------------------------------- */
 
-/* All blocks, host by host. */
+/* The blocks of all ranks, host by host. */
 struct packed {
     char *all;
     size_t host_bytes;
@@ -79,7 +81,7 @@ static ct_status all_gather_one_trip(struct call *c, const struct level *l)
 
 /* ---- Many bytes ------------------------------------------------------------------- */
 
-/* Of the ranks of this rank's number. */
+/* Returns the block of the rank that has this rank's number on `host`. */
 static struct span rail_block(const struct call *c, const void *arg, int host)
 {
     const struct level *l = arg;
@@ -108,7 +110,8 @@ static ct_status all_gather_nodes_run(struct call *c)
     return status == CT_OK ? host_share(c, &l, &parts) : status;
 }
 
-/* bytes: of all ranks of a host; where hosts differ, on the average. */
+/* Returns the cost of the rail for the mean bytes of a host, since hosts may have different numbers
+ * of bytes. */
 static double all_gather_nodes_cost(const struct call *c, int way)
 {
     return rail_all_gather_cost(c, (enum rail_way)way,

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_nodes.c - each host folds its ranks' inputs, then the hosts fold the partial results.
+/* all_reduce_nodes.c - all-reduce over several hosts.  Each host folds its ranks' inputs, then the
+ * hosts fold their partial results.
  *
- * Few bytes: the host's first rank folds what all show, works with the other hosts, and answers.
- * Many bytes: the buffer is cut into slices, at most one for each rank that the smallest host has;
- * slice i is folded, exchanged and shared by rank i of each host.  So every byte crosses between
- * two hosts once each way, not once for each pair of ranks, and in the written order.
- * Cost: a round on the host, or two with n read and n written, and the rail's (rail.h).
+ * Few bytes: the first rank of each host folds the inputs of its host, folds the partial results
+ * with the other hosts, and hands the result to the ranks of its host.  Many bytes: the buffer is
+ * cut into slices, at most as many as the smallest host has ranks.  Rank i of each host folds slice
+ * i, exchanges slice i with the other hosts, and shares the result on its host.  So each byte
+ * crosses between two hosts once in each direction, not once for each pair of ranks, and the inputs
+ * are folded in the fixed order of combine.h.
+ * Cost: on the host one round, or two rounds in which n bytes are written and n bytes are read.
+ * Between hosts the cost of the rail (rail.h).
  * [two-level all-reduce: MPICH SMP, Open MPI HAN] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
 #include "collectives/hosts/rail.h"
 
-#define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
-#define ONE_SLICE ((size_t)16 << 10) /* bytes of the smallest slice */
+#define PIECE ((size_t)8 << 20)      /* bytes that one step handles; limits the scratch memory */
+#define ONE_SLICE ((size_t)16 << 10) /* minimum size of a slice in bytes */
 
 static int all_reduce_nodes_fits(const struct call *c)
 {
@@ -25,7 +29,8 @@ static int all_reduce_few_hosts_fit(const struct call *c)
     return all_reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
-/* This host's partial results go through the rail; out: the result. */
+/* Folds this host's partial results and those of the other hosts, and writes the rounded result to
+ * out. */
 static ct_status all_reduce_through_rail(struct call *c, const struct level *l,
                                          struct span partials, struct span out)
 {
@@ -39,8 +44,9 @@ static ct_status all_reduce_through_rail(struct call *c, const struct level *l,
     return status;
 }
 
-/* Where partial results of so many bytes of input lie: in the output if they fit there, else in
- * *room, which the caller gives back. */
+/* Returns where to write the partial results for `out`.  This is `out` itself, or new memory in
+ * *room if partial results are wider than the dtype.  The caller gives *room back, which is NULL if
+ * `out` is used.  The data is NULL if there is no memory. */
 static struct span place_for(const struct call *c, struct span out, char **room)
 {
     const struct call of_partials = call_of_partials(c);
@@ -115,9 +121,10 @@ static ct_status all_reduce_nodes_run(struct call *c)
     const enum rail_way way = (enum rail_way)c->algorithm->way;
     const struct level l = level_of(c->group, c->group->rank);
     const struct rail rail = rail_of(c, &l);
-    /* one rank on each host, whose input is its partial result */
+    /* True if each host has one rank, so that the rank's input is the host's partial result. */
     const int alone = c->group->order.host_most == 1 && !has_wide_partials(c);
-    const size_t piece = alone && way == RAIL_DIRECT ? in.bytes : PIECE; /* it has pieces itself */
+    /* The whole buffer goes to RAIL_DIRECT, which cuts it into pieces itself. */
+    const size_t piece = alone && way == RAIL_DIRECT ? in.bytes : PIECE;
     ct_status status = CT_OK;
 
     if (in.bytes <= HOST_TRIP_MOST)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_nodes.c - each rank takes over what its host has for the ranks of its number on the
- * other hosts, and sends each of them one message.
+/* all_to_all_nodes.c - all-to-all over several hosts.  Each rank takes over its host's blocks for
+ * the ranks that have its number on the other hosts, and sends each of these ranks one message.
  *
- * So a rank sends h-1 messages of m blocks, for h hosts of m ranks, where pairwise sends p-1 of
- * one. Cost: p n written and read on the host, then alpha + (h-1) o + (p-m) n beta.  For small
- * blocks. [Bienz, Olson & Gropp 2022: locality-aware all-to-all] */
+ * For h hosts of m ranks, each rank sends h-1 messages of m blocks.  The algorithm `pairwise` sends
+ * p-1 messages of one block.
+ * Cost: each rank writes and reads p n bytes on the host.  Between hosts the messages take alpha +
+ * (h-1) o + (p-m) n beta.  This algorithm is for small blocks.
+ * [Bienz, Olson & Gropp 2022: locality-aware all-to-all] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
@@ -12,11 +14,11 @@
 
 #define SMALL_BLOCK ((size_t)16 << 10)
 
-/* Pieces of the blocks, from the ranks of this host, for the rail: [host][rank here]; and the
- * same of what comes for this rank: [host][rank there]. */
+/* The current piece of the blocks that this rank sends and receives over the rail.  going is
+ * [host][rank here], and coming is [host][rank there]. */
 struct regrouped {
     const struct level *level;
-    size_t at, bytes; /* of each block: where the piece under way begins; its length */
+    size_t at, bytes; /* where the current piece begins in each block; its bytes */
     char *going, *coming;
 };
 
@@ -33,14 +35,15 @@ static struct span piece(const struct call *c, const struct regrouped *r, const 
     return span_of(block_at(c, b, host_rank(c->group, host, i)).data + r->at, r->bytes);
 }
 
-/* What goes to rank `owner` of each host. */
+/* Returns the piece of this rank's input block for rank `owner` of `host`. */
 static struct span all_to_all_input_piece(const struct call *c, const void *arg, int owner,
                                           int host)
 {
     return piece(c, arg, &c->send, host, owner);
 }
 
-/* What comes from rank `from` of this host for this rank's number on `host`. */
+/* Returns the place in `going` for the piece from rank `from` of this host to the rank on `host`
+ * that has this rank's number. */
 static struct span going_piece(const struct call *c, const void *arg, int from, int host)
 {
     const struct regrouped *r = arg;

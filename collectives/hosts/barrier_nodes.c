@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_nodes.c - the first rank of each host waits for the ranks of its host and for the other
- * hosts, and then lets its host go on.
+/* barrier_nodes.c - barrier over several hosts.  The first rank of each host waits for the ranks of
+ * its host and for the other hosts, and then releases the ranks of its host.
  *
- * Cost: a round with a gate on the host, and ceil(log2 h) alpha for h hosts, between which one
- * message goes instead of one for each rank. */
+ * Cost: one round with a gate on the host (rounds.h), and ceil(log2 h) alpha between h hosts.  Each
+ * host sends one message in a step, not one for each rank. */
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/host_exchange.h"
 #include "collectives/hosts/rail.h"

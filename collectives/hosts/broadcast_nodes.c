@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast_nodes.c - from the root to a rank of each host, and from there to the ranks of the
- * host.
+/* broadcast_nodes.c - broadcast over several hosts.  The root sends to one rank of each host, which
+ * passes the data on to the ranks of its host.
  *
- * Many bytes: the root's host shares the buffer first, so that each of its ranks can send a slice
- * to the ranks of its number on the other hosts, which then share their slices.
- * Cost: the rail's (rail.h), and n written and read on each host. */
+ * Many bytes: the ranks of the root's host share the buffer first.  Then each of them sends a slice
+ * to the ranks that have its number on the other hosts, and the ranks of these hosts share their
+ * slices.
+ * Cost: the cost of the rail (rail.h), and n bytes written and read on each host. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
 #include "collectives/hosts/rail.h"
 
-#define PIECE ((size_t)8 << 20) /* of the buffer at a time: hosts share one while others come */
-#define ONE_SLICE ((size_t)256 << 10) /* bytes: up to here one rank of each host does it all */
+/* Bytes that one step handles.  A host shares a piece while the next piece arrives. */
+#define PIECE ((size_t)8 << 20)
+/* Minimum size of a slice in bytes.  A smaller buffer goes through one rank of each host. */
+#define ONE_SLICE ((size_t)256 << 10)
 
 static int broadcast_nodes_fits(const struct call *c)
 {

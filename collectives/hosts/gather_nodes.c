@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_nodes.c - one rank of each host takes the blocks of its host and sends them to the root as
- * one message.
+/* gather_nodes.c - gather over several hosts.  One rank of each host collects the blocks of its
+ * host and sends them to the root in one message.
  *
- * Cost: m n written and read on a host of m ranks; alpha + (h-1) o + (p-m) n beta at the root for h
- * hosts, where each rank's own message would be alpha + (p-1) (o + n beta).  For small blocks, and
- * for so many ranks that the root should not have a connection to each. */
+ * Cost: on a host of m ranks m n bytes are written and read.  At the root the messages of h hosts
+ * take alpha + (h-1) o + (p-m) n beta; a message from each rank would take alpha + (p-1) (o + n
+ * beta).  This algorithm is for small blocks, and for groups so large that the root should not have
+ * a connection to each rank. */
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
@@ -14,8 +15,8 @@ static struct span gather_own_piece(const struct call *c, const struct host_bloc
     return span_of(block_at(c, &c->send, 0).data + p->at, p->bytes);
 }
 
-/* What rank `owner` of the host gives: on that rank its input, on the one that takes it its place.
- */
+/* Returns the piece of rank `owner` of this host.  It lies in p->all on the rank that collects the
+ * pieces, and in the send buffer on rank `owner`.  On all other ranks the data is NULL. */
 static struct span piece_of_rank(const struct call *c, const void *arg, int owner, int k)
 {
     const struct host_blocks *p = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_blocks.c - the pieces of a gather or a scatter between hosts.  The root and the first rank
- * of each other host put the blocks of a host's ranks into one message. */
+/* host_blocks.c - a gather or a scatter between hosts, a piece of each block at a time.  The root
+ * and the first rank of each other host put the pieces of a host's ranks into one message. */
 #include "collectives/hosts/host_blocks.h"
 
 #include "collectives/core/shm_exchange.h"

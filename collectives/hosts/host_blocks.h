@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_blocks.h - a piece of each rank's block, those of a host side by side: what a gather or a
- * scatter sends between two hosts as one message. */
+/* host_blocks.h - a piece of each rank's block.  The pieces of a host's ranks lie one behind the
+ * other, so that a gather or a scatter sends them between two hosts as one message. */
 #ifndef COLLECTIVES_HOSTS_HOST_BLOCKS_H
 #define COLLECTIVES_HOSTS_HOST_BLOCKS_H
 
@@ -9,24 +9,25 @@
 
 struct host_blocks {
     const struct level *level;
-    size_t at, bytes; /* of each block: where the piece under way begins; its length */
-    char *all;        /* [size] pieces in the order of fold_rank; NULL: this rank packs none */
+    size_t at, bytes; /* where the current piece begins in each block; its bytes */
+    char *all;        /* [size] pieces in the order of fold_rank; NULL if this rank has none */
 };
 
-/* Runs one_piece for each piece of a call in which the root gathers or scatters. */
+/* Carries out one piece of a gather or a scatter.  host_blocks_run() calls this function for each
+ * piece of the call. */
 typedef ct_status host_blocks_piece(struct call *c, const struct rail *rail,
                                     const struct host_blocks *p);
 ct_status host_blocks_run(struct call *c, host_blocks_piece *one_piece);
 
-/* Is a message for each host better than one for each rank?  Yes for small blocks, and for so many
- * ranks that the root should not have a connection to each. */
+/* True if one message for each host is better than one for each rank.  This holds for small blocks,
+ * and for groups so large that the root should not have a connection to each rank. */
 static inline int host_blocks_fit(const struct call *c)
 {
     return c->group->order.host_most > 1 && c->group->order.hosts > 1 && sizes_are_agreed(c)
            && (call_bytes(c) <= (32u << 10) || c->group->size > 64);
 }
 
-/* Those of the ranks of a host. */
+/* Returns the pieces of the ranks of a host. */
 static inline struct span host_blocks_of(const struct call *c, const struct host_blocks *b,
                                          int host)
 {
@@ -35,7 +36,7 @@ static inline struct span host_blocks_of(const struct call *c, const struct host
     return span_of(b->all + first * b->bytes, (size_t)host_ranks(c->group, host) * b->bytes);
 }
 
-/* That of rank i of this host. */
+/* Returns the piece of rank i of this host. */
 static inline struct span host_block_here(const struct call *c, const struct host_blocks *b, int i)
 {
     return span_of(host_blocks_of(c, b, b->level->host).data + (size_t)i * b->bytes, b->bytes);

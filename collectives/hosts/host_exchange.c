@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_exchange.c - steps on one host of a call over several.
+/* host_exchange.c - the steps on one host of a call over several hosts.
  *
- * A part goes through the slots a piece at a time, as in shm_exchange.c: in a fold each rank's slot
- * has a piece for each owner, when shared each owner's slot has a piece of its part.
+ * A part goes through the slots a piece at a time, as in shm_exchange.c.  In a fold, each rank's
+ * slot has a piece for each owner.  In sharing, each owner's slot has a piece of its part.
  *
- * Cost of a trip: one round with a gate (rounds.h); of a fold: n bytes written and n read by
- * each rank, shared among the owners; of sharing: n written by all owners, n read by each rank. */
+ * Cost of a trip: one round with a gate (rounds.h).  Cost of a fold: each rank writes n bytes, and
+ * the owners together read n bytes of each rank.  Cost of sharing: the owners together write n
+ * bytes, and each rank reads n bytes. */
 #include "collectives/hosts/host_exchange.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 /* ---- Trips ---------------------------------------------------------------------- */
 
-#define GATE 0 /* its number on the host */
+#define GATE 0 /* the gate's rank on the host */
 
 static int gate_rank(const struct host_trip *t)
 {
@@ -168,13 +169,13 @@ int host_slices_of(const ct_group *group, size_t bytes, size_t least)
                                                       : group->order.host_least;
 }
 
-/* A piece of a part, which is the spans of one owner one behind the other: walk_next() gives what
- * of it lies in the next span. */
+/* A walk over a piece of one owner's part, which is the owner's spans one behind the other.
+ * walk_next() gives the bytes of the piece that lie in the next span. */
 struct walk {
     const struct call *call;
     const struct host_parts *parts;
     int owner, k;
-    size_t at, left; /* in span k; of the piece */
+    size_t at, left; /* offset from the start of span k; bytes of the piece that are left */
 };
 
 static struct walk walk_begin(const struct call *c, const struct host_parts *p, int owner,
@@ -201,9 +202,9 @@ static int walk_next(struct walk *w, struct span *here)
     return 0;
 }
 
-/* The piece of all parts that is under way. */
+/* The current piece of each part. */
 struct host_piece {
-    size_t at, most; /* where it begins in each part, its bytes at the most */
+    size_t at, most; /* where the piece begins in each part; its most bytes */
 };
 
 static size_t bytes_here(const struct call *c, const struct host_parts *p, int owner,
@@ -212,13 +213,14 @@ static size_t bytes_here(const struct call *c, const struct host_parts *p, int o
     return piece_of(part_bytes(c, p, owner), piece->at, piece->most);
 }
 
-/* What an owner does with its piece: arrived[i] has what rank i of this host gives to it, one span
- * behind the other; its own lies in its spans.  arrived[ranks to 2 ranks] is room. */
+/* Processes the current piece of the part that this rank owns.  arrived[i] has the bytes of the
+ * piece from rank i of this host, one span behind the other.  This rank's own bytes lie in its
+ * input spans instead.  arrived[ranks] to arrived[2 ranks - 1] are scratch. */
 typedef void piece_use(struct call *c, const struct level *l, const struct host_parts *input,
                        const struct host_parts *result, const struct host_piece *piece,
                        const void **arrived);
 
-/* Its piece of the result is the fold of all of them. */
+/* Folds the pieces of all ranks into the spans of the result. */
 static void fold_piece(struct call *c, const struct level *l, const struct host_parts *input,
                        const struct host_parts *result, const struct host_piece *piece,
                        const void **arrived)
@@ -241,7 +243,7 @@ static void fold_piece(struct call *c, const struct level *l, const struct host_
     }
 }
 
-/* It keeps all of them: result has the spans of what comes from rank i as those of owner i. */
+/* Copies the piece from each rank i to the spans of owner i in the result. */
 static void keep_piece(struct call *c, const struct level *l, const struct host_parts *input,
                        const struct host_parts *result, const struct host_piece *piece,
                        const void **arrived)
@@ -268,7 +270,7 @@ static ct_status give_by_slots(struct call *c, const struct level *l,
 {
     struct shm_group *f = c->group->host_shm;
     const int own = host_owner(l, input);
-    const size_t room = (piece->most + 63) / 64 * 64; /* of each owner in a slot */
+    const size_t room = (piece->most + 63) / 64 * 64; /* bytes for each owner in a slot */
     ct_status status = shm_group_next_slot(f, (size_t)input->owners * room);
 
     for (int owner = 0; owner < input->owners && status == CT_OK; owner++) {
@@ -427,7 +429,8 @@ static size_t largest_unwanted(const struct call *c, const struct host_parts *p)
     return most;
 }
 
-/* A rank that does not want a span gets it all the same: the sender does not know. */
+/* Shares the parts by messages.  A rank also receives the spans that it does not want, into scratch
+ * memory, since the sender does not know which spans a rank wants. */
 static ct_status share_by_messages(struct call *c, const struct level *l,
                                    const struct host_parts *p, int reader)
 {

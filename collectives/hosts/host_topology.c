@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_topology.c - a group's hosts as two levels, from what runtime/group/group.c noted. */
+/* host_topology.c - the hosts of a group as two levels, read from the order that
+ * runtime/group/group.c has set. */
 #include "collectives/hosts/host_topology.h"
 
 #include "runtime/types/dtype.h"
@@ -18,7 +19,7 @@ struct level level_of(const ct_group *g, int rank)
 {
     struct level l = { .hosts = g->order.hosts };
     const int at = g->order.fold_at[rank];
-    int beyond = g->order.hosts - 1; /* the host is not beyond this one */
+    int beyond = g->order.hosts - 1; /* the host is at most this one */
 
     while (l.host < beyond) {
         const int middle = (l.host + beyond) / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_segment.h - the pieces of a broadcast in a ring, which ct_bench's model of it counts
- * too. */
+/* pipeline_segment.h - the size of the pieces of a ring broadcast, which ct_bench's cost model also
+ * uses. */
 #ifndef COLLECTIVES_HOSTS_PIPELINE_SEGMENT_H
 #define COLLECTIVES_HOSTS_PIPELINE_SEGMENT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rail.c - which ranks are in a rail, and where each host stands in the tree. */
+/* rail.c - the ranks of a rail, and the place of each host in the tree. */
 #include "collectives/hosts/rail_tree.h"
 
 struct rail rail_of(struct call *c, const struct level *level)
@@ -71,7 +71,7 @@ int rail_leaf_peer(const struct rail_tree *t, int leaf)
     return rail_peer(t->rail, rail_leaf_host(t, leaf));
 }
 
-/* data = lower op higher: the one of them that arrived, and data. */
+/* Folds `arrived` into `data`.  The lower host's data is the left operand. */
 static void rail_fold_arrived(const struct rail_tree *t, struct span data, const char *arrived,
                               int we_are_lower)
 {
@@ -111,7 +111,7 @@ void rail_fold(const struct rail_tree *t, struct span data, const char *arrived,
 
 /* ---- All hosts are there ---------------------------------------------------------- */
 
-/* Dissemination: after the step of distance d a host knows of 2d hosts that they are in the call.
+/* Uses dissemination: after the step of distance d, a host knows that 2d hosts are in the call.
  * Cost: ceil(log2 h) alpha.  [Hensgen, Finkel & Manber 1988] */
 ct_status rail_barrier(const struct rail *rail)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rail_all_gather.c - each host's block to all hosts of a rail.
+/* rail_all_gather.c - sends each host's block to all hosts of a rail.
  *
- * Directly, each to each: alpha + (h-1) (o + n beta).  By doubling (Bruck): each sends all blocks
- * that it has to the host 1, 2, 4, ... before it: ceil(log2 h) alpha + (h-1) n beta, and 2 h n
- * copied.  In a chain, each passes on what came last: (h-1) (alpha + n beta), every wire evenly
- * used.  [Bruck et al. 1997] */
+ * Direct: each host sends its block to each other host.  Cost: alpha + (h-1) (o + n beta).
+ * Doubling (Bruck): each host sends all blocks that it has to the host 1, 2, 4, ... before it.
+ * Cost: ceil(log2 h) alpha + (h-1) n beta, and 2 h n bytes copied.
+ * Chain: each host passes on the block that arrived last.  Cost: (h-1) (alpha + n beta), with the
+ * same load on each wire.
+ * [Bruck et al. 1997] */
 #include "collectives/hosts/rail.h"
 
 static struct span block_at_host(const struct rail *rail, const struct rail_blocks *b, int host)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rail_chain.c - a broadcast from host to host, in segments: each sends one on while it receives
- * the next.
+/* rail_chain.c - a broadcast from host to host, in segments.  Each host sends a segment on while it
+ * receives the next.
  *
- * Each wire carries the buffer once, also the root's; the root of a tree sends it log2(h) times.
- * Segments are small enough to be sent eagerly, so no sender waits for an answer.
+ * Each wire carries the buffer once, also the root's wire.  In a tree the root sends the buffer
+ * log2(h) times.  Segments are small enough to be sent eagerly, so no sender waits for an answer.
  * Cost for s segments: (s + h - 2) (alpha + n/s beta).
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
 #include "collectives/hosts/rail.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rail_cost.c - what the ways between hosts take, by their formulas.
+/* rail_cost.c - the time of each way between hosts, by a formula.
  *
- * The rails of a host share its wire, so a way takes all bytes of the call over it, whatever the
- * number of rails.  What happens on the hosts is the same for all ways of a row's operation, and is
+ * The rails of a host share its wire.  So the time depends on the bytes of the whole call, not on
+ * the number of rails.  The work inside the hosts is the same for all ways of an operation, and is
  * left out. */
 #include "collectives/core/algorithm_overrides.h"
 #include "collectives/hosts/rail.h"
@@ -14,7 +14,8 @@ static double wire(const struct call *c, double bytes)
     return bytes * c->group->algorithms.choices->network.us_per_byte;
 }
 
-/* Of messages of so many bytes, one after the other: large ones ask the receiver first. */
+/* Returns the time of `count` messages of `bytes` bytes, one after the other.  A large message
+ * takes 3 alpha, since the sender first asks the receiver. */
 static double cost_steps(const struct call *c, double count, double bytes)
 {
     const double alpha = c->group->algorithms.choices->network.alpha_us;
@@ -22,14 +23,14 @@ static double cost_steps(const struct call *c, double count, double bytes)
     return count * (bytes > EAGER_OVER_SOCKETS ? 3 * alpha : alpha);
 }
 
-/* One step in which a rank sends to, or gets from, all other hosts. */
+/* Returns the time of one step in which a rank sends to all other hosts, or receives from them. */
 static double fan(const struct call *c, double bytes)
 {
     return cost_steps(c, 1, bytes)
            + c->group->algorithms.choices->network.overhead_us * (c->group->order.hosts - 1);
 }
 
-/* Levels of the tree; pairs: 1 if it begins with pairs. */
+/* Returns the number of levels of the tree.  *pairs is 1 if the tree begins with pairs, else 0. */
 static int levels(const struct call *c, int *pairs)
 {
     int levels = 0;
@@ -47,7 +48,7 @@ double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t byte
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case RAIL_DIRECT: /* parts go in pieces that are sent eagerly */
+    case RAIL_DIRECT: /* data goes in pieces, which are sent eagerly */
         return rail_takes_one_step(c->group->order.hosts, bytes)
                    ? fan(c, n) + wire(c, (h - 1) * n)
                    : 2 * fan(c, 0) + wire(c, 2 * n * rest);
@@ -66,7 +67,7 @@ double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case RAIL_DIRECT: /* in pieces that are sent eagerly */
+    case RAIL_DIRECT: /* data goes in pieces, which are sent eagerly */
         return fan(c, 0) + wire(c, (h - 1) * n);
     case RAIL_DOUBLING:
         return cost_steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
@@ -86,12 +87,12 @@ double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes
     switch (way) {
     case RAIL_DIRECT:
         return fan(c, n) + wire(c, (h - 1) * n);
-    case RAIL_DOUBLING: /* its tree needs no pairs */
+    case RAIL_DOUBLING: /* no pairs, but ceil(log2 h) steps */
         return cost_steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
     case RAIL_HALVING:
         return cost_steps(c, 2 * depth, n / h) + cost_steps(c, pairs, n)
                + wire(c, 2 * n * rest + pairs * n);
-    default: /* a segment on its way does not wait for the one before it to arrive */
+    default: /* a segment does not wait until the segment before it has arrived */
         return cost_steps(c, h - 1, 0) + (h - 2 + segments) * wire(c, n / segments);
     }
 }
@@ -103,9 +104,9 @@ double rail_all_gather_cost(const struct call *c, enum rail_way way, size_t byte
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case RAIL_DIRECT: /* large blocks that come at once hinder each other, by the simulation */
+    case RAIL_DIRECT: /* in simulation, large blocks that arrive at once slow each other down */
         return fan(c, n) + wire(c, n > EAGER_OVER_SOCKETS ? 1.3 * all : all);
-    case RAIL_DOUBLING: /* what arrives is copied twice more */
+    case RAIL_DOUBLING: /* each byte that arrives is copied twice more */
         return cost_steps(c, depth + pairs, n) + wire(c, all) + 2e-4 * all;
     default:
         return cost_steps(c, c->group->order.hosts - 1, n) + wire(c, all);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rail_direct.c - among few hosts each sends to each.
+/* rail_direct.c - among few hosts, each host sends to each other host.
  *
- * Few bytes in one step (one_shot.c), many in two (two_shot.c); to a root as they are
- * (fold_at_root.c), from a root to all at once.
- * Cost: alpha + (h-1) (o + n beta) for a host that sends to all or gets from all; in two steps
- * 2 (alpha + (h-1) o) + 2n(h-1)/h beta. */
+ * An all-reduce takes one step for few bytes (one_shot.c) and two steps for many (two_shot.c).  A
+ * reduce sends all inputs to the root, which folds them (fold_at_root.c).  In a broadcast the root
+ * sends to all hosts at once.
+ * Cost: alpha + (h-1) (o + n beta) for a host that sends to all hosts or receives from all.  In two
+ * steps the cost is 2 (alpha + (h-1) o) + 2n(h-1)/h beta. */
 #include "collectives/core/peers.h"
 #include "collectives/hosts/rail_tree.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rail_doubling.c - in each step the distance between the hosts that exchange doubles.
+/* rail_doubling.c - the distance between the hosts that exchange doubles in each step.
  *
- * All-reduce: both of two leaves send what they have (recursive doubling); reduce: the one that is
- * farther from the root in that bit sends and is done (binomial tree); broadcast: the same
- * backwards.
- * Cost: ceil(log2 h) (alpha + n beta); where h is no power of two a step more, and for an
- * all-reduce two.  [Thakur, Rabenseifner & Gropp 2005] */
+ * In an all-reduce two leaves send each other what they have (recursive doubling).  In a reduce,
+ * the leaf that differs from the root in the bit of the step sends, and is done (binomial tree).  A
+ * broadcast takes the steps of a binomial tree in reverse order.
+ * Cost: floor(log2 h) (alpha + n beta).  If h is not a power of two, there is one step more, and in
+ * an all-reduce there are two more.  [Thakur, Rabenseifner & Gropp 2005] */
 #include "collectives/hosts/rail_tree.h"
 
 ct_status rail_all_reduce_doubling(const struct rail *rail, struct span in, struct span data)

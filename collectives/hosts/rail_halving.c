@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rail_halving.c - in each step two leaves halve the range that both have.
+/* rail_halving.c - in each step two leaves halve the range of the buffer that they have.
  *
- * In the step of bit b the leaf without that bit keeps the lower half and gets the other's, which
- * it folds; so after all steps each leaf has the fold of a range of its own.  Then the same steps
- * backwards: each leaf gets the other half (all-reduce), or only those on the way to the root do
- * (reduce).  A broadcast first hands halves down from the root, then goes back as an all-reduce.
- * Cost: 2 log2(h) alpha + 2n(h-1)/h beta; where h is no power of two the hosts of pairs also send
- * and get n once more.
+ * In the step of bit b the leaf without that bit keeps the lower half, and the leaf with that bit
+ * keeps the upper half.  Each leaf sends the other half, and folds what arrives into the half that
+ * it keeps.  After all steps each leaf has the fold of a different range.  Then the steps run in
+ * reverse order.  In an all-reduce each leaf receives the other half; in a reduce only the leaves
+ * on the way to the root do.  A broadcast first hands halves down from the root, and then runs the
+ * reverse steps of an all-reduce.
+ * Cost: 2 log2(h) alpha + 2n(h-1)/h beta.  If h is not a power of two, the hosts of pairs also send
+ * and receive n bytes once more.
  * [Rabenseifner 2004: recursive halving and doubling; van de Geijn: scatter and all-gather] */
 #include "collectives/hosts/rail_tree.h"
 
 #define MOST_STEPS 32
 
-/* The ranges of this leaf, [0] the whole; in elements. */
+/* The ranges of this leaf, in elements.  Range 0 is the whole buffer, and range i is what the leaf
+ * has after i halvings. */
 struct ranges {
     const struct rail_tree *tree;
     struct span data;
-    int steps; /* that it has gone down */
+    int steps; /* number of halvings so far */
     size_t begin[MOST_STEPS], end[MOST_STEPS];
 };
 
@@ -38,7 +41,8 @@ static struct span here(const struct ranges *r)
     return range_span(r, r->begin[r->steps], r->end[r->steps]);
 }
 
-/* Goes down a step; returns the half that the leaf beyond `bit` has from now on. */
+/* Halves the range of this leaf.  Returns the half that the other leaf keeps, which differs from
+ * this leaf in `bit`. */
 static struct span halve(struct ranges *r, int bit)
 {
     const size_t begin = r->begin[r->steps], end = r->end[r->steps];
@@ -51,7 +55,7 @@ static struct span halve(struct ranges *r, int bit)
     return upper ? range_span(r, begin, middle) : range_span(r, middle, end);
 }
 
-/* What the leaf has that halved the range of the step before with this one. */
+/* Returns the half that the other leaf of the last halving keeps. */
 static struct span other_half(const struct ranges *r)
 {
     const int step = r->steps;
@@ -112,7 +116,8 @@ ct_status rail_all_reduce_halving(const struct rail *rail, struct span in, struc
     return status;
 }
 
-/* Up to the root: the other leaf of a step is done when it has sent. */
+/* Gathers the ranges at the root.  In each step, the leaf that differs from the root in the bit of
+ * the step sends its range, and is done. */
 static ct_status gather_at(struct ranges *r, int root)
 {
     const struct rail_tree *t = r->tree;
@@ -148,7 +153,8 @@ ct_status rail_reduce_halving(const struct rail *rail, int host, struct span dat
     return status;
 }
 
-/* Down from the root: a leaf has its range from the step on in which it differs from the root. */
+/* Hands ranges down from the root.  A leaf receives its range in the step of the highest bit in
+ * which its number differs from the root's. */
 static ct_status scatter_from(struct ranges *r, int root)
 {
     const struct rail_tree *t = r->tree;
@@ -158,7 +164,7 @@ static ct_status scatter_from(struct ranges *r, int root)
     for (int bit = 1; bit < t->leaves && status == CT_OK; bit *= 2) {
         const int peer = rail_leaf_peer(t, t->leaf ^ bit);
         const struct span others = halve(r, bit);
-        const int above = (t->leaf ^ root) & -(2 * bit); /* bits beyond this one that differ */
+        const int above = (t->leaf ^ root) & -(2 * bit); /* higher bits that differ from the root */
 
         if (above)
             continue;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_nodes.c - each host folds its ranks' inputs, then the hosts fold the partial results on
- * the way to the root.
+/* reduce_nodes.c - reduce over several hosts.  Each host folds its ranks' inputs, then the hosts
+ * fold their partial results on the way to the root.
  *
- * Few bytes: one rank of each host, the root on its own, folds what all show.  Many bytes: slice i
- * is folded and sent on by rank i of each host, and the root gets the slices of its host.
- * Cost: n written and read on each host, and the rail's (rail.h). */
+ * Few bytes: one rank of each host folds the inputs of its host.  On the root's host this rank is
+ * the root.  Many bytes: rank i of each host folds slice i and sends it on, and the root collects
+ * the slices from the ranks of its host.
+ * Cost: n bytes written and read on each host, and the cost of the rail (rail.h). */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
 #include "collectives/hosts/rail.h"
 
-#define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
-#define ONE_SLICE ((size_t)64 << 10) /* bytes: up to here one rank of a host does it all */
+#define PIECE ((size_t)8 << 20)      /* bytes that one step handles; limits the scratch memory */
+#define ONE_SLICE ((size_t)64 << 10) /* minimum size of a slice in bytes */
 
 static int reduce_nodes_fits(const struct call *c)
 {
@@ -23,10 +24,10 @@ static int reduce_few_hosts_fit(const struct call *c)
     return reduce_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
-/* Buffers of one piece. */
+/* The buffers for one piece of the call. */
 struct buffers {
-    struct span in, out; /* out: the root's; on other ranks room for as many bytes */
-    char *partials;      /* of the whole piece; out, if they fit there */
+    struct span in, out; /* out: the root's output; on other ranks scratch of the same size */
+    char *partials;      /* partial results of the piece; equal to out if they fit there */
 };
 
 static ct_status reduce_one_piece(struct call *c, const struct level *l, const struct buffers *b)
@@ -54,7 +55,7 @@ static ct_status reduce_one_piece(struct call *c, const struct level *l, const s
                                         .arg = &slices[i] };
     own = host_owner(l, &parts[0]);
     if (l->ranks == 1 && !on_root_host && way == RAIL_DIRECT && !has_wide_partials(c))
-        return rail_reduce(&rooted, way, rooted.root_host, b->in); /* it only sends it */
+        return rail_reduce(&rooted, way, rooted.root_host, b->in); /* this rank only sends */
     status = host_fold(c, l, &parts[0], &parts[1]);
     if (status == CT_OK && own >= 0)
         status =

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_nodes.c - each rank folds, over its host's ranks, the blocks that are for the
- * ranks of its number on all hosts; then these ranks exchange the partial results.
+/* reduce_scatter_nodes.c - reduce-scatter over several hosts.  Each rank folds, over the ranks of
+ * its host, the blocks for the ranks that have its number on all hosts.  Then the ranks of one
+ * number exchange these partial results.
  *
  * So for each block one partial result comes from each other host, not one input from each rank
- * there, and the order is the written one.
- * Cost: p n written and h p n / h read on the host; then between hosts alpha + (h-1) (o + n beta),
- * each host giving each its blocks, or with many hosts or few bytes an all-reduce of the rail's h
- * blocks; a piece of each block at a time.
- * The places for pieces, one for each host, take 8 MiB at the most, however many ranks there are.
- */
+ * there.  The inputs are folded in the fixed order of combine.h.
+ * Cost: each rank writes and reads p n bytes on its host.  Between hosts, each host sends each
+ * other host its blocks in alpha + (h-1) (o + n beta).  With many hosts or few bytes, an all-reduce
+ * of the rail's h blocks replaces this exchange.
+ * Blocks go a piece at a time.  The places for pieces, one for each host, take 8 MiB at most,
+ * however many ranks there are. */
 #include <stdlib.h>
 
 #include "collectives/core/algorithms.h"
@@ -20,11 +21,12 @@
 struct work_of_call {
     const struct call *call;
     struct level level;
-    size_t at, piece; /* of each block: where the piece under way begins, its most bytes */
-    size_t room;      /* of a piece of partial results in scratch */
-    size_t wider;     /* bytes of a partial result for one of the input's */
-    char *partial; /* [hosts] of this rank's number, folded over this host; NULL: it is alone there
-                      and sends its input */
+    size_t at, piece; /* where the current piece begins in each block; its most bytes */
+    size_t room;      /* scratch bytes for a piece of partial results */
+    size_t wider;     /* size of a partial result divided by the size of an input element */
+    /* [hosts] partial results of this host, for the ranks that have this rank's number.  NULL if
+     * there is nothing to fold, so that this rank sends its input. */
+    char *partial;
 };
 
 static int reduce_scatter_nodes_fits(const struct call *c)
@@ -37,7 +39,7 @@ static int reduce_scatter_few_hosts_fit(const struct call *c)
     return reduce_scatter_nodes_fits(c) && c->group->order.hosts <= HOSTS_MOST_DIRECT;
 }
 
-/* Empty behind the end of a short block. */
+/* Returns the current piece of a block.  The piece is empty behind the end of a short block. */
 static struct span piece_in(const struct work_of_call *w, struct span block)
 {
     const size_t bytes = piece_of(block.bytes, w->at, w->piece);
@@ -45,7 +47,7 @@ static struct span piece_in(const struct work_of_call *w, struct span block)
     return span_of(bytes > 0 ? block.data + w->at : NULL, bytes);
 }
 
-/* The piece of the block that is for rank `owner` of a host, in this rank's input. */
+/* Returns the current piece of this rank's input block for rank `owner` of `host`. */
 static struct span reduce_scatter_input_piece(const struct call *c, const void *arg, int owner,
                                               int host)
 {
@@ -57,12 +59,13 @@ static struct span partial_piece(const struct call *c, const void *arg, int owne
     const struct work_of_call *w = arg;
     const struct span input = reduce_scatter_input_piece(w->call, arg, owner, host);
 
-    (void)c; /* that of partial results */
+    (void)c; /* c is the call of partial results */
     return w->partial ? span_of(w->partial + (size_t)host * w->room, input.bytes * w->wider)
                       : input;
 }
 
-/* The partial results for this rank: its host's, and those that came from the others. */
+/* Exchanges partial results with the other hosts, and folds the results for this rank's block into
+ * out. */
 static ct_status reduce_scatter_fold_arrived(const struct rail *rail, const struct work_of_call *w,
                                              const void **sources, char *arrived, struct span out)
 {
@@ -99,7 +102,7 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
     const struct rail rail = rail_of(&of_partials, l);
     const void **sources = malloc((size_t)l->hosts * sizeof *sources);
     const size_t bytes = out.bytes * w->wider;
-    /* behind what arrives: the result, if it is wider than the output */
+    /* Has room for what arrives, and behind it for the result if that is wider than the output. */
     char *arrived = call_scratch(c, ((size_t)l->hosts + 1) * bytes);
     const struct span folded =
         span_of(w->wider > 1 ? arrived + (size_t)l->hosts * bytes : out.data, bytes);
@@ -115,7 +118,7 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
     return status;
 }
 
-/* All blocks of the rail are folded as one buffer; places behind short blocks are zeros. */
+/* Folds all blocks of the rail as one buffer, in which the places behind short blocks are zeros. */
 static ct_status exchange_as_one(struct call *c, const struct work_of_call *w, struct span out)
 {
     struct call of_partials = call_of_partials(c);
@@ -155,7 +158,8 @@ static ct_status reduce_scatter_nodes_run(struct call *c)
     if (folds && !(w.partial = call_scratch(c, (size_t)level.hosts * w.room)))
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
     do {
-        if (folds && c->send.counts) /* short blocks leave places that are folded, and not read */
+        /* Zeros the places behind short blocks, which are folded too.  No rank reads the result. */
+        if (folds && c->send.counts)
             memset(w.partial, 0, (size_t)level.hosts * w.room);
         if (folds)
             status = host_fold(c, &w.level, &input, &result);
@@ -168,7 +172,8 @@ static ct_status reduce_scatter_nodes_run(struct call *c)
     return status;
 }
 
-/* Directly a host is sent as much as in an all-gather; as one buffer all blocks are folded. */
+/* Returns the cost of an all-gather for RAIL_DIRECT, where a host receives as many bytes as in an
+ * all-gather.  Returns the cost of an all-reduce of all blocks for the other ways. */
 static double reduce_scatter_nodes_cost(const struct call *c, int way)
 {
     const size_t all = blocks_bytes(c, &c->send);

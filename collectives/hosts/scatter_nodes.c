@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter_nodes.c - the root sends one rank of each host the blocks of that host as one message,
- * and that rank shows them to its host.
+/* scatter_nodes.c - scatter over several hosts.  The root sends one rank of each host the blocks of
+ * that host in one message, and this rank shares them with the ranks of its host.
  *
- * Cost: alpha + (h-1) o + (p-m) n beta at the root for h hosts of m ranks, where a message for each
- * rank would be alpha + (p-1) (o + n beta); m n written and n read by each rank on a host.  For
- * small blocks, and for so many ranks that the root should not have a connection to each. */
+ * Cost: at the root the messages to h hosts of m ranks take alpha + (h-1) o + (p-m) n beta; a
+ * message to each rank would take alpha + (p-1) (o + n beta).  On a host m n bytes are written, and
+ * each rank reads n bytes.  This algorithm is for small blocks, and for groups so large that the
+ * root should not have a connection to each rank. */
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
@@ -14,7 +15,8 @@ static struct span scatter_own_piece(const struct call *c, const struct host_blo
     return span_of(block_at(c, &c->recv, 0).data + p->at, p->bytes);
 }
 
-/* What is for rank k of the host: on the rank that shows it its place, on rank k its output. */
+/* Returns the piece for rank k of this host.  It lies in p->all on the rank that shares the pieces,
+ * and in the receive buffer on rank k.  On all other ranks the data is NULL. */
 static struct span piece_for_rank(const struct call *c, const void *arg, int owner, int k)
 {
     const struct host_blocks *p = arg;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_ring.c - p-1 steps to add, p-1 to hand round.
+/* all_reduce_ring.c - all-reduce in a ring of ranks.  The ranks add the parts in p-1 steps, and
+ * pass the finished parts on in p-1 steps.
  *
- * After the first loop rank r holds the finished part r+1; the second passes
- * those along.  Each part's sum starts at another rank, so this is for integers,
- * where the order does not show, and for CT_ORDER=fast; f16 and the like are then rounded at each
- * step.
- * Cost: 2(p-1) alpha + 2n(p-1)/p beta: the fewest bytes of all, slow for small n.
+ * After the first loop, rank r holds the finished part r+1.  The second loop passes the finished
+ * parts along the ring.  The sum of each part starts at a different rank.  So this algorithm is for
+ * integers, where the order does not show in the result, and for CT_ORDER=fast.  With
+ * CT_ORDER=fast, f16 and other narrow types are rounded at each step.
+ * Cost: 2(p-1) alpha + 2n(p-1)/p beta.  No algorithm sends fewer bytes, but this one is slow for
+ * small n.
  * [Patarasuk & Yuan 2009] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/peers.h"
@@ -47,7 +49,7 @@ static ct_status all_reduce_ring_run(struct call *c)
     char *arrived;
     ct_status status;
 
-    if (c->group->size == 1) /* a bool becomes 0 or 1 by being folded */
+    if (c->group->size == 1) /* the fold makes a bool 0 or 1 */
         return call_fold(c, out.data, &alone, count);
     arrived = call_scratch(c, in.bytes / (size_t)c->group->size + c->element);
     if (!arrived)

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_bruck.c - blocks travel by the binary digits of their distance.
+/* all_to_all_bruck.c - all-to-all in ceil(log2 p) steps, one for each binary digit of the distance
+ * that a block travels.
  *
- * Block i of a rank is for the rank i to its right.  In step k all blocks with bit k in i go 2^k to
- * the right, in one message.  At the end block i is the one of the rank i to the left.
- * Cost: ceil(log2 p) alpha + log2(p) p n / 2 beta, and twice that copied: for blocks so small
- * that a message counts more than its bytes.  [Bruck et al. 1997] */
+ * Block i of a rank is for the rank i to its right.  In step k, all blocks with bit k set in i move
+ * 2^k ranks to the right, in one message.  At the end block i is the block from the rank i to the
+ * left.
+ * Cost: ceil(log2 p) alpha + log2(p) p n / 2 beta, and twice these bytes are copied.  This
+ * algorithm is for blocks so small that a message costs more than its bytes.  [Bruck et al. 1997]
+ */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/sendrecv.h"
 
-#define RANKS_FROM 9 /* of fewer, p-1 messages at once are less */
+#define RANKS_FROM 9 /* minimum ranks; with fewer, p-1 messages at once are faster */
 
 static int all_to_all_bruck_fits(const struct call *c)
 {
     return c->signature.operation != OPERATION_ALL_TO_ALL_V && c->group->size >= RANKS_FROM;
 }
 
-/* Copies the blocks whose number has the bit to `packed`, or back.  How many bytes. */
+/* Copies the blocks that have `bit` set in their number to `packed`, or back if `unpack` is set.
+ * Returns the number of bytes copied. */
 static size_t bruck_pack(char *blocks, char *packed, int p, size_t n, int bit, int unpack)
 {
     size_t at = 0;

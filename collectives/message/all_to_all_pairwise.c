@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_pairwise.c - in step s each rank sends to the s-th rank to its right and
- * receives from the s-th to its left.
+/* all_to_all_pairwise.c - all-to-all in p-1 steps.  In step s each rank sends to the s-th rank to
+ * its right and receives from the s-th rank to its left.
  *
- * Steps of few bytes are made together; each rank decides for itself how many.
- * Cost: (p-1) alpha + (p-1) n beta for blocks of n; for few bytes one alpha, p-1 messages at once.
- */
+ * Steps of few bytes run together.  Each rank decides for itself how many steps run together.
+ * Cost: (p-1) alpha + (p-1) n beta for blocks of n bytes.  For few bytes p-1 messages at once cost
+ * one alpha. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/sendrecv.h"
 
-#define BYTES_AT_ONCE ((size_t)64 << 10) /* of a rank, one way */
+/* A rank runs steps together until they have this many bytes to send or to receive. */
+#define BYTES_AT_ONCE ((size_t)64 << 10)
 
-/* In place, a block that arrives would overwrite one that is sent later. */
+/* Copies the send blocks if the call is in place, since a block that arrives would overwrite a
+ * block that is sent later.  Sets *copy to the copy, which the caller gives back. */
 static ct_status copy_if_in_place(struct call *c, char **copy)
 {
     size_t bytes = 0, at = 0;
@@ -39,8 +41,8 @@ static ct_status copy_if_in_place(struct call *c, char **copy)
     return CT_OK;
 }
 
-/* Makes steps from `step` on together until they have BYTES_AT_ONCE; *next: the first that is left.
- */
+/* Runs several steps together, from `step` on, until they have BYTES_AT_ONCE bytes.  *next is the
+ * first step that is left. */
 static ct_status some_steps(struct call *c, int step, int *next)
 {
     const int p = c->group->size, rank = c->group->rank;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_direct.c - block r of all inputs goes to rank r, which folds in the written order.
+/* reduce_scatter_direct.c - reduce-scatter in one step.  Block r of each input goes to rank r,
+ * which folds the blocks in the fixed order of combine.h.
  *
- * Cost: alpha + (p-1) n beta for blocks of n; p-1 messages at once, a piece at a time.
- * The p places for pieces take 8 MiB at the most, however many ranks there are. */
+ * Cost: alpha + (p-1) n beta for blocks of n bytes.  A rank sends p-1 messages at once, a piece of
+ * each block at a time.  The p places for pieces take 8 MiB at most, however many ranks there are.
+ */
 #include <stdlib.h>
 
 #include "collectives/core/algorithms.h"

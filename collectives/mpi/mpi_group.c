@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_group.c - the communicator of a group, and waiting for what goes over it.
+/* mpi_group.c - the MPI communicator of a group, and the wait for operations on the communicator.
  *
- * A wait calls MPI's progress in turns with libct's own (group_poll()), which sees deaths, failures
- * of other ranks and ct_abort().  So a wait ends as any of libct does: at its deadline, or when the
- * group has failed.  A rank that waits for 2 ms sends its neighbour the signature of its call, by
- * which two ranks that make different calls find out. */
+ * A wait calls MPI's progress and libct's own progress (group_poll()) in turns.  group_poll()
+ * detects deaths, failures of other ranks and ct_abort().  So a wait ends like any wait of libct:
+ * at the deadline, or when the group has failed.  A rank that has waited for 2 ms sends its
+ * neighbour the signature of its call, so that two ranks in different calls detect the mismatch. */
 #include "collectives/mpi/mpi_group.h"
 
 #include <sched.h>
@@ -16,8 +16,8 @@
 #include "runtime/messaging/call_probe.h"
 #include "runtime/util/clock.h"
 
-#define TESTS 50         /* between two looks at everything else */
-#define PROBE_AFTER_MS 2 /* as request_wait.c */
+#define TESTS 50         /* MPI_Test() calls between two calls of look_around() */
+#define PROBE_AFTER_MS 2 /* as in request_wait.c */
 #define SLEEP_AFTER_MS 10
 #define SLEEP_NS 50000
 
@@ -28,8 +28,8 @@ struct mpi_wait {
     uint64_t *request;
     enum mpi_kind kind;
     int64_t begun, deadline;
-    const struct signature *probe; /* of this call; NULL: none, or it was sent */
-    int peer;                      /* the rank in the group that gets the probe */
+    const struct signature *probe; /* signature of this call; NULL if none, or if already sent */
+    int peer;                      /* group rank that gets the probe */
 };
 
 static ct_status mpi_group_give_up(const struct mpi_wait *w, ct_status status)
@@ -39,7 +39,8 @@ static ct_status mpi_group_give_up(const struct mpi_wait *w, ct_status status)
     return status;
 }
 
-/* What else happens, between tests.  CT_OK: go on. */
+/* Polls libct between tests of the MPI request.  Returns CT_OK if the wait may continue,
+ * CT_ERR_ABORTED if the group has failed, and CT_ERR_TIMEOUT at the deadline. */
 static ct_status look_around(struct mpi_wait *w)
 {
     const struct timespec moment = { .tv_nsec = SLEEP_NS };
@@ -57,7 +58,7 @@ static ct_status look_around(struct mpi_wait *w)
     if (now - w->begun >= SLEEP_AFTER_MS)
         nanosleep(&moment, NULL);
     else
-        sched_yield(); /* the ranks may share processors */
+        sched_yield(); /* ranks may share processors */
     return CT_OK;
 }
 
@@ -85,7 +86,8 @@ static ct_status mpi_group_wait_for(struct mpi_wait *w)
     }
 }
 
-/* Asynchronous calls run on threads of libct. */
+/* Returns CT_ERR_UNSUPPORTED if MPI's thread level forbids calls on this thread.  Asynchronous
+ * calls run on threads of libct. */
 static ct_status mpi_group_check_thread(const ct_group *group)
 {
     const struct mpi_plugin *plugin;
@@ -121,7 +123,7 @@ ct_status mpi_group_run(struct call *c, const struct mpi_call *operation)
 
 /* ---- The messages of libct's algorithms --------------------------------------------- */
 
-/* A failure is kept until the wait. */
+/* Starts messages.  A failure is kept in the request until the wait. */
 static void mpi_group_post(ct_group *group, struct request *requests, int count)
 {
     struct mpi_group *m = group->mpi;
@@ -187,8 +189,9 @@ ct_status mpi_group_start(int *rank, int *size)
     return status;
 }
 
-/* The survivors of a broken world are numbered anew, and MPI does not go on without the dead: their
- * groups use libct's links. */
+/* True if the group belongs to the world that MPI started.  The survivors of a broken world have
+ * new rank numbers, and MPI does not continue after a rank died.  So the groups of survivors use
+ * libct's links. */
 static int is_of_mpi_world(const ct_group *group, const struct mpi_world *world)
 {
     return group->root->size == world->size && group->mesh->rank == world->rank;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_load.c - the plug-in libct-mpi.so: CT_LIBMPI, else beside libct.so, else by the loader's
- * rules.
+/* mpi_load.c - loads the plug-in libct-mpi.so.  Its path is CT_LIBMPI, or else the folder of
+ * libct.so, or else what the loader finds.
  *
- * It brings its MPI with it, unless the program has one loaded: then that must be of the same
- * family, which the loader sees by the name of the library. */
+ * The plug-in loads the MPI that it is linked with, unless the program has already loaded an MPI.
+ * The loaded MPI must be of the same family, which the loader recognises by the name of the
+ * library. */
 #include "collectives/mpi/mpi_group.h"
 
 #include <dlfcn.h>
@@ -22,7 +23,7 @@ static struct {
     struct mpi_world world;
 } library = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The place of libct.so itself. */
+/* Writes the path of the plug-in in the folder of libct.so. */
 static void beside_us(char *path, size_t size)
 {
     Dl_info us = { 0 };
@@ -34,7 +35,8 @@ static void beside_us(char *path, size_t size)
         snprintf(path, size, "%.*s/" PLUGIN, (int)(slash - us.dli_fname), us.dli_fname);
 }
 
-/* The libraries of an MPI look for each other's symbols among those of all. */
+/* Uses RTLD_GLOBAL, since the libraries of an MPI search for each other's symbols in the global
+ * scope. */
 static void *open_plugin(char *why, size_t size)
 {
     const char *path = getenv("CT_LIBMPI");

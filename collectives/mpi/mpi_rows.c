@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_rows.c - the row "mpi" of each operation: one operation of MPI carries out the call.
+/* mpi_rows.c - the algorithm "mpi" of each operation, in which one MPI operation carries out the
+ * call.
  *
- * It fits what MPIs do exactly as ct.h says.  Data is moved as bytes, whatever its type.  Integers
- * of 32 and 64 bits are reduced by MPI, since no order can be seen there; but MIN and MAX of
- * unsigned ones are not, which MPICH 4.0.2 compares as signed, nor are shorter ones, whose sums
- * Open MPI 4 and 5 saturate where the processor has AVX.  f32 and f64 are under CT_ORDER=fast
- * alone, since MPI folds in an order of its own; their MIN and MAX never, since MPI does not say
- * what becomes of NaN.  All else (other types, AVG, the v forms) goes by libct's algorithms, whose
- * messages go over MPI. */
+ * The algorithm fits only calls for which MPIs do exactly what ct.h says.
+ * MPI moves data as bytes, whatever the type.
+ * MPI reduces integers of 32 and 64 bits, since their results do not depend on the order.  It does
+ * not reduce MIN and MAX of unsigned integers, which MPICH 4.0.2 compares as signed.  It does not
+ * reduce shorter integers, since Open MPI 4 and 5 saturate their sums on processors with AVX.
+ * MPI reduces f32 and f64 only with CT_ORDER=fast, since MPI chooses the order.  It never reduces
+ * their MIN and MAX, since MPI does not define the result for NaN.
+ * All other calls (other types, AVG, the v forms) use libct's algorithms, which send their messages
+ * over MPI. */
 #include <string.h>
 
 #include "collectives/core/algorithms.h"
@@ -51,11 +54,11 @@ static int fits_reduce_scatter(const struct call *c)
 
 /* ---- Blocks ------------------------------------------------------------------------- */
 
-/* Where a side's blocks lie one behind the other: in its own buffer, or for a list in memory of
- * this row.  After a failure that memory is MPI's, and lost. */
+/* The blocks of send or recv, one behind the other.  The blocks of a list are copied to scratch
+ * memory.  After a failure MPI may still use the scratch memory, so it is never given back. */
 struct packed_blocks {
     char *data;
-    char *made; /* NULL: it is the buffer itself */
+    char *made; /* scratch memory; NULL if data is the buffer itself */
 };
 
 static ct_status mpi_rows_pack(const struct call *c, const struct blocks *b, int fill,
@@ -83,7 +86,7 @@ static void unpack(const struct call *c, const struct blocks *b, const struct pa
     call_scratch_end(c, p->made);
 }
 
-/* An operation of blocks. */
+/* Runs an MPI operation that moves blocks. */
 static ct_status mpi_rows_move(struct call *c, enum mpi_kind kind)
 {
     const int own = c->group->rank;
@@ -99,7 +102,7 @@ static ct_status mpi_rows_move(struct call *c, enum mpi_kind kind)
         return status;
     operation.send = send.data;
     operation.recv = recv.data;
-    if (c->send.blocks == 1 && c->recv.blocks > 1) /* its own block of what it receives */
+    if (c->send.blocks == 1 && c->recv.blocks > 1) /* this rank's block of recv */
         operation.in_place = send.data == recv.data + (size_t)own * call_bytes(c);
     else if (c->recv.blocks == 1 && c->send.blocks > 1)
         operation.in_place = recv.data == send.data + (size_t)own * call_bytes(c);
@@ -148,7 +151,7 @@ static ct_status all_to_all_mpi_run(struct call *c)
     return mpi_rows_move(c, BY_MPI_ALL_TO_ALL);
 }
 
-/* Piece by piece where there is more than an int can count. */
+/* Runs a reduction in pieces if its count is larger than PLUGIN_MOST. */
 static ct_status reduce_pieces(struct call *c, enum mpi_kind kind)
 {
     const char *send = block_at(c, &c->send, 0).data;
@@ -183,7 +186,8 @@ static ct_status all_reduce_mpi_run(struct call *c)
     return reduce_pieces(c, BY_MPI_ALL_REDUCE);
 }
 
-/* In place the result is a block of what is given, which MPI has not: it gets memory of its own. */
+/* Uses scratch memory for the result, since in place the result is a block of the input, which MPI
+ * does not support. */
 static ct_status reduce_scatter_mpi_run(struct call *c)
 {
     const struct span own = block_at(c, &c->recv, 0);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather.c - ct_all_gather, its v and list forms, and their algorithms. */
+/* all_gather.c - ct_all_gather(), its v and list forms, and the table of algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/rail.h"
 
-#define DOUBLING_FROM 9 /* ranks; of fewer, one step of p-1 messages at once is less */
-/* A rank needs a connection to each other rank, and a process may have 1024 descriptors.  So large
- * groups take the others, which need log2(p) and 2. */
+#define DOUBLING_FROM 9 /* minimum ranks; with fewer, p-1 messages at once are faster */
+/* The most ranks for the direct algorithm, in which a rank needs a connection to each other rank.
+ * A process may have only 1024 descriptors.  In larger groups, bruck needs log2(p) connections and
+ * ring needs 2. */
 #define DIRECT_RANKS 64
 
 /* ---- Among all ranks by messages --------------------------------------------------- */
@@ -59,7 +60,7 @@ const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm,
                                                           &all_gather_ring,
                                                           NULL };
 
-/* Inlined: the return address is that of the public call. */
+/* Must be inlined, so that __builtin_return_address(0) is in the caller of the public function. */
 static inline __attribute__((always_inline)) ct_status
 all_gather_start(ct_group *group, const void *send, size_t send_count, struct blocks recv,
                  size_t count, int operation, ct_dtype dtype, ct_work **work)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce.c - ct_all_reduce and the table of its algorithms, best first.  The rows shm_... need
- * a group on one host, the rows nodes... several hosts. */
+/* all_reduce.c - ct_all_reduce() and the table of its algorithms, best first.  The shm_...
+ * algorithms need a group on one host, and the nodes... algorithms need several hosts. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/peers.h"
 #include "collectives/hosts/rail.h"
 
-#define DOUBLING_FROM 6 /* ranks; of fewer, one_shot's single step is less */
+#define DOUBLING_FROM 6 /* minimum ranks; with fewer, one_shot's single step is faster */
 
 /* ---- Among all ranks by messages --------------------------------------------------- */
 
-/* Recursive doubling folds ranks as a tree, not in their order. */
+/* True if the group is large enough and the order of the fold is free, since recursive doubling
+ * folds ranks as a tree. */
 static int recursive_doubling_fits(const struct call *c)
 {
     return c->group->size >= DOUBLING_FROM && order_is_free(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all.c - ct_all_to_all, its v and list forms, and their algorithms. */
+/* all_to_all.c - ct_all_to_all(), its v and list forms, and the table of algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/call.h"
 
@@ -7,7 +7,7 @@ const struct algorithm *const all_to_all_algorithms[] = { &all_to_all_shm,      
                                                           &all_to_all_nodes,    &all_to_all_bruck,
                                                           &all_to_all_pairwise, NULL };
 
-/* Inlined: the return address is that of the public call. */
+/* Must be inlined, so that __builtin_return_address(0) is in the caller of the public function. */
 static inline __attribute__((always_inline)) ct_status
 all_to_all_start(ct_group *group, struct blocks send, struct blocks recv, size_t count,
                  int operation, ct_dtype dtype, ct_work **work)

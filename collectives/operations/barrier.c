@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier.c - ct_barrier and its algorithms. */
+/* barrier.c - ct_barrier() and its algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/rail.h"
 #include "runtime/group/shm/rounds.h"
 #include "runtime/group/shm/slots.h"
 
-/* On one host: a round of the shared-memory exchange that carries no data. */
+/* Runs one round of the shared-memory slots without data, for a group on one host. */
 static ct_status barrier_shm_run(struct call *c)
 {
     ct_status status = shm_group_next_slot(c->group->shm, 0);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast.c - ct_broadcast and its algorithms. */
+/* broadcast.c - ct_broadcast() and its algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/hosts/rail.h"
 
-#define DIRECT_RANKS 4 /* of more, the root's wire counts more than a step of a tree */
+/* The most ranks for `direct`.  With more ranks, the bytes on the root's wire cost more than the
+ * steps of a tree. */
+#define DIRECT_RANKS 4
 
 /* ---- Among all ranks by messages --------------------------------------------------- */
 

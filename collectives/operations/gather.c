@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather.c - ct_gather, its v and list forms, and their algorithms. */
+/* gather.c - ct_gather(), its v and list forms, and its algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/sendrecv.h"
 
-/* Direct: each rank sends its block to the root.  Cost: alpha + (p-1) n beta there. */
+/* Sends each rank's block directly to the root.  Cost at the root: alpha + (p-1) n beta. */
 static ct_status gather_direct_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0);
@@ -27,7 +27,7 @@ static const struct algorithm gather_direct = { .name = "direct", .run = gather_
 const struct algorithm *const gather_algorithms[] = { &gather_shm, &gather_mpi, &gather_nodes,
                                                       &gather_direct, NULL };
 
-/* Inlined: the return address is that of the public call. */
+/* Must be inlined, so that __builtin_return_address(0) is in the caller of the public function. */
 static inline __attribute__((always_inline)) ct_status
 gather_start(ct_group *group, const void *send, size_t send_count, struct blocks recv, size_t count,
              int operation, ct_dtype dtype, int root, ct_work **work)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal_collectives.c - the collectives behind ct_new_group() and its like (group_extension.h).
- */
+/* internal_collectives.c - the collectives that ct_new_group() and similar calls run inside
+ * (group_extension.h). */
 #include "collectives/operations/internal_collectives.h"
 
 #include "collectives/core/algorithms.h"

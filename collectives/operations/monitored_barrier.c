@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitored_barrier.c - a barrier that names the missing ranks.
+/* monitored_barrier.c - ct_monitored_barrier(), a barrier that names the missing ranks.
  *
- * All ranks report to rank 0, which receives from one after the other and then sends to all.  At
- * the timeout rank 0 names the ranks that did not report, and the group fails with this sentence on
- * all ranks.  So the others wait a little longer than rank 0: else the first rank that came would
- * give up first.
+ * Each rank reports to rank 0.  Rank 0 receives the reports one after the other, and then sends to
+ * all ranks.  At the timeout rank 0 names the ranks that did not report, and the group fails with
+ * this message on all ranks.  The other ranks wait a little longer than rank 0, since otherwise the
+ * first rank that came would give up first.
  * Cost: 2 alpha, and p-1 messages each way through rank 0. */
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,15 @@
 #include "collectives/core/sendrecv.h"
 #include "runtime/messaging/messages.h"
 
-#define NAMED 8       /* of the missing ranks, at most */
-#define GRACE_MS 1000 /* longer than rank 0, for its sentence to arrive; less for a short limit */
+#define NAMED 8 /* the most missing ranks that the message names */
+/* The other ranks wait this many ms longer than rank 0, so that rank 0's message arrives.  If the
+ * limit is shorter than this, they wait twice the limit. */
+#define GRACE_MS 1000
 
 struct missing {
     int count;
     char names[512];
-    int first; /* in the mesh */
+    int first; /* the first missing rank, as a rank of the mesh */
 };
 
 static void add_missing(struct missing *missing, const struct call *c, int rank)
@@ -60,7 +62,7 @@ static ct_status monitored_barrier_collect(struct call *c)
         return say_missing(&missing);
     messages_look(c->group->mesh);
     if (atomic_load(
-            &c->group->failure.status)) /* they reported, and gave up waiting for this rank */
+            &c->group->failure.status)) /* the ranks reported, then gave up waiting for this rank */
         return ct_fail(CT_ERR_ABORTED, "the group is broken");
     for (int i = 1; i < c->group->size && status == CT_OK; i++)
         status = send_to(c, i, span_of(NULL, 0));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce.c - ct_reduce and its algorithms. */
+/* reduce.c - ct_reduce() and its algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/peers.h"
 

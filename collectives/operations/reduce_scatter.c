@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter.c - ct_reduce_scatter, its v and list forms, and their algorithms. */
+/* reduce_scatter.c - ct_reduce_scatter(), its v and list forms, and the table of algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/call.h"
 
@@ -11,7 +11,7 @@ const struct algorithm *const reduce_scatter_algorithms[] = { &reduce_scatter_sh
                                                               &reduce_scatter_direct,
                                                               NULL };
 
-/* Inlined: the return address is that of the public call. */
+/* Must be inlined, so that __builtin_return_address(0) is in the caller of the public function. */
 static inline __attribute__((always_inline)) ct_status
 reduce_scatter_start(ct_group *group, struct blocks send, struct blocks recv, size_t count,
                      int operation, ct_dtype dtype, ct_op op, ct_work **work)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registered_memory.c - ct_mem_alloc and ct_mem_free: buffers that all ranks of a host map.
+/* registered_memory.c - ct_mem_alloc() and ct_mem_free(), for buffers that all ranks of a host map.
  *
- * The first member on each host reserves a piece of the host's shared file and publishes its offset
- * (runtime/shm/shared_region.h).  All members map it and exchange whether they could: either all
- * have the memory afterwards, or none has.  A rank that is alone on its host gets private memory.
- */
+ * The first member on each host reserves a piece of the host's shared file and publishes the offset
+ * (runtime/shm/shared_region.h).  Then all members map the piece and tell each other whether they
+ * could.  Afterwards all members have the memory, or no member has.  A rank that is alone on its
+ * host gets private memory. */
 #include "collectives/operations/internal_collectives.h"
 #include "runtime/shm/shared_region.h"
 
@@ -13,15 +13,18 @@
 
 #include "collectives/core/call.h"
 
-/* What each member publishes before it maps. */
+/* The values that each member publishes before it maps the memory. */
 struct claim {
     uint64_t bytes;
-    uint64_t offset; /* from the first member of each host; 0: from others, or nothing is shared */
+    /* Offset in the shared file, from the first member on each host.  0 from other members, or if
+     * nothing is shared. */
+    uint64_t offset;
 };
 
 enum { CLAIM_WORDS = sizeof(struct claim) / sizeof(uint64_t) };
 
-/* The members on this host, by their ranks in the node; *first: the group rank of the first. */
+/* Writes the local ranks of the members on this host to locals, and returns how many there are.
+ * *own is this rank's index in locals.  *first is the group rank of the first member. */
 static int members_here(const ct_group *g, int *locals, int *own, int *first)
 {
     int count = 0;
@@ -53,8 +56,8 @@ static ct_status all_want_the_same(const ct_group *g, const struct claim *claims
     return CT_OK;
 }
 
-/* CT_OK if all members could map.  Else the sentence names the first that could not, or gives this
- * rank's own reason. */
+/* Returns CT_OK if all members could map the memory.  Otherwise fails with this rank's own reason,
+ * or names the first member that could not. */
 static ct_status all_could(ct_group *g, ct_status mine, uint64_t *words, const void *caller)
 {
     const uint64_t word = (uint64_t) - (int64_t)mine;
@@ -129,9 +132,9 @@ ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr)
     return status;
 }
 
-/* Other ranks may still read this memory in the last call, so it is freed when all ranks are here.
- * In a broken group no rank waits for another, and it is freed at once.  A call that is refused
- * (between ct_coalesce_begin() and end) frees nothing. */
+/* Frees the memory only when all ranks are in this call, since other ranks may still read the
+ * memory in the last call.  In a broken group no rank waits, and the memory is freed at once.  A
+ * refused call (between ct_coalesce_begin() and ct_coalesce_end()) frees nothing. */
 ct_status ct_mem_free(ct_group *group, void *ptr)
 {
     const void *caller = __builtin_return_address(0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter.c - ct_scatter, its v and list forms, and their algorithms. */
+/* scatter.c - ct_scatter(), its v and list forms, and its algorithms. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/sendrecv.h"
 
-/* Direct: the root sends each rank its block.  Cost: alpha + (p-1) n beta there. */
+/* Sends each rank's block directly from the root.  Cost at the root: alpha + (p-1) n beta. */
 static ct_status scatter_direct_run(struct call *c)
 {
     const struct span out = block_at(c, &c->recv, 0);
@@ -27,7 +27,7 @@ static const struct algorithm scatter_direct = { .name = "direct", .run = scatte
 const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_mpi, &scatter_nodes,
                                                        &scatter_direct, NULL };
 
-/* Inlined: the return address is that of the public call. */
+/* Must be inlined, so that __builtin_return_address(0) is in the caller of the public function. */
 static inline __attribute__((always_inline)) ct_status
 scatter_start(ct_group *group, struct blocks send, void *recv, size_t recv_count, size_t count,
               int operation, ct_dtype dtype, int root, ct_work **work)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather_shm.c - each rank puts its block into its slot, and all ranks copy all of them.
+/* all_gather_shm.c - all-gather on one host.  Each rank writes its block into its slot, and all
+ * ranks copy the blocks from all slots.
  *
- * Cost: p n copied out by each rank; directly 2 rounds, else a round for each slot, and n copied
- * in. */
+ * Cost: each rank copies p n bytes to its output.  Directly between buffers the call takes 2
+ * rounds.  Through slots it takes a round for each piece, and each rank also copies n bytes to its
+ * slot. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 

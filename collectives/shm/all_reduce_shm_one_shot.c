@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_shm_one_shot.c - each rank puts its input into its slot, and all ranks fold all
- * inputs.
+/* all_reduce_shm_one_shot.c - all-reduce on one host in one round.  Each rank writes its input into
+ * its slot, and each rank folds all inputs.
  *
- * One wait and no trailing barrier: the next call's first round is one.  The
- * payload of a small call travels in the cache line of the flag that the others wait for.
- * Cost: one round; n copied in, p n read by each rank.  For small n.
+ * A rank waits once.  The call needs no barrier at its end, since the first round of the next call
+ * is a barrier.  In a small call the payload lies in the cache line of the flag that the other
+ * ranks wait for.
+ * Cost: one round, in which each rank copies n bytes to its slot and reads p n bytes.  This
+ * algorithm is for small n.
  * [DeepSpeed shm.cpp symmetric_naive_all_reduce; MPICH release-gather] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
@@ -31,8 +33,9 @@ static ct_status all_reduce_shm_one_shot_run(struct call *c)
         return status;
     for (int i = 0; i < c->group->size; i++)
         sources[i] = shm_group_slot(f, i);
-    sources[c->group->rank] =
-        in.data; /* not from its slot, whose lines are in the readers' caches */
+    /* Reads the input directly, since the lines of this rank's slot are in the caches of other
+     * ranks. */
+    sources[c->group->rank] = in.data;
     return call_fold(c, out.data, sources, in.bytes / c->element);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_shm_two_shot.c - each rank folds its part of all inputs, then each rank gets all
- * parts.
+/* all_reduce_shm_two_shot.c - all-reduce on one host in two rounds.  Each rank folds its part of
+ * all inputs, and then each rank gets all parts.
  *
- * Directly: after a first round, which says that the inputs are there, each rank folds its part of
- * all inputs into the outputs of all ranks; a second round says that it is done.  Nothing is
- * copied.  Through slots: each rank puts its input into its slot, folds its own part into its
- * output and its slot, and copies the other parts from the others' slots.
- * Cost: direct 2 rounds, p n/p read and n written by each rank; through slots two rounds for each
- * piece, and 2 n (p-1)/p copied besides. [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed
- * distributed_naive_reduce] */
+ * Directly between buffers: the first round says that the inputs are there.  Each rank folds its
+ * part of all inputs into the outputs of all ranks, and the second round says that this is done.
+ * Nothing is copied.
+ * Through slots: each rank writes its input into its slot.  It folds its own part into its output
+ * and its slot, and then copies the other parts from the slots of the other ranks.
+ * Cost: directly 2 rounds, in which each rank reads n bytes and writes n bytes.  Through slots the
+ * call takes two rounds for each piece, and each rank also copies 2 n (p-1)/p bytes.
+ * [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed distributed_naive_reduce] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 
@@ -23,7 +24,7 @@ static ct_status all_reduce_shm_two_shot_direct(struct call *c)
     for (int i = 0; i < c->group->size; i++) {
         inputs[i] = shm_group_send_of(f, i) + part.at;
         outputs[i] = shm_group_recv_of(f, i) + part.at;
-        streaming &= inputs[i] != outputs[i]; /* in place the lines have just been read */
+        streaming &= inputs[i] != outputs[i]; /* in place, the cache lines have just been read */
     }
     return part.bytes == 0 ? CT_OK
                            : call_fold_to(c, outputs, c->group->size, inputs,
@@ -41,7 +42,8 @@ static void all_reduce_shm_two_shot_show(struct call *c, size_t at, size_t n)
     shm_group_write(f, end, in + end, n - end);
 }
 
-/* Into this rank's output and slot; into the slot past the caches where that is faster. */
+/* Folds this rank's part of all inputs into its output and its slot.  Writes the slot past the
+ * caches if that is faster. */
 static ct_status fold_own_part(struct call *c, size_t at, size_t n)
 {
     struct shm_group *f = c->group->shm;

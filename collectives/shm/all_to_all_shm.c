@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_shm.c - a slot holds a piece of each block; rank r copies piece r of all slots.
+/* all_to_all_shm.c - all-to-all on one host.  A slot holds a piece of each block, and rank r copies
+ * piece r of all slots.
  *
- * A piece is in its slot before the rank receives at the same place, so in place needs no copy. But
- * directly a rank would overwrite what another has yet to read.
- * Cost: p n copied out by each rank; directly 2 rounds, else a round for each piece, and p n copied
- * in. */
+ * Through slots a call in place needs no copy, since a piece is in its slot before the rank
+ * receives at the same place.  Directly between buffers no call in place can run, since a rank
+ * would overwrite what another rank has not read yet.
+ * Cost: each rank copies p n bytes to its output.  Directly the call takes 2 rounds.  Through slots
+ * it takes a round for each piece, and each rank also copies p n bytes to its slot. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 

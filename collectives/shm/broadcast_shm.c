@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast_shm.c - the root writes into its slot, the others copy from there.
+/* broadcast_shm.c - broadcast on one host.  The root writes into its slot, and the other ranks copy
+ * from there.
  *
- * Two slots alternate, so the root fills one while the other is read.
- * Cost: (p-1) n copied out; directly 2 rounds, else a round for each slot, and n copied in. */
+ * Two slots alternate, so the root fills one slot while the other ranks read the other slot.
+ * Cost: the other ranks together copy (p-1) n bytes to their outputs.  Directly between buffers the
+ * call takes 2 rounds.  Through slots it takes a round for each piece, and the root also copies n
+ * bytes to its slot. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 

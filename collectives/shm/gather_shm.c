@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_shm.c - each rank puts its block into its slot, the root copies all of them.
+/* gather_shm.c - gather on one host.  Each rank writes its block into its slot, and the root copies
+ * the blocks from all slots.
  *
- * Cost: p n copied out by the root; directly 2 rounds, else a round for each slot, and n copied in
- * by each rank. */
+ * Cost: the root copies p n bytes to its output.  Directly between buffers the call takes 2 rounds.
+ * Through slots it takes a round for each piece, and each rank also copies n bytes to its slot. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 
-/* Each block is read once and written once. */
+/* Returns the bytes that the call moves: each block is read once and written once. */
 static size_t gather_in_all(const struct call *c)
 {
     return 2 * call_bytes(c) * (size_t)c->group->size;

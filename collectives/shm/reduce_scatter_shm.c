@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_shm.c - each rank folds its block of all inputs.
+/* reduce_scatter_shm.c - reduce-scatter on one host.  Each rank folds its block of all inputs.
  *
- * A slot holds a piece of each block, and rank r folds piece r of all slots; or all
- * inputs are folded where they are.
- * Cost: p n read and n written by each rank, for blocks of n; directly 2 rounds, else a round for
- * each piece, and (p-1) n copied in besides. */
+ * Through slots, a slot holds a piece of each block, and rank r folds piece r of all slots.
+ * Directly between buffers, each rank folds its block from the buffers of all ranks.
+ * Cost: each rank reads p n bytes and writes n bytes, for blocks of n bytes.  Directly the call
+ * takes 2 rounds.  Through slots it takes a round for each piece, and each rank also copies (p-1) n
+ * bytes to its slot. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 

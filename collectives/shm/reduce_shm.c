@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_shm.c - each rank puts its input into its slot, the root folds all inputs.
+/* reduce_shm.c - reduce on one host.  Each rank writes its input into its slot, and the root folds
+ * all inputs.
  *
- * Cost: p n read and n written by the root; directly 2 rounds, else n copied by each rank. */
+ * Cost: the root reads p n bytes and writes n bytes.  Directly between buffers the call takes 2
+ * rounds.  Through slots each rank also copies n bytes to its slot. */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter_shm.c - the root puts a piece of each block into the slot of the rank that it is for,
- * which that rank does not use in this call; each rank copies its own.
+/* scatter_shm.c - scatter on one host.  The root writes a piece of each block into the slot of the
+ * rank that gets the block, and this rank copies the piece.  In this call no rank but the root
+ * writes into slots.
  *
- * Cost: n copied out by each rank; directly 2 rounds, else a round for each slot, and p n copied
- * in by the root. */
+ * Cost: each rank copies n bytes to its output.  Directly between buffers the call takes 2 rounds.
+ * Through slots it takes a round for each piece, and the root also copies p n bytes to the slots.
+ */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 
-/* Each block is read once and written once. */
+/* Returns the bytes that the call moves: each block is read once and written once. */
 static size_t scatter_in_all(const struct call *c)
 {
     return 2 * call_bytes(c) * (size_t)c->group->size;

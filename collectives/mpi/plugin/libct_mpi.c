@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libct_mpi.c - the plug-in libct-mpi.so, the only file that knows an MPI (mpi_plugin.h):
+/* libct_mpi.c - the plug-in libct-mpi.so (mpi_plugin.h), the only file that includes mpi.h:
  *
  *     mpicc -O2 -shared -fPIC -Iinclude collectives/mpi/plugin/libct_mpi.c -o libct-mpi.so
  *
- * All operations are those of MPI that do not block, so libct can wait with a deadline, look for
- * deaths meanwhile, and end a wait when the group is aborted.  What is longer than an int can count
- * travels as one element of a type of that many bytes. */
+ * The plug-in uses only MPI's nonblocking operations.  So libct can wait with a deadline, check for
+ * deaths meanwhile, and end a wait when the group is aborted.  Data longer than an int can count
+ * travels as one element of an MPI type of that many bytes. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -16,21 +16,22 @@
 #include "mpi_plugin.h"
 
 #ifndef CT_MPI_MOST
-#define CT_MPI_MOST INT_MAX /* tests take less */
+#define CT_MPI_MOST INT_MAX /* tests set a smaller value */
 #endif
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request is a pointer or a number");
 
 static struct {
-    pid_t process;  /* that initialised MPI here; 0: the program did */
-    int comms;      /* that were not freed */
-    int is_unclean; /* a call was given up */
+    pid_t process;  /* process in which the plug-in initialised MPI; 0: the program did */
+    int comms;      /* communicators that are not freed yet */
+    int is_unclean; /* 1 after a request was given up */
 } state;
 
 /* ---- Start and end --------------------------------------------------------------- */
 
-/* A rank that ends in the middle of something leaves MPI as it is, and its launcher ends the
- * others. In good order MPI_Finalize() comes as late as this, since a program may init again. */
+/* Finalises MPI when the process exits.  MPI_Finalize() is called this late since a program may
+ * initialise libct again.  A rank that exits in the middle of a call does not finalise MPI, so the
+ * launcher ends the other ranks. */
 static void plugin_finalize(void)
 {
     int is_finalized = 1;
@@ -62,7 +63,7 @@ static int plugin_start(struct mpi_world *world)
         error = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
         if (error)
             return error;
-        /* Open MPI reports the errors of collectives there. */
+        /* Open MPI reports errors of collectives on MPI_COMM_WORLD. */
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         state.process = getpid();
         atexit(plugin_finalize);
@@ -161,7 +162,7 @@ static MPI_Op plugin_op_of(ct_op op)
     }
 }
 
-/* A type of `bytes` bytes: whole pieces of CT_MPI_MOST, and the rest. */
+/* Makes a type of `bytes` bytes, from whole pieces of CT_MPI_MOST bytes and the rest. */
 static int long_type(size_t bytes, MPI_Datatype *type)
 {
     const size_t pieces = bytes / CT_MPI_MOST, rest = bytes % CT_MPI_MOST;
@@ -236,7 +237,7 @@ static int begin_any(MPI_Comm comm, const struct mpi_call *c, MPI_Request *reque
     if (error)
         return error;
     error = begin_move(comm, c, 1, type, request);
-    MPI_Type_free(&type); /* MPI keeps it until the call is done */
+    MPI_Type_free(&type); /* MPI keeps the type until the operation is done */
     return error;
 }
 
@@ -260,7 +261,8 @@ static int plugin_test(uint64_t *request, int *done)
     return error;
 }
 
-/* A collective can't be cancelled, nor a send: the group is broken, and nothing uses them again. */
+/* Gives a request up.  Cancels only a receive, since MPI can't cancel a collective or a send.  A
+ * collective or a send stays active, but the group is broken and does not use the request again. */
 static void plugin_give_up(uint64_t *request, enum mpi_kind kind)
 {
     MPI_Request under_way;
