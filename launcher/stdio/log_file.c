@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_file.c - see log_file.h.  The file is opened with O_APPEND: if another process empties it
- * (logrotate's copytruncate), writing continues at its start. */
+/* log_file.c - see log_file.h.  The file is opened with O_APPEND.  If another process empties the
+ * file (logrotate's copytruncate), ctrun continues at the file's new start. */
 #include "launcher/stdio/log_file.h"
 
 #include <errno.h>
