@@ -452,7 +452,7 @@ static void signals_readable(evutil_socket_t fd, short what, void *arg)
         if (!sigismember(&h->options->signals.set, (int)info.ssi_signo))
             continue;
         if (!h->stopped && h->answered < h->start.nodes)
-            /* This exit code is used if node 0 has not started. */
+            /* Node 0 may not have started, so it may never send an exit code. */
             h->code = 128 + (int)info.ssi_signo;
         give_up_unreached(h);
         begin_patience(h);

@@ -31,7 +31,7 @@
 #include "launcher/workers/spawn.h"
 #include "runtime/util/log.h"
 
-#define UP_FULL (1 << 20) /* more bytes in the queue to the user's ctrun stop the reading */
+#define UP_FULL (1 << 20) /* with more bytes in the queue to the user's ctrun, reading stops */
 #define UP_LOW (1 << 18)
 /* Milliseconds that the relay waits for more output after ctrun's end, since another process may
  * hold the pipes open. */
@@ -39,7 +39,7 @@
 
 struct relay {
     struct event_base *base;
-    struct bufferevent *down, *up; /* frames from and to the user's ctrun; NULL if it is lost */
+    struct bufferevent *down, *up; /* frames from and to the user's ctrun; NULL if disconnected */
     struct start start;
     int has_start, port;
     struct branches branches;
@@ -220,7 +220,7 @@ static char **environment(const struct start *start, char *own)
 
         for (int i = 0; start->variables[i] && !over; i++)
             over = !strncmp(start->variables[i], *entry, length);
-        if (!over && !remote_is_for_front(*entry)) /* these are for the user's ctrun only */
+        if (!over && !remote_is_for_front(*entry)) /* skips variables of the user's ctrun */
             all[count++] = *entry;
     }
     for (int i = 0; start->variables[i]; i++)

@@ -56,7 +56,8 @@ int remote_slurm_ask(const struct options *options)
     else
         unsetenv("SLURM_TIME_FORMAT");
     text_add(&said, "", 1);
-    if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) { /* not "NONE" */
+    /* The output is "NONE" if the job has no time limit. */
+    if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) {
         said.data[strspn(said.data, "0123456789")] = 0;
         setenv("SLURM_JOB_END_TIME", said.data, 1);
     } else if (said.data

@@ -74,7 +74,7 @@ static char *start_get(struct start_reading *in)
         in->broken = 1;
         return "";
     }
-    in->at += strlen(in->at) + 1; /* stays in the block, which ends with a 0 byte */
+    in->at += strlen(in->at) + 1; /* at most in->end, since the block ends with a 0 byte */
     return string;
 }
 

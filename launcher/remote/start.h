@@ -16,7 +16,7 @@ struct start {
     char *folder;           /* working directory of the program */
     char *path;             /* path of the program on each host, ctrun or ctctl */
     char *shell;            /* value of --ssh */
-    struct host_list hosts; /* of nodes first, first + 1, ...; the first starts the others */
+    struct host_list hosts; /* hosts of the nodes from `first` on; the first starts the others */
     char **words;           /* arguments of the program, without its name; ends with NULL */
     char **variables;       /* "NAME=value" entries; ends with NULL */
     char *block;            /* memory of the strings that start_read() read, else NULL */

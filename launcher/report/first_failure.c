@@ -103,7 +103,7 @@ static int collect(struct first_failure *failures, int count, int wait_ms)
             count = first_note(failures, count, (int)events[i].data.u32);
         wait_ms = 0;
     } while (got > 0);
-    for (int i = 0; i < failures->size; i++) /* workers without a pidfd */
+    for (int i = 0; i < failures->size; i++) /* epoll reports no worker without a pidfd */
         count = first_note(failures, count, i);
     return count;
 }

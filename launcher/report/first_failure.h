@@ -10,8 +10,8 @@ struct first_failure {
     struct worker *workers;
     int size;
     int epoll; /* epoll set of the pidfds */
-    /* [worker]; -1 if the worker has no pidfd.  Workers without a pidfd are collected last, in the
-     * order of their ranks. */
+    /* Pidfd of each worker, or -1 if the worker has no pidfd.  Workers without a pidfd are
+     * collected last, in the order of their ranks. */
     int *pidfds;
     void (*died)(void *arg, const struct worker *worker);
     void *arg;

@@ -34,11 +34,11 @@ struct root_rank {
     int order;                  /* place in the order of deaths, from 1; 0 while the rank runs */
     unsigned walk;              /* number of the last walk that passed this rank */
     unsigned known;             /* value of graph->edges for which ->end and ->circle are valid */
-    int end;            /* rank at which a walk from here ends; first rank if it is a circle */
-    int searched;       /* value of graph->deaths at the last search for a missing edge */
-    uint8_t circle;     /* kind of circle in which a walk ends, or CIRCLE_NONE */
-    uint8_t blamed_for; /* lowest enum blame_reason of the ranks that blame this rank */
-    uint8_t is_root;    /* 1 if root_graph_end() or root_graph_find() marked this rank */
+    int end;                    /* last rank of a walk from here, or the first rank of a circle */
+    int searched;               /* value of graph->deaths at the last search for a missing edge */
+    uint8_t circle;             /* kind of circle in which a walk ends, or CIRCLE_NONE */
+    uint8_t blamed_for;         /* lowest enum blame_reason of the ranks that blame this rank */
+    uint8_t is_root;            /* 1 if root_graph_end() or root_graph_find() marked this rank */
 };
 
 /* ---- The graph ---------------------------------------------------------------- */
@@ -159,9 +159,9 @@ static int was_cut_off(const struct root_rank *r, int reason)
            && r->death.blame.call.seq;
 }
 
-/* Adds an edge for each rank that was cut off, from this rank to the rank for which its call
- * waited.  That rank may have been cut off, too, so the loop follows the chain.  Ranks in the same
- * call share one search. */
+/* Adds an edge for each rank that was cut off (was_cut_off()).  The edge leads to the rank for
+ * which the call waited.  This rank may have been cut off, too, so the loop follows the chain.
+ * Ranks in the same call share one search. */
 static void add_missing_edges(struct root_graph *graph)
 {
     uint64_t group = 0, seq = 0;
@@ -453,8 +453,8 @@ static int root_is_earlier(const struct root_graph *graph, int a, int b)
     return x->order && (!y->order || x->order < y->order);
 }
 
-/* Returns the candidate for a rank.  Most chains end at the same rank as the best candidate so far,
- * so that candidate's kind is used again. */
+/* Returns the candidate for a rank.  Most chains end at the same rank as the chain of the best
+ * candidate so far.  In this case the kind of that candidate is used again. */
 static struct candidate candidate_from(struct root_graph *graph, int rank,
                                        const struct candidate *best)
 {
@@ -602,8 +602,7 @@ static const struct control_blame *victim_blame(const struct root_graph *graph,
     const int from = root->victim >= 0 ? root->victim : root->rank;
     const struct control_blame *blame = &graph->ranks[from].death.blame;
 
-    /* Use the latest call.  If a call failed before it began, the blame has the call before
-     * that. */
+    /* Use the latest call.  If a call failed before it began, the blame has the previous call. */
     for (int i = 0; i < graph->world; i++)
         if (waits_for_named(graph, i) && graph->ranks[i].death.blame.call.seq > blame->call.seq)
             blame = &graph->ranks[i].death.blame;

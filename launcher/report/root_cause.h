@@ -39,7 +39,7 @@ struct root_rank;
 
 struct root_graph {
     int world, deaths;
-    struct root_rank *ranks; /* [world]; NULL, so without edges, if memory ran out */
+    struct root_rank *ranks; /* array of `world` ranks; NULL, so without edges, if memory ran out */
     unsigned walk;           /* number of the last walk along the edges */
     unsigned edges;          /* number of changes to the edges; each makes earlier walks invalid */
 };

@@ -78,7 +78,7 @@ int board_take(struct board *board, int node, unsigned look, int is_last, const 
     int lines;
 
     if (node < 0 || node >= board->nodes)
-        return 0; /* the node's answer is for another round */
+        return 0; /* the answer is from a node of another round */
     from = &board->node[node];
     if (look != from->coming_look)
         from->coming.used = 0; /* the other pieces of the earlier answer will not come */

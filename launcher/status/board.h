@@ -19,7 +19,7 @@ struct board_node {
 };
 
 struct board {
-    struct board_node *node; /* [nodes] */
+    struct board_node *node; /* array of `nodes` nodes */
     int nodes;
     unsigned look; /* number of the newest look, a request to all nodes for their rows */
 };

@@ -16,11 +16,11 @@
 struct node_rows {
     struct event timer;
     const struct control_host *control;
-    struct worker *workers; /* [size] */
+    struct worker *workers; /* array of `size` workers */
     int size;
     int64_t looked_ms; /* time at which the control page was last read */
-    /* [size], for the round; NULL if there is no round.  cpu_ms is the last value from /proc, since
-     * /proc has no value for a process that has ended. */
+    /* Times of the `size` workers in this round; NULL if there is no round.  cpu_ms is the last
+     * value from /proc, since /proc has no value for a process that has ended. */
     struct rank_time {
         int64_t in_calls_ms, cpu_ms;
     } * time;

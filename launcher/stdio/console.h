@@ -13,7 +13,7 @@
 #include "runtime/util/text.h"
 
 struct console {
-    int to, fd;      /* 1 or 2; the descriptor to write to, which is `to` or a copy of it */
+    int to, fd;      /* 1 or 2; descriptor to write to, which is `to` or `to` opened again */
     int is_terminal; /* 1 if `to` is a terminal */
     int on_bar;      /* 1 if the last line on the terminal is a progress bar or progress line */
     enum console_way { WAY_OWN, WAY_SOCKET, WAY_CAREFUL, WAY_PLAIN } way;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_dir.c - see log_dir.h. */
+/* log_dir.c - makes, names and removes the files of a run, see log_dir.h. */
 #include "launcher/stdio/log_dir.h"
 
 #include <errno.h>

@@ -50,7 +50,7 @@ size_t log_file_tail(const struct log_file *file, char *data, size_t size)
 
     if (fd < 0)
         return 0;
-    if (lseek(fd, -(off_t)size, SEEK_END) < 0) /* the file is shorter */
+    if (lseek(fd, -(off_t)size, SEEK_END) < 0) /* the file is shorter than `size` */
         lseek(fd, 0, SEEK_SET);
     got = read(fd, data, size);
     close(fd);

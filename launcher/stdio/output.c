@@ -171,7 +171,7 @@ static void relieved(void *arg)
         }
 }
 
-#define SAID 16384 /* bytes of ctrun's log, since a failure report has many lines */
+#define SAID 16384 /* bytes of ctrun's log for --status; a failure report has many lines */
 
 static void output_say(struct output *output, const char *line, size_t size)
 {

@@ -57,7 +57,7 @@ struct route route_of(const struct options *options, const struct origin *origin
         };
     if (tee || redirect)
         return (struct route){ .file = 1 };
-    if (!listed && is_kept(options, origin->to)) /* the report may show its last lines */
+    if (!listed && is_kept(options, origin->to)) /* the report may show the rank's last lines */
         return (struct route){ .through = 1 };
     if (!listed)
         return (struct route){ .nowhere = 1 };

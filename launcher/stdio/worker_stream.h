@@ -71,8 +71,7 @@ struct stream {
     char *prefix;
     struct log_file file;
     struct lines lines;
-    /* is_kept: 1 if `last` has the newest bytes of the stream, for the report or the status
-     * page. */
+    /* 1 if `last` has the newest bytes of the stream, for the report or the status page. */
     int is_kept;
     struct text last;
     struct event event;
