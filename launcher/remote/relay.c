@@ -45,7 +45,7 @@ struct relay {
     struct branches branches;
     unsigned char *lost_or_ended; /* 1 for each node that has ended or is lost, by node - first */
     pid_t pid;                    /* process id of ctrun; 0 before its start and after its end */
-    struct bufferevent *input;    /* pipes of ctrun; NULL if closed */
+    struct bufferevent *input;    /* pipe to ctrun's standard input; NULL if closed */
     struct bufferevent *output[3];
     struct bufferevent *listens; /* pipe to which node 0's ctrun writes its port */
     struct event died, give_up, silence;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oom_kill.c - finds out from the kill counter of the cgroup whether the kernel sent SIGKILL.
  *
- * In cgroup v2, the file memory.events has the counter as "oom_kill N".  The kernel counts a kill
- * there whether the memory limit was that of ctrun's cgroup, of a cgroup above it or of the
- * machine.  In cgroup v1, the file memory.oom_control has the counter.  oom_killed() reports the
+ * In cgroup v2, the file memory.events has the counter as "oom_kill N".  The kernel counts each
+ * kill there, no matter whether ctrun's cgroup, a cgroup above it or the machine reached its memory
+ * limit.  In cgroup v1, the file memory.oom_control has the counter.  oom_killed() reports the
  * smallest limit of ctrun's cgroup and the cgroups above it. */
 #include "launcher/report/oom_kill.h"
 

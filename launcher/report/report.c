@@ -57,7 +57,8 @@ static int report_exit_code(const struct worker *worker)
     return worker_exited(worker) ? worker_exit_code(worker) : -worker->code;
 }
 
-/* Also replaces C1 control characters, which UTF-8 encodes as the bytes C2 80 to C2 9F. */
+/* Replaces ASCII control characters except the tab, and C1 control characters, which UTF-8 encodes
+ * as the bytes C2 80 to C2 9F. */
 void report_add_plain(struct text *out, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {

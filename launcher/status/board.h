@@ -12,7 +12,7 @@ struct board_node {
     struct text shown;        /* last complete answer of the node; `line` points into `shown` */
     struct status_line *line; /* lines of `shown`; NULL if the node has not answered yet */
     int lines;
-    struct text coming; /* pieces of the next answer, to the look coming_look */
+    struct text coming; /* pieces of the next answer, which is for the look coming_look */
     unsigned coming_look;
     int64_t answered_ms; /* time at which the last answer was complete; 0 before the first */
     unsigned look;       /* number of the look to which the last answer belongs */

@@ -39,7 +39,7 @@ struct rank_row {
     const char *now, *out, *err; /* what the rank does; last lines of its stdout, stderr */
 };
 
-/* A line of the text. */
+/* A line of the text, split into its fields. */
 struct status_line {
     enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind; /* an answer has the lines in this order */
     const char *text;                               /* host of LINE_NODE, message of LINE_STUCK */
