@@ -244,8 +244,8 @@ static void send_input(struct hosts *h, const char *data, size_t size)
             h->nodes[node].untaken += (int64_t)size;
 }
 
-/* True if ctrun is in the background of a terminal.  A read from the terminal would stop ctrun
- * there. */
+/* True if ctrun runs in the background of a terminal, where a read from the terminal would stop
+ * ctrun. */
 static int is_in_background(void)
 {
     return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != getpgrp();

@@ -80,7 +80,7 @@ void node_rows_free(struct node_rows *rows)
 
 /* ---- Rows ---------------------------------------------------------------------------- */
 
-/* Sets the stage of each rank of this node that a verdict contains. */
+/* Sets stage[i] to waiting or blocking if a verdict contains rank i of this node. */
 static void take_verdicts(const struct verdict_list *list, enum rank_stage *stage)
 {
     for (int i = 0; i < list->count; i++) {

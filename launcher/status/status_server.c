@@ -210,8 +210,7 @@ static void begin_look(struct status_server *status)
         log_line(LOG_WARN, "out of memory: the page of --status does not show all of %d nodes",
                  facts.nodes);
     status->is_looking = 1;
-    status->board.look =
-        (status->board.look + 1) & 0x7fffffff; /* the messages to nodes have an int */
+    status->board.look = (status->board.look + 1) & 0x7fffffff; /* messages have an int */
     status->awaited = status->hooks->look(status->arg, status->board.look);
     if (status->rows.size > 0) {
         look_here(status, &facts);
