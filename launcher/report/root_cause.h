@@ -28,7 +28,7 @@ enum root_kind {
 struct root_cause {
     enum root_kind kind;
     int rank;   /* first rank of the root cause */
-    int victim; /* first rank that failed because of the root cause; -1 if there is none */
+    int victim; /* first rank that failed because of the root cause; -1 if no rank did */
     /* ctrun's exit code.  This is the code of `rank` if that rank failed by itself, 1 if it left
      * with exit code 0, else the code of `victim`. */
     int code;

@@ -37,7 +37,7 @@ struct route route_of(const struct options *options, const struct origin *origin
 
 struct lines {
     int split;        /* 1 if a '\r' ends a line, as under torchrun, so there are no bars */
-    struct text held; /* a line whose end is not here yet */
+    struct text held; /* a line that has no newline yet */
     /* returned: 1 if the last byte was '\r'.  bar: 1 if `held` is a progress bar, since it began
      * after a '\r'. */
     int returned, bar;
