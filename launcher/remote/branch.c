@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* branch.c - starts ssh with a socket as its standard input and output.  For this host, it starts
- * the program itself.  Standard error stays ctrun's, so the user reads what ssh prints.
+/* branch.c - starts ssh with a socket as its standard input and output.  If the first host of a
+ * branch is this host, starts the relay here without ssh.  ssh inherits ctrun's standard error, so
+ * the user reads the messages of ssh.
  *
  * The command line has only the host and the path of the program.  Words, variables and the job's
  * secret go through the socket. */
@@ -26,13 +27,13 @@
 #include "launcher/workers/spawn.h"
 #include "runtime/util/log.h"
 
-#define REAP_TURNS 200 /* of 5 ms: the time for an ssh to end after its socket is closed */
+#define REAP_TURNS 200 /* turns of 5 ms that an ssh has to end after its socket is closed */
 
 /* ---- The command ------------------------------------------------------------------- */
 
-/* Options for ssh: no questions, since no user could answer; a limit to the wait for a host that is
- * down; and checks that find a cut cable.  The words of --ssh come before these, and ssh takes the
- * first value of an option. */
+/* Options for ssh.  ssh must not ask questions, since no user could answer.  The wait for a host
+ * that is down has a limit, and keepalive messages detect a cut cable.  The words of --ssh come
+ * before these options, and ssh uses the first value that it reads for an option. */
 static const char *const ssh_words[] = { "-T", "-x",
                                          "-o", "BatchMode=yes",
                                          "-o", "ConnectTimeout=30",
@@ -40,12 +41,13 @@ static const char *const ssh_words[] = { "-T", "-x",
                                          "-o", "ServerAliveCountMax=3" };
 enum { SSH_WORDS = sizeof ssh_words / sizeof *ssh_words };
 
-/* Runs the program at the same path as here.  If that host does not have it there, finds it on the
- * PATH. */
+/* A shell script that runs the program at the same path as on this host.  If the other host has no
+ * program at that path, the script searches the PATH of that host. */
 static const char script[] =
     "test -x \"$0\" && exec \"$0\" " NODE_WORD "; exec \"${0##*/}\" " NODE_WORD;
 
-/* Gives the name of a known command: "ssh", or the command of a batch system.  NULL: not known. */
+/* Returns the name of a known command, which is "ssh" or the command of a batch system, or NULL if
+ * the command is not known. */
 static const char *known_name(const char *command)
 {
     static const char *const known[] = { "ssh", "blaunch", "qrsh", "srun" };
@@ -62,14 +64,15 @@ static int is_ssh(const char *command)
     return known_name(command) && !strcmp(known_name(command), "ssh");
 }
 
-/* Says whether the command passes the words to execve(), as those of batch systems do.  ssh passes
- * them to a shell. */
+/* True if the command is that of a batch system, which passes the words to execve().  ssh passes
+ * the words to a shell. */
 static int takes_words(const char *command)
 {
     return known_name(command) && !is_ssh(command);
 }
 
-/* Makes "exec sh -c 'script' 'path'", which any login shell understands. */
+/* Returns "exec sh -c 'script' 'path'", which any login shell can run.  The caller frees the text.
+ * Returns NULL if memory runs out. */
 static char *shell_line(const char *path)
 {
     char *line = NULL;
@@ -85,7 +88,7 @@ static char *shell_line(const char *path)
     return fclose(out) == 0 ? line : NULL;
 }
 
-/* Copies the words and their text into one block. */
+/* Copies the list of words and their text into one block, which the caller frees. */
 static char **in_one_block(const char *const *words, int count)
 {
     size_t bytes = ((size_t)count + 1) * sizeof(char *);
@@ -144,8 +147,8 @@ char **branch_command(const struct start *start, const char *host, struct why *w
 
 /* ---- Which hosts are this one ------------------------------------------------------ */
 
-/* Says whether an address belongs to this host.  bind() would not tell: with
- * net.ipv4.ip_nonlocal_bind it takes every address. */
+/* True if the text is an address of this host.  A bind() to the address would not show this, since
+ * bind() accepts every address if net.ipv4.ip_nonlocal_bind is set. */
 static int is_own_address(const char *host)
 {
     unsigned char bytes[16];
@@ -168,8 +171,8 @@ static int is_own_address(const char *host)
     return own;
 }
 
-/* Says whether the host is this one, without a look-up: a name server would get a request for each
- * of a thousand hosts. */
+/* True if the host is this one.  Compares only names and addresses that are known here, since a
+ * look-up for each of a thousand hosts would burden the name server. */
 static int is_this_host(const char *host)
 {
     char name[HOST_NAME] = "";
@@ -183,8 +186,9 @@ static int is_this_host(const char *host)
 
 /* ---- One branch -------------------------------------------------------------------- */
 
-/* Waits for an ssh, which ends soon after its socket is closed.  1: it is reaped, and how says how
- * it ended. */
+/* Reaps the ssh of a branch, which ends soon after its socket is closed.  Returns 1 if ssh was
+ * reaped, and writes the way in which ssh ended into `how`.  Returns 0 if ssh still runs, which is
+ * possible only with WNOHANG in `flags`. */
 static int branch_reap(struct branch *branch, int flags, char *how, size_t size)
 {
     int status = 0;
@@ -220,8 +224,8 @@ static void reap_all(struct branch *branches, int count, char *how, size_t size)
     }
 }
 
-/* Closes the connection at once.  libevent would close the socket in the next turn of its loop,
- * which may never come, but the program at the other end must see the end now. */
+/* Closes the connection at once, so that the program at the other end sees the end now.  libevent
+ * alone would close the socket in the next turn of its loop, and that turn may never come. */
 static void hang_up(struct branch *branch)
 {
     if (!branch->link)
@@ -271,8 +275,8 @@ static void branch_readable(struct bufferevent *link, void *arg)
 static void branch_event(struct bufferevent *link, short what, void *arg)
 {
     (void)link;
-    /* A failed write only says that the peer takes no more.  What it sent must be read before its
-     * end counts. */
+    /* A failed write shows only that the peer no longer reads.  Data that the peer sent before must
+     * be read first, so only the end of the input ends the branch. */
     if (what & BEV_EVENT_WRITING)
         return;
     if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
@@ -313,7 +317,9 @@ static int branch_spawn(struct branch *branch, const struct start *start, int *f
                                               .in = pair[1],
                                               .out = pair[1],
                                               .err = -1,
-                                              .outlives = here, /* a relay first stops ctrun */
+                                              /* A relay on this host must outlive this ctrun, to
+                                               * stop the node's ctrun. */
+                                              .outlives = here,
                                               .ignored = &ignored },
                         &execed);
     if (branch->pid < 0)

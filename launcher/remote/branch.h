@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* branch.h - a branch reaches some hosts: ssh connects to the first of them, whose relay passes
- * frames on to the others.  Up to FAN_OUT hosts have one branch each.  More hosts form a tree, so
- * that no host runs more than FAN_OUT ssh processes. */
+/* branch.h - a branch is a connection by ssh to a group of hosts.  ssh connects to the first host
+ * of the group, and the relay there passes frames on to the other hosts.  Up to FAN_OUT hosts have
+ * one branch each.  More hosts form a tree, so that no host runs more than FAN_OUT ssh
+ * processes. */
 #ifndef LAUNCHER_REMOTE_BRANCH_H
 #define LAUNCHER_REMOTE_BRANCH_H
 
@@ -12,24 +13,24 @@
 
 #define FAN_OUT 32
 #define NODE_WORD \
-    "--hosts-node" /* makes ctrun or ctctl a relay (relay.c); no option, and no user writes it */
+    "--hosts-node" /* makes ctrun or ctctl a relay (relay.c); users never write this word */
 
 struct branch;
 
 struct branch_hooks {
     void (*frame)(void *arg, struct branch *branch, const struct relay_frame *frame);
-    /* ssh ended, or sent what is not a frame: `why` says which.  The link is closed after the hook.
-     */
+    /* Is called if ssh ended or sent bytes that are not a frame.  `why` is the reason as text.
+     * `link` is already closed and NULL. */
     void (*gone)(void *arg, struct branch *branch, const char *why);
 };
 
 struct branch {
-    struct bufferevent *link; /* NULL: gone */
+    struct bufferevent *link; /* NULL after the connection is closed */
     pid_t pid;
-    int first, count;    /* the nodes that it reaches */
-    const char *host;    /* of the first node */
-    const char *by;      /* the command that reaches the host, for messages: "ssh" */
-    const char *program; /* the program that it starts there, for messages: "ctrun" */
+    int first, count;    /* the branch reaches the nodes first, ..., first + count - 1 */
+    const char *host;    /* name of the first node's host */
+    const char *by;      /* command that reaches the host, such as "ssh", for messages */
+    const char *program; /* program that runs as the relay there, such as "ctrun", for messages */
     const struct branch_hooks *hooks;
     void *arg;
 };
@@ -39,17 +40,20 @@ struct branches {
     int count;
 };
 
-/* Starts an ssh for each branch of the nodes first, ..., first + count - 1 and sends FRAME_START.
- * -1: the error is logged.  The caller must call branches_close() in both cases. */
+/* Divides the nodes first, ..., first + count - 1 into branches, starts an ssh for each branch, and
+ * sends FRAME_START to each.  Returns 0, or -1 after an error is logged.  The caller must call
+ * branches_close() in both cases. */
 int branches_open(struct branches *branches, struct event_base *base, const struct start *start,
                   int first, int count, const struct branch_hooks *hooks, void *arg);
 void branches_send(struct branches *branches, const struct relay_frame *frame);
-void branches_read(struct branches *branches, int reads); /* 0: stop, a queue is full */
+/* Starts reading from all branches, or stops it if `reads` is 0, since a queue is full. */
+void branches_read(struct branches *branches, int reads);
 int branches_alive(const struct branches *branches);
-void branches_close(struct branches *branches); /* the programs at their ends stop */
+void branches_close(struct branches *branches); /* the programs at the other ends stop */
 
-/* Gives the words that start the program on a host, also for --explain and --dry-run.  They are in
- * one block for free().  NULL: `why` says what is wrong with --ssh. */
+/* Returns the words of the command that starts the program on a host; --explain and --dry-run print
+ * them.  The words are in one block, which the caller frees.  Returns NULL after an error in --ssh,
+ * with the error message in `why`. */
 char **branch_command(const struct start *start, const char *host, struct why *why);
 
 #endif

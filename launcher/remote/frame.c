@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c - a frame is 16 bytes, big-endian, and the data.  The 16 bytes are "CT>" and the type,
- * node, number, and size. */
+/* frame.c - writes and reads frames.  A frame is a header of 16 bytes, and then the data.  The
+ * header has "CT>", the type (1 byte), and the node, the number and the size of the data (4 bytes
+ * each, big-endian). */
 #include "launcher/remote/frame.h"
 
 #include <arpa/inet.h>

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hosts.c - `ctrun --hosts=a:4,b:4 ./app`: one connection to each host, or a tree of connections.
+/* hosts.c - `ctrun --hosts=a:4,b:4 ./app` starts a ctrun on each host, over one connection to each
+ * host or over a tree of connections.
  *
  * 1. Each host gets FRAME_START and answers FRAME_STARTED.
- * 2. The first host's ctrun, which is node 0, binds a free port and sends its number
+ * 2. The first host's ctrun, which is node 0, binds a free port and sends the port's number
  *    (FRAME_LISTENS).
- * 3. All other nodes get it (FRAME_PORT) and start.  From here on they are nodes of a fixed job,
- *    and node 0 decides (launcher/nodes/coordinator.h).
+ * 3. All other nodes get the port (FRAME_PORT) and start.  From then on they are nodes of a job
+ *    with a fixed number of nodes, and node 0 decides (launcher/nodes/coordinator.h).
  * 4. The user's ctrun writes the output line by line, and passes input and signals on.
- * 5. If a node can't be reached before it has started, the job ends, since the others would wait
- *    for it.  If a node is lost later, node 0 decides what happens.  The exit code is node 0's. */
+ * 5. If a host can't be reached before its node has started, the user's ctrun stops the job, since
+ *    the other nodes would wait for that node.  If a node is lost later, node 0 decides what
+ *    happens.  The exit code is node 0's. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -34,23 +36,23 @@
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/log.h"
 
-#define START_SECONDS 60       /* limit for the answers of all hosts */
-#define ALONE_SECONDS 5        /* from the end of the first node to that of the last */
-#define END_SECONDS 20         /* limit for nodes to end, with twice --shutdown-timeout */
-#define INPUT_WINDOW (1 << 20) /* bytes of input that no node's pipe has taken yet */
-#define READER_SECONDS 600     /* more time, if the reader of the output does not read */
+#define START_SECONDS 60       /* seconds that all hosts have to answer */
+#define ALONE_SECONDS 5        /* seconds that node 0 has to end after another node failed first */
+#define END_SECONDS 20         /* seconds for nodes to end, plus twice --shutdown-timeout */
+#define INPUT_WINDOW (1 << 20) /* most bytes of input sent to a node, but not in its pipe yet */
+#define READER_SECONDS 600     /* more seconds for nodes to end if nothing reads the output */
 #define NO_NODE (-2)
-#define LINE_WAITS_MS 200 /* a line without an end is shown after so long */
+#define LINE_WAITS_MS 200 /* ms after which a line without its newline is shown */
 
 struct host_state {
     enum {
         NODE_CALLED,
-        NODE_STARTED,  /* its relay answered */
-        NODE_LISTENED, /* node 0's port is known, so its ctrun starts */
+        NODE_STARTED,  /* the node's relay answered */
+        NODE_LISTENED, /* node 0's port is known, so the node's ctrun starts */
         NODE_ENDED
     } state;
-    int64_t untaken;     /* bytes of input sent, but not taken */
-    struct text line[3]; /* of stdout and stderr: a line without its end */
+    int64_t untaken;     /* bytes of input sent to the node, but not in ctrun's pipe yet */
+    struct text line[3]; /* unfinished line of stdout [1] and of stderr [2] */
 };
 
 struct hosts {
@@ -62,12 +64,13 @@ struct hosts {
     struct console consoles[2], *to[3];
     struct event signals, input, lines, patience, alone, beat, foreground, progress;
     int signal_fd, port, code, ended;
-    int stopped;          /* 1: this ctrun stopped the job, which ends with `code` */
-    int ending;           /* a node has ended, or all were asked to stop */
-    int answered, waited; /* hosts that answered; seconds for them, or for node 0's port */
+    int stopped; /* 1 if this ctrun stopped the job, so its exit code is `code` */
+    int ending;  /* 1 if a node has ended, or all nodes were asked to stop */
+    /* Number of hosts that answered; seconds spent waiting for the hosts or for node 0's port. */
+    int answered, waited;
     int waited_for_reader;
-    int early, early_code; /* the first node that failed, and its exit code */
-    int input_node;        /* the node whose ranks get standard input, FRAME_ALL, or NO_NODE */
+    int early, early_code; /* number and exit code of the first node that failed */
+    int input_node;        /* node that gets standard input, FRAME_ALL, or NO_NODE */
     int input_over;
 };
 
@@ -87,7 +90,7 @@ static void end_progress(struct hosts *h)
     console_progress(h->to[STDERR_FILENO], "");
 }
 
-/* Sets the limit for all nodes to end: the time that workers have to stop. */
+/* Sets the limit for all nodes to end.  The limit includes the time that workers have to stop. */
 static void begin_patience(struct hosts *h)
 {
     const struct timeval time = { END_SECONDS + 2 * (time_t)h->options->shutdown_timeout, 0 };
@@ -110,8 +113,8 @@ static void node_ended(struct hosts *h, int node)
         begin_patience(h);
 }
 
-/* Counts nodes whose relay has not answered as ended: nothing runs there yet, and a relay that
- * starts late gets the signal right after FRAME_START. */
+/* Counts a node as ended if its relay has not answered, since nothing runs there yet.  If such a
+ * relay starts late, it reads the signal right after FRAME_START. */
 static void give_up_unreached(struct hosts *h)
 {
     for (int node = 0; node < h->start.nodes; node++)
@@ -119,7 +122,8 @@ static void give_up_unreached(struct hosts *h)
             node_ended(h, node);
 }
 
-/* Stops the job for an error that only this ctrun knows, so no ctrun on a host would stop it. */
+/* Stops the job because of an error that only this ctrun knows, so that no ctrun on a host would
+ * stop the job. */
 static void stop_job(struct hosts *h, int code)
 {
     if (h->stopped)
@@ -150,7 +154,7 @@ static void hosts_show(struct hosts *h, int to, const char *data, size_t size)
         branches_read(&h->branches, 0);
 }
 
-/* Shows a line of ctrun's own log, which replaces the progress line. */
+/* Shows a line of this ctrun's log.  The line replaces the progress line. */
 static void hosts_say(void *arg, const char *line, size_t size)
 {
     hosts_show(arg, STDERR_FILENO, line, size);
@@ -172,7 +176,7 @@ static void show_progress(evutil_socket_t fd, short what, void *arg)
     console_progress(h->to[STDERR_FILENO], text);
 }
 
-/* Shows whole lines only, so that lines of several hosts do not mix. */
+/* Shows only whole lines, so that lines of several hosts do not mix. */
 static void take_output(struct hosts *h, int node, int to, const char *data, size_t size)
 {
     const struct timeval soon = { 0, LINE_WAITS_MS * 1000 };
@@ -216,7 +220,8 @@ static int gets_input(const struct hosts *h, int node)
     return h->input_node == FRAME_ALL || h->input_node == node;
 }
 
-/* Gives how many more bytes of input may be sent; 0 also if no node is left that reads them. */
+/* Returns how many more bytes of input may be sent.  Returns 0 or less if a node must read first,
+ * and 0 if no node is left that reads input. */
 static int64_t input_window(const struct hosts *h)
 {
     int64_t most = 0;
@@ -239,7 +244,8 @@ static void send_input(struct hosts *h, const char *data, size_t size)
             h->nodes[node].untaken += (int64_t)size;
 }
 
-/* Says whether ctrun is in the background of a terminal, where a read would stop it. */
+/* True if ctrun runs in the background of a terminal, where a read from the terminal would stop
+ * ctrun. */
 static int is_in_background(void)
 {
     return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != getpgrp();
@@ -268,7 +274,7 @@ static void pump_input(struct hosts *h)
     if (is_in_background())
         event_add(&h->foreground, &later);
     else
-        event_add(&h->input, NULL); /* a file can't be watched, but can be read at once */
+        event_add(&h->input, NULL); /* epoll can't watch a file, but a file never blocks */
 }
 
 static void input_readable(evutil_socket_t fd, short what, void *arg)
@@ -280,7 +286,9 @@ static void input_readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Nodes ------------------------------------------------------------------------- */
 
-/* Ends a lost node.  began: its ctrun may have joined, so node 0 will notice. */
+/* Counts a node as ended and logs why it was lost.  Stops the job if the node is node 0.  Stops the
+ * job also if `began` is 0, since the node's ctrun has not joined the job, so node 0 would not
+ * notice the loss. */
 static void node_lost(struct hosts *h, int node, int began, const char *why)
 {
     if (h->nodes[node].state == NODE_ENDED)
@@ -292,7 +300,7 @@ static void node_lost(struct hosts *h, int node, int began, const char *why)
         stop_job(h, 1);
 }
 
-/* Ends the wait when all hosts have answered and node 0's port is known. */
+/* Ends the wait if all hosts have answered and node 0's port is known. */
 static void check_started(struct hosts *h)
 {
     if (h->answered < h->start.nodes || !h->port || h->ending)
@@ -335,15 +343,16 @@ static void node_0_listens(struct hosts *h, int port)
     pump_input(h);
 }
 
-/* Stops the job if one node ended alone.  Nodes of one job end together, so that node never joined,
- * and the others would wait for it. */
+/* Stops the job if a node failed, but node 0 has not ended since.  Nodes that have joined a job end
+ * together, so the failed node never joined, and the other nodes would wait for it. */
 static void ended_alone(evutil_socket_t fd, short what, void *arg)
 {
     struct hosts *h = arg;
 
     (void)fd;
     (void)what;
-    if (h->nodes[0].state == NODE_ENDED) /* the job is over: the other nodes are late, or lost */
+    /* The job is over.  Nodes that have not ended are late or lost. */
+    if (h->nodes[0].state == NODE_ENDED)
         return;
     if (!h->stopped)
         log_line(LOG_ERROR, "host %s (node %d): its ctrun ended with %d; the others are stopped",
@@ -357,7 +366,7 @@ static void take_end(struct hosts *h, int node, int code)
 
     if (node == 0 && !h->stopped)
         h->code = code;
-    if (node == 0 && !h->port) { /* node 0 never bound its port */
+    if (node == 0 && !h->port) { /* node 0's ctrun ended before it bound a port */
         if (code == 0)
             log_line(LOG_ERROR,
                      "host %s (node 0): its ctrun ended with 0 before it listened: is it another "
@@ -443,7 +452,8 @@ static void signals_readable(evutil_socket_t fd, short what, void *arg)
         if (!sigismember(&h->options->signals.set, (int)info.ssi_signo))
             continue;
         if (!h->stopped && h->answered < h->start.nodes)
-            h->code = 128 + (int)info.ssi_signo; /* node 0 may not have started */
+            /* Node 0 may not have started, so it may never send an exit code. */
+            h->code = 128 + (int)info.ssi_signo;
         give_up_unreached(h);
         begin_patience(h);
     }
@@ -456,7 +466,8 @@ static void beat(evutil_socket_t fd, short what, void *arg)
     hosts_send_all(arg, FRAME_BEAT, FRAME_ALL, 0);
 }
 
-/* Ends a wait: first for hosts that did not answer, then for nodes that do not end. */
+/* Ends a wait.  Before the end of the job, the wait is for hosts that have not answered and for
+ * node 0's port.  At the end of the job, the wait is for nodes that have not ended. */
 static void patience_over(evutil_socket_t fd, short what, void *arg)
 {
     struct hosts *h = arg;
@@ -466,7 +477,7 @@ static void patience_over(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (ends && !h->stopped && (console_full(h->to[1]) || console_full(h->to[2]))
-        && !h->waited_for_reader++) { /* the end may be behind output that is not read */
+        && !h->waited_for_reader++) { /* FRAME_ENDED may come after unread output */
         event_add(&h->patience, &more);
         return;
     }
@@ -508,8 +519,8 @@ int remote_is_for_front(const char *entry)
     return 0;
 }
 
-/* Says whether a variable is about this host, this login, or the terminal: other hosts do not get
- * it. */
+/* True if a variable describes this host, this login, or the terminal.  Other hosts must not get
+ * such a variable. */
 static int stays_here(const char *entry)
 {
     static const char *const names[] = {
@@ -539,8 +550,8 @@ char **remote_environment(int room)
     return all;
 }
 
-/* Gives all settings of this ctrun as words, wherever they came from: the hosts do not read
- * job.ini. */
+/* Returns all settings of this ctrun as words, also those from variables and job.ini, since the
+ * ctruns on the hosts do not read job.ini.  Returns NULL if memory runs out. */
 static char **words_for_hosts(const struct options *options)
 {
     int count = 0, program = 0;
@@ -571,7 +582,8 @@ static char **words_for_hosts(const struct options *options)
     return words;
 }
 
-/* Gives the names of the hosts, for messages about missing nodes.  NULL: the list is too long. */
+/* Returns the names of the hosts, separated by commas, for messages about missing nodes.  The
+ * caller frees the text.  Returns NULL if the text is too long. */
 static char *names_of(const struct host_list *hosts)
 {
     struct text names = { 0 };
@@ -590,8 +602,9 @@ static char *names_of(const struct host_list *hosts)
     return NULL;
 }
 
-/* Gives the variables for the hosts: the environment, those of job.ini's [env] and [collectives],
- * the names of the hosts, and the secret. */
+/* Returns the variables for the hosts, which are the environment, the variables of [env] and
+ * [collectives] in job.ini, the names of the hosts, and the secret.  Returns NULL if memory runs
+ * out. */
 static char **variables_for_hosts(const struct options *options, const struct host_list *hosts,
                                   const char *secret)
 {
@@ -624,7 +637,8 @@ static int hosts_is_loopback(const char *host)
     return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
 }
 
-/* Refuses options that contradict --hosts, which already says where the nodes are. */
+/* Refuses options that contradict --hosts or --hostfile, which already lists the nodes.  Returns 0,
+ * or -1 after an error is logged. */
 static int hosts_check_options(const struct options *options, const struct host_list *hosts)
 {
     static const enum option said[] = { OPTION_NODE_RANK, OPTION_STANDALONE, OPTION_RDZV_BACKEND,
@@ -667,8 +681,9 @@ static int hosts_check_options(const struct options *options, const struct host_
     return 0;
 }
 
-/* Finds the node of the rank in --stdin=RANK.  -1: that is known only on the hosts, and the error
- * is logged. */
+/* Sets input_node to the node that gets standard input, which for --stdin=RANK is the node of that
+ * rank.  Returns 0, or -1 after an error is logged, if only the hosts know how many ranks each node
+ * has. */
 static int find_input_node(struct hosts *h)
 {
     const struct options *options = h->options;
@@ -694,7 +709,7 @@ static int find_input_node(struct hosts *h)
             return 0;
         rank -= workers;
     }
-    h->input_node = NO_NODE; /* the ctruns there say that the job has no such rank */
+    h->input_node = NO_NODE; /* the ctruns on the hosts report that the job has no such rank */
     return 0;
 }
 
@@ -727,7 +742,7 @@ int remote_start(struct start *start, const struct options *options)
     return 0;
 }
 
-/* 0; or an exit code, after an error in the log. */
+/* Prepares the start of all nodes.  Returns 0, or an exit code after an error is logged. */
 static int hosts_plan(struct hosts *h, const struct options *options)
 {
     const int code = remote_start(&h->start, options);
@@ -776,7 +791,8 @@ static void hosts_close(struct hosts *h)
         event_base_free(h->base);
 }
 
-/* -1: the error is logged. */
+/* Opens the event loop with its signals, timers and consoles.  Returns 0, or -1 after an error is
+ * logged. */
 static int open_loop(struct hosts *h)
 {
     const struct timeval answer = { START_SECONDS, 0 }, often = { BEAT_SECONDS, 0 };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay.c - `ctrun --hosts-node`, which ssh starts on a host: it starts this node's ctrun, and by
- * ssh the relays of the hosts behind it.  (`ctctl --hosts-node` does the same for ctctl doctor.)
+/* relay.c - `ctrun --hosts-node`, which ssh starts on a host.  This relay starts the ctrun of its
+ * node, and through ssh it starts the relays of the hosts behind it in the tree.  `ctctl
+ * --hosts-node` does the same for ctctl doctor.
  *
- * Its standard input and output carry frames.  The output of its ctrun goes up; input and signals
- * go down.  When the connection ends or is silent for a minute, the relay stops its ctrun by
- * SIGTERM, so that no worker outlives the job.  The user's ctrun may have been killed, its host may
- * be down, or a cable may be cut.  The value of that SIGTERM tells ctrun that no user stopped the
- * job, so ctrun exits with 1.  If the relay dies, ctrun is killed with it. */
+ * The relay reads frames from its standard input and writes frames to its standard output.  It
+ * sends ctrun's output to the user's ctrun, and passes input and signals from there to its ctrun.
+ *
+ * If the connection ends or is silent for a minute, the relay stops its ctrun with SIGTERM, so that
+ * no worker outlives the job.  The user's ctrun may have been killed, its host may be down, or a
+ * cable may be cut.  The value of that SIGTERM (sigqueue()) tells ctrun that no user stopped the
+ * job, so ctrun exits with 1.  If the relay dies, the kernel kills ctrun. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -28,23 +31,25 @@
 #include "launcher/workers/spawn.h"
 #include "runtime/util/log.h"
 
-#define UP_FULL (1 << 20) /* bytes for the user's ctrun: with more, reading stops */
+#define UP_FULL (1 << 20) /* with more bytes in the queue to the user's ctrun, reading stops */
 #define UP_LOW (1 << 18)
-#define LAST_OUTPUT_MS 1000 /* after ctrun's end: another process may hold its pipes open */
+/* Milliseconds that the relay waits for more output after ctrun's end, since another process may
+ * hold the pipes open. */
+#define LAST_OUTPUT_MS 1000
 
 struct relay {
     struct event_base *base;
-    struct bufferevent *down, *up; /* frames from and to the user's ctrun; NULL: it is gone */
+    struct bufferevent *down, *up; /* frames from and to the user's ctrun; NULL if disconnected */
     struct start start;
     int has_start, port;
     struct branches branches;
-    unsigned char *lost_or_ended; /* of the nodes behind this one, by node - first */
-    pid_t pid;                    /* of ctrun; 0: not started, or reaped */
-    struct bufferevent *input;    /* its pipes; NULL: closed */
+    unsigned char *lost_or_ended; /* 1 for each node that has ended or is lost, by node - first */
+    pid_t pid;                    /* process id of ctrun; 0 before its start and after its end */
+    struct bufferevent *input;    /* pipe to ctrun's standard input; NULL if closed */
     struct bufferevent *output[3];
-    struct bufferevent *listens; /* where node 0 writes its port */
+    struct bufferevent *listens; /* pipe to which node 0's ctrun writes its port */
     struct event died, give_up, silence;
-    size_t unacknowledged; /* bytes of input in the pipe that no FRAME_TAKEN has confirmed */
+    size_t unacknowledged; /* bytes of input that no FRAME_TAKEN has confirmed yet */
     int input_ends, stopping, ended, code;
 };
 
@@ -87,7 +92,7 @@ static void close_stream(struct bufferevent **stream)
     *stream = NULL;
 }
 
-/* Sends ctrun's exit code, after the last of its output is read. */
+/* Sends ctrun's exit code once ctrun is reaped and all of its output is read. */
 static void say_end(struct relay *relay)
 {
     if (relay->ended || relay->pid || relay->output[1] || relay->output[2])
@@ -128,7 +133,7 @@ static void stop_waiting(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (relay->up && evbuffer_get_length(bufferevent_get_output(relay->up)) > UP_LOW) {
-        event_add(&relay->give_up, &again); /* its output could not be read for a while */
+        event_add(&relay->give_up, &again); /* a full queue has stopped the reading */
         return;
     }
     close_stream(&relay->output[1]);
@@ -168,14 +173,14 @@ static void input_written(struct bufferevent *input, void *arg)
         close_stream(&relay->input);
 }
 
-/* Is called if the worker closed its input, or no process reads it. */
+/* Is called if ctrun closed its input, or if no process reads the pipe any more. */
 static void input_event(struct bufferevent *input, short what, void *arg)
 {
     struct relay *relay = arg;
 
     (void)what;
     relay->input_ends = 1;
-    input_written(input, relay); /* drops what is left, so that more may come */
+    input_written(input, relay); /* drops the rest, so that the user's ctrun may send more */
 }
 
 static void port_readable(struct bufferevent *listens, void *arg)
@@ -195,7 +200,9 @@ static void port_event(struct bufferevent *listens, short what, void *arg)
     close_stream(&((struct relay *)arg)->listens);
 }
 
-/* Gives the relay's environment, which sshd made, with the user's variables replacing it. */
+/* Returns the environment for ctrun, which is the relay's environment, made by sshd, with the
+ * user's variables added or put in place of those with the same name.  `own` is the last entry.
+ * Returns NULL if memory runs out. */
 static char **environment(const struct start *start, char *own)
 {
     int count = 0, room = 2;
@@ -213,7 +220,7 @@ static char **environment(const struct start *start, char *own)
 
         for (int i = 0; start->variables[i] && !over; i++)
             over = !strncmp(start->variables[i], *entry, length);
-        if (!over && !remote_is_for_front(*entry)) /* on the user's host */
+        if (!over && !remote_is_for_front(*entry)) /* skips variables of the user's ctrun */
             all[count++] = *entry;
     }
     for (int i = 0; start->variables[i]; i++)
@@ -222,7 +229,8 @@ static char **environment(const struct start *start, char *own)
     return all;
 }
 
-/* Opens a pipe: one end is the relay's, *theirs is for the child.  -1: errno. */
+/* Opens a pipe between the relay and its child.  *stream is the relay's end, and *theirs is the
+ * child's end.  Returns 0, or -1 with errno set. */
 static int relay_open_pipe(struct relay *relay, int for_writing, struct bufferevent **stream,
                            int *theirs)
 {
@@ -246,7 +254,8 @@ static void cannot_start(struct relay *relay, const char *what)
     relay_end_if_done(relay);
 }
 
-/* Watches ctrun for its end.  -1, errno: that can't be watched, as no descriptor is left. */
+/* Watches ctrun's pipes and its end.  Returns 0, or -1 with errno set if pidfd_open() fails, for
+ * example because no descriptor is left. */
 static int watch_ctrun(struct relay *relay)
 {
     const int fd = (int)syscall(SYS_pidfd_open, relay->pid, 0);
@@ -326,7 +335,7 @@ static void start_ctrun(struct relay *relay)
     if (relay->pid > 0 && watch_ctrun(relay) == 0)
         return;
     if (relay->pid > 0)
-        kill(relay->pid, SIGKILL); /* before it has started a worker */
+        kill(relay->pid, SIGKILL); /* ctrun has not started a worker yet */
     relay->pid = 0;
     cannot_start(relay, path);
 }
@@ -370,7 +379,8 @@ static void take_input(struct relay *relay, const struct relay_frame *frame)
         relay->unacknowledged += frame->size;
         bufferevent_write(relay->input, frame->data, frame->size);
     } else {
-        up_send(relay, FRAME_TAKEN, (int)frame->size, NULL, 0); /* no process reads it any more */
+        /* No process reads the input any more, so the relay drops it. */
+        up_send(relay, FRAME_TAKEN, (int)frame->size, NULL, 0);
     }
 }
 
@@ -387,8 +397,8 @@ static void take_signal(struct relay *relay, int number)
     }
 }
 
-/* Tells the user's ctrun that the hosts behind this one can't be reached.  The log has the error,
- * and ssh shows it. */
+/* Tells the user's ctrun that the hosts behind this one can't be reached.  branches_open() has
+ * logged the cause, and ssh shows that line to the user. */
 static void cannot_reach(struct relay *relay)
 {
     static const char why[] = "the host before it in the tree can't start ssh";
@@ -405,7 +415,8 @@ static void take_start(struct relay *relay, const struct relay_frame *frame)
 {
     if (relay->has_start)
         return;
-    /* The version goes first: the start of another version may not be readable. */
+    /* The relay sends its version first, since it may not be able to read the start of another
+     * version. */
     relay->start.first = frame->node;
     up_send(relay, FRAME_STARTED, 0, CT_VERSION, strlen(CT_VERSION));
     if (start_read(&relay->start, frame->data, frame->size) < 0) {
@@ -454,7 +465,7 @@ static void relay_take(struct relay *relay, const struct relay_frame *frame)
 
 /* ---- The connection ------------------------------------------------------------------ */
 
-/* Stops ctrun after the connection is lost.  Further output of ctrun is read and dropped. */
+/* Stops ctrun after the connection is lost.  The relay still reads ctrun's output, and drops it. */
 static void connection_lost(struct relay *relay)
 {
     event_del(&relay->silence);
@@ -464,7 +475,7 @@ static void connection_lost(struct relay *relay)
     branches_close(&relay->branches);
     if (relay->pid > 0 && !relay->stopping) {
         sigqueue(relay->pid, SIGTERM, (union sigval){ .sival_int = HOSTS_CONNECTION_LOST });
-        kill(relay->pid, SIGCONT); /* a stopped ctrun would stay, and the relay with it */
+        kill(relay->pid, SIGCONT); /* a ctrun that is stopped by SIGSTOP would not end */
     }
     relay->stopping = 1;
     if (relay->pid == 0)
@@ -504,7 +515,7 @@ static void connection_event(struct bufferevent *which, short what, void *arg)
         connection_lost(arg);
 }
 
-/* Ends the loop if all is done and all frames are sent (the queue is empty). */
+/* Ends the loop if ctrun has ended, no branch is left, and all frames are sent. */
 static void relay_end_if_done(struct relay *relay)
 {
     if (relay->ended && !branches_alive(&relay->branches)
@@ -541,9 +552,9 @@ int remote_node(void)
     struct relay relay = { 0 };
     sigset_t all;
 
-    sigfillset(&all); /* spawn() needs them blocked; the relay handles none */
+    sigfillset(&all); /* spawn() needs all signals blocked; the relay handles no signal */
     sigprocmask(SIG_BLOCK, &all, NULL);
-    signal(SIGCHLD, SIG_DFL); /* if it were ignored, the kernel would drop ctrun's exit code */
+    signal(SIGCHLD, SIG_DFL); /* if SIGCHLD were ignored, the kernel would drop ctrun's exit code */
     if (relay_open(&relay) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;

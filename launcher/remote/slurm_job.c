@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm_job.c - asks Slurm what its variables do not say: when the job ends (SLURM_JOB_END_TIME,
- * since Slurm 23.02), and whether the job still exists.
+/* slurm_job.c - asks Slurm for two facts that its variables may lack: when the job ends
+ * (SLURM_JOB_END_TIME, which Slurm sets since version 23.02), and whether the job still exists.
  *
- * Only one ctrun of the job asks squeue, and once: a thousand nodes that ask at the same time would
- * burden Slurm's controller.  The answer becomes the variable.  So the rest of ctrun, the other
- * nodes and libct need to know only the variable. */
+ * Only one ctrun of the job runs squeue, and only once, since requests from a thousand nodes at the
+ * same time would burden Slurm's controller.  The answer is stored in SLURM_JOB_END_TIME, so the
+ * rest of ctrun, the other nodes and libct only read that variable. */
 #include "launcher/remote/remote.h"
 
 #include <stdlib.h>
@@ -14,7 +14,9 @@
 #include "runtime/util/log.h"
 #include "runtime/util/text.h"
 
-#define SECONDS 5 /* Slurm's controller may be busy: then the job has no deadline */
+/* Limit for squeue, in seconds.  If Slurm's controller is too busy to answer, the job has no
+ * deadline. */
+#define SECONDS 5
 
 static const char *slurm_variable(const char *name)
 {
@@ -23,8 +25,8 @@ static const char *slurm_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Says whether this ctrun asks squeue.  A ctrun does not ask if a worker started it,
- * if it is not on the first node, or if it needs no answer. */
+/* True if this ctrun runs squeue.  A ctrun does not run squeue if a worker started it, if it is not
+ * on the first node, or if it does not need the answer. */
 static int should_ask(const struct options *options)
 {
     const char *node = slurm_variable("SLURM_NODEID"), *job = slurm_variable("SLURM_JOB_ID");
@@ -54,7 +56,8 @@ int remote_slurm_ask(const struct options *options)
     else
         unsetenv("SLURM_TIME_FORMAT");
     text_add(&said, "", 1);
-    if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) { /* "NONE": no limit */
+    /* The output is "NONE" if the job has no time limit. */
+    if (said.data && code == 0 && strspn(said.data, "0123456789") > 0) {
         said.data[strspn(said.data, "0123456789")] = 0;
         setenv("SLURM_JOB_END_TIME", said.data, 1);
     } else if (said.data

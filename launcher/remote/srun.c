@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* srun.c - `ctrun ./app` in a batch script, or in the shell of salloc: srun starts ctrun once on
- * each node of the allocation with the same words.
+/* srun.c - `ctrun ./app` in a batch script or in the shell of salloc.  ctrun runs srun, which
+ * starts ctrun with the same words once on each node of the allocation.
  *
- * The step's variables say most of what ctrun needs there.  ctrun adds two: CT_SLOTS, the tasks of
- * each node in the allocation, since the step has one task on each node; and CT_STORE_SECRET, which
- * Slurm carries in the environment, where other users can't read it.  sbatch's options leave
- * variables that would make the step smaller than the job: ctrun removes them.
+ * The ctruns on the nodes read most facts from the variables of the Slurm step.  This ctrun adds
+ * two variables.  CT_SLOTS has the number of tasks of each node in the allocation, since the step
+ * itself has only one task on each node.  CT_STORE_SECRET has the job's secret, which Slurm passes
+ * on in the environment, where other users can't read it.  This ctrun removes the variables by
+ * which sbatch's options would make the step smaller than the job.
  *
- * This process stays in front of srun because of signals.  srun answers SIGTERM with SIGKILL to all
- * tasks, but it forwards SIGINT: so this process sends it SIGINT, which counts as SIGTERM on the
- * nodes.  So a job that is asked to stop can save, as everywhere under ctrun.  At the end of the
- * job and after scancel this is not needed: Slurm signals the ctruns on the nodes itself. */
+ * This process stays in front of srun because of signals.  srun answers SIGTERM by killing all
+ * tasks with SIGKILL, but forwards SIGINT.  So for each stop signal this process sends SIGINT to
+ * srun, and the ctruns on the nodes handle SIGINT like SIGTERM.  Programs can then save before they
+ * stop, as they can everywhere under ctrun.  At the end of the job and after scancel, Slurm itself
+ * signals the ctruns on the nodes, so this process sends nothing. */
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -31,8 +33,8 @@
 
 #define SRUN_WORDS 24
 
-/* Says whether the word makes ctrun show a command instead of running it.  The ctruns on the nodes
- * must not get it. */
+/* True if the word makes ctrun show a command instead of running it.  The ctruns on the nodes must
+ * not get such a word. */
 static int only_shows(const char *word)
 {
     static const char *const words[] = { "--explain", "--dry-run", "--dry_run" };
@@ -43,12 +45,13 @@ static int only_shows(const char *word)
     return 0;
 }
 
-/* Makes the command: srun's words, then ctrun's own words except the first. */
+/* Returns the command, which is srun's words and then ctrun's own words except its name.  The
+ * caller frees the list only, since the text is in `counts`, `argv` and static buffers. */
 static char **srun_command(const struct options *options, char **argv, char *counts, size_t size)
 {
     static char own_path[4096], variables[128], patience[32], gpus[48];
     const int is_range = options->nnodes.min < options->nnodes.max;
-    const char *per_task = getenv("SLURM_CPUS_PER_TASK"); /* some programs read it */
+    const char *per_task = getenv("SLURM_CPUS_PER_TASK"); /* some programs read this variable */
     const char *input = "--input=0";
     char **words, *nodes = counts, *tasks = counts + size / 2;
     int count = 0, rest = 0, programs = 0;
@@ -64,9 +67,9 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     snprintf(tasks, size / 2, "--ntasks=%d", options->surroundings.srun_nodes);
     snprintf(variables, sizeof variables, "--export=ALL%s%.20s",
              per_task ? ",SLURM_CPUS_PER_TASK=" : "", per_task ? per_task : "");
-    /* Limits how long srun waits after the first node has ended.  The nodes of a fixed job end
-     * together, but if one could not begin (its port may be taken), the others would wait for it
-     * until --rdzv-conf=timeout. */
+    /* --wait limits how long srun waits for the other nodes after the first node has ended.  The
+     * nodes of a fixed job end together.  But if a node could not start, for example because its
+     * port is in use, the other nodes would wait for that node until the timeout of --rdzv-conf. */
     snprintf(patience, sizeof patience, "--wait=%d",
              is_range                                   ? 0
              : options->shutdown_timeout > INT_MAX - 30 ? INT_MAX
@@ -80,21 +83,22 @@ static char **srun_command(const struct options *options, char **argv, char *cou
     words[count++] = tasks;
     words[count++] = "--ntasks-per-node=1";
     words[count++] = "--distribution=block";
-    words[count++] = "--overlap";       /* with an interactive step, or another step of the job */
-    words[count++] = "--cpu-bind=none"; /* workers may use all that the job has here */
-    words[count++] = "--kill-on-bad-exit=0"; /* each ctrun ends by itself, and prints its report */
+    words[count++] = "--overlap";       /* other steps of the job may run on the same nodes */
+    words[count++] = "--cpu-bind=none"; /* workers may use all processors of the job on this node */
+    words[count++] = "--kill-on-bad-exit=0"; /* so each ctrun can print its report */
     words[count++] = patience;
-    words[count++] = "--disable-status"; /* SIGINT goes to the ctruns at once */
+    words[count++] = "--disable-status"; /* srun forwards the first SIGINT at once */
     words[count++] = "--mpi=none";
     words[count++] = variables;
     if (getenv("SLURM_GPUS_ON_NODE")
         && (getenv("SLURM_GPUS_PER_TASK") || getenv("SLURM_TRES_PER_TASK"))) {
-        /* Otherwise each task, one on a node, would get the GPUs of one task of the job. */
+        /* Without this option, each task of the step, which is the only task on its node, would get
+         * the GPUs of one task of the job. */
         snprintf(gpus, sizeof gpus, "--gpus-per-node=%.20s", getenv("SLURM_GPUS_ON_NODE"));
         words[count++] = gpus;
     }
     if (is_range)
-        words[count++] = "--no-kill"; /* if a node is lost, the others go on */
+        words[count++] = "--no-kill"; /* if a node is lost, the other nodes continue */
     words[count++] = (char *)input;
     words[count++] = own_path;
     for (int i = 0; i < rest; i++)
@@ -112,9 +116,9 @@ void remote_srun_print(FILE *out, const struct options *options, char **argv)
     free(words);
 }
 
-/* Variables of sbatch and salloc that srun would take as its own options.  With one task on each
- * node, they would give the step one task's share of the processors or GPUs, or contradict the
- * words above. */
+/* Variables of sbatch and salloc that srun would read as its own options.  As the step has one task
+ * on each node, these variables would give the step only one task's share of the processors or
+ * GPUs, or contradict the words above. */
 static const char *const per_task[] = {
     "SLURM_CPUS_PER_TASK",   "SRUN_CPUS_PER_TASK",      "SLURM_TRES_PER_TASK",
     "SLURM_GPUS_PER_TASK",   "SLURM_GPUS_PER_SOCKET",   "SLURM_GPUS",
@@ -123,7 +127,7 @@ static const char *const per_task[] = {
     "SLURM_EXACT",           "SLURM_HOSTFILE",          "SLURM_PTY_PORT"
 };
 
-/* 0, or -1: the error is logged. */
+/* Sets and removes variables for srun.  Returns 0, or -1 after an error. */
 static int prepare_environment(const struct options *options)
 {
     const char *tasks = getenv("SLURM_NTASKS") ? getenv("SLURM_TASKS_PER_NODE") : NULL;
@@ -145,13 +149,13 @@ static _Noreturn void srun_child(const struct options *options, char **words,
 {
     const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
 
-    /* At the job's end Slurm signals the process group of the batch script.  An srun in that group
-     * would no longer pass on what the workers print while they save. */
+    /* At the job's end, Slurm signals the process group of the batch script.  An srun in that group
+     * would no longer pass on the output that workers print while they save. */
     if (terminal < 0)
         setpgid(0, 0);
     else
         close(terminal);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* srun then ends the step */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* srun ends the step when it gets SIGTERM */
     sigprocmask(SIG_SETMASK, before, NULL);
     execvp(words[0], words);
     log_line(LOG_ERROR,
@@ -161,8 +165,8 @@ static _Noreturn void srun_child(const struct options *options, char **words,
     _exit(127);
 }
 
-/* Says whether Slurm sent the signal, at the end of a batch job.  Then the ctruns on the nodes get
- * it from Slurm, too. */
+/* True if the sender of a signal is Slurm's slurmstepd, which signals all processes at the end of a
+ * batch job.  The ctruns on the nodes then get the signal from Slurm, too. */
 static int is_from_slurm(pid_t sender)
 {
     char path[64], name[32] = "";
@@ -182,7 +186,8 @@ static int ends_srun(int signal)
     return signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT || signal == SIGINT;
 }
 
-/* Waits for the end of srun and passes signals on.  srun gets a terminal's signals itself. */
+/* Waits for the end of srun, and passes signals on to srun, except those that srun gets from Slurm
+ * or from the terminal itself.  Returns the exit code. */
 static int wait_for(pid_t srun, const sigset_t *watched)
 {
     int status, code, stopped_by = 0;
@@ -218,7 +223,7 @@ int remote_srun(const struct options *options, char **argv)
         sigaddset(&watched, signals[i]);
     if (signals_hangup_is_ignored()) /* the user started ctrun with nohup */
         sigdelset(&watched, SIGHUP);
-    signal(SIGCHLD, SIG_DFL); /* if it were ignored, it would not be delivered */
+    signal(SIGCHLD, SIG_DFL); /* the kernel would not deliver an ignored SIGCHLD */
     if (words && prepare_environment(options) == 0) {
         sigprocmask(SIG_BLOCK, &watched, &before);
         if ((srun = fork()) == 0)

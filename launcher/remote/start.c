@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start.c - writes and reads a start: strings, each with its 0, one after the other.  Numbers are
- * decimal. */
+/* start.c - writes and reads a struct start as a sequence of strings.  Each string ends with a 0
+ * byte.  Numbers are written as decimal text. */
 #include "launcher/remote/start.h"
 
 #include <stdio.h>
@@ -59,7 +59,7 @@ char *start_write(const struct start *start, int first, int count, size_t *size)
     return text.data;
 }
 
-/* ---- Reading: a step that finds the end of the block fails, and so do all later steps ---- */
+/* ---- Reading (after a failed step all later steps fail) --------------------------------- */
 
 struct start_reading {
     char *at, *end;
@@ -74,7 +74,7 @@ static char *start_get(struct start_reading *in)
         in->broken = 1;
         return "";
     }
-    in->at += strlen(in->at) + 1; /* the block ends with a 0 */
+    in->at += strlen(in->at) + 1; /* at most in->end, since the block ends with a 0 byte */
     return string;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core_file.c - finds the core file of a dead worker from the pattern of core(5). */
+/* core_file.c - finds the core file of a dead worker from the kernel's core_pattern, see
+ * core(5). */
 #include "launcher/report/core_file.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static int core_read_line(const char *path, char *line, size_t size)
     return got < 0 ? -1 : 0;
 }
 
-/* Expands one % of the pattern; -1: unknown. */
+/* Expands one % specifier of the pattern.  Returns 0, or -1 if only the kernel knows the value. */
 static int core_expand(char what, const struct worker *worker, const char *program, char *to,
                        size_t size)
 {
@@ -32,9 +33,9 @@ static int core_expand(char what, const struct worker *worker, const char *progr
         snprintf(to, size, "%%");
         return 0;
     case 'p':
-    case 'i': /* id of the thread: we take the first thread's */
+    case 'i': /* the id of the thread; the first thread has the id of the process */
     case 'P':
-    case 'I': /* as seen outside of a container */
+    case 'I': /* %P and %I are ids outside of a container; ctrun has only the id inside */
         snprintf(to, size, "%d", (int)worker->pid);
         return 0;
     case 's':
@@ -50,17 +51,18 @@ static int core_expand(char what, const struct worker *worker, const char *progr
         gethostname(to, size - 1);
         return 0;
     case 'e':
-    case 'f': /* the kernel keeps 15 bytes of a name */
+    case 'f': /* the kernel stores only 15 bytes of a name */
         snprintf(to, size, "%.15s", slash ? slash + 1 : program);
         return 0;
-    case 't': /* the exact time, the size limit and more: only the kernel knows them */
+    /* Only the kernel knows values such as the exact time (%t) and the size limit (%c). */
+    case 't':
     case 'c':
     case 'd':
     case 'E':
     case 'C':
     case 'F':
         return -1;
-    default: /* dropped, as the kernel does */
+    default: /* the kernel drops any other specifier, too */
         return 0;
     }
 }
@@ -101,7 +103,7 @@ void core_file_find(const struct worker *worker, const char *program, char *text
         snprintf(text, size, "given to %s (kernel.core_pattern)", pattern + 1);
     else if (core_read_line("/proc/sys/kernel/core_uses_pid", uses_pid, sizeof uses_pid) < 0
              || core_file_name(pattern, *uses_pid == '1', worker, program, name, sizeof name) < 0
-             || access(name, F_OK) < 0) /* the worker may have gone to another folder */
+             || access(name, F_OK) < 0) /* the worker may have changed its folder */
         snprintf(text, size, "as kernel.core_pattern says, %s", pattern);
     else if (*name != '/' && getcwd(here, sizeof here))
         snprintf(text, size, "%s/%s", here, name);

@@ -6,13 +6,13 @@
 
 #include "launcher/workers/worker.h"
 
-/* Says in words where the core file of a worker is, as far as /proc/sys/kernel/core_pattern shows
- * it. */
+/* Writes the location of a worker's core file into `text`, as far as /proc/sys/kernel/core_pattern
+ * tells it. */
 void core_file_find(const struct worker *worker, const char *program, char *text, size_t size);
 
-/* For tests: */
-
-/* Expands the pattern as the kernel does; -1: only the kernel can (%t). */
+/* Expands a core_pattern as the kernel does, and appends ".PID" if `uses_pid` is not 0 and the
+ * pattern has no %p.  Returns 0, or -1 if only the kernel can expand the pattern, for example %t.
+ * Other files call this function only in tests. */
 int core_file_name(const char *pattern, int uses_pid, const struct worker *worker,
                    const char *program, char *name, size_t size);
 

@@ -18,32 +18,33 @@
 #include "runtime/util/json_writer.h"
 
 #define LARGEST (1 << 20)
-#define RAW 2048 /* bytes shown of what could not be read */
+#define RAW 2048 /* most bytes that are shown of a file that was not parsed */
 
 /* ---- jansson ---------------------------------------------------------------- */
 
-/* Functions as jansson 2 declares them.  Its macros (json_decref, json_is_string) look into the
- * object; these functions don't. */
+/* Pointers to functions of jansson 2, with the types that jansson declares.  ctrun does not use
+ * jansson's macros, such as json_decref and json_is_string, since macros access the members of
+ * jansson's structs. */
 struct json;
-struct json_trouble { /* json_error_t */
+struct json_trouble { /* has the layout of jansson's json_error_t */
     int line, column, position;
     char source[80], text[160];
 };
 
 struct jansson {
     struct json *(*loadb)(const char *bytes, size_t size, size_t flags, struct json_trouble *error);
-    struct json *(*get)(const struct json *object, const char *key); /* NULL: none */
-    const char *(*string)(const struct json *string);                /* NULL: not a string */
-    double (*number)(const struct json *number);                     /* 0: not a number */
+    struct json *(*get)(const struct json *object, const char *key); /* NULL if missing */
+    const char *(*string)(const struct json *string);                /* NULL for another type */
+    double (*number)(const struct json *number);                     /* 0 for another type */
     struct json *(*integer)(long long value);
     int (*set)(struct json *object, const char *key, struct json *value);
     char *(*dumps)(const struct json *json, size_t flags);
-    void (*free)(struct json *json); /* call it when the count of references is 0 */
+    void (*free)(struct json *json); /* json_delete(), for a value without other references */
 };
 
 static int open_jansson(struct jansson *j)
 {
-    void *const library = dlopen("libjansson.so.4", RTLD_NOW | RTLD_LOCAL); /* never closed */
+    void *const library = dlopen("libjansson.so.4", RTLD_NOW | RTLD_LOCAL); /* stays loaded */
     const struct {
         void *to;
         const char *name;
@@ -62,7 +63,8 @@ static int open_jansson(struct jansson *j)
 
 /* ---- Reading ---------------------------------------------------------------- */
 
-/* Reads the file if it is a regular one: a FIFO or a device could make us wait. */
+/* Reads the file at `path` if it is a regular file, since ctrun might have to wait for a FIFO or a
+ * device.  Returns 0, or -1 if there is no such file or it is empty or can't be read. */
 static int error_slurp(struct error_json *error, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -75,7 +77,7 @@ static int error_slurp(struct error_json *error, const char *path)
         return -1;
     }
     error->written = (double)file.st_mtim.tv_sec + (double)file.st_mtim.tv_nsec / 1e9;
-    error->bytes = calloc(1, LARGEST + 2); /* ends with a 0 */
+    error->bytes = calloc(1, LARGEST + 2); /* a 0 follows the bytes */
     while (error->bytes && error->size <= LARGEST
            && (got = read(fd, error->bytes + error->size, LARGEST + 1 - error->size)) > 0)
         error->size += (size_t)got;
@@ -156,7 +158,8 @@ void error_json_free(struct error_json *error)
 
 /* ---- Writing ---------------------------------------------------------------- */
 
-/* Writes another file and renames it to `to`, so that no reader gets half a file. */
+/* Writes the data to a temporary file and renames that file to `to`, so that no reader sees half a
+ * file.  Returns 0, or -1 with errno set. */
 static int replace(const char *to, const char *data, size_t size)
 {
     char path[PATH_MAX];
@@ -186,7 +189,8 @@ static int replace(const char *to, const char *data, size_t size)
     return -1;
 }
 
-/* Gives the file's text with the exit code added; NULL: copy the file as it is. */
+/* Returns the JSON text of the error with the exit code added, which the caller frees.  Returns
+ * NULL if the file must be copied unchanged. */
 static char *with_exit_code(const struct error_json *error, int exit_code)
 {
     struct jansson jansson;

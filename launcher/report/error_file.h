@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error_file.h - reads what a worker wrote to its TORCHELASTIC_ERROR_FILE before it failed.
+/* error_file.h - reads the error that a worker wrote to its TORCHELASTIC_ERROR_FILE before it
+ * failed.
  *
  * PyTorch's @record writes a Python exception there, in one of two shapes:
  *   {"message": {"message": M, "extraInfo": {"py_callstack": T, "timestamp": S}}}
  *   {"message": M, "timestamp": S}
- * jansson, loaded when there is a file to read, parses them.  Without jansson, the first bytes of
- * the file are shown as they are. */
+ * ctrun loads jansson to parse the file.  Without jansson, ctrun shows the first bytes of the file
+ * unchanged. */
 #ifndef LAUNCHER_REPORT_ERROR_FILE_H
 #define LAUNCHER_REPORT_ERROR_FILE_H
 
@@ -13,24 +14,28 @@
 
 struct error_json {
     enum { ERROR_ABSENT, ERROR_BROKEN, ERROR_READ, ERROR_RAW } state;
-    char *text; /* traceback, else message; the first bytes if ERROR_RAW; else NULL */
+    char *text; /* traceback or message if ERROR_READ, first bytes if ERROR_RAW, or NULL */
     int structured;
-    double timestamp; /* seconds; 0: not in the file */
-    double written;   /* time of the file, which is finer: PyTorch writes whole seconds */
-    char *bytes;      /* the file, and a 0 after it */
+    double timestamp; /* time in the file, in seconds since 1970; 0 if the file has none */
+    /* Modification time of the file, in seconds since 1970.  This time has fractions, while
+     * PyTorch's timestamp has whole seconds. */
+    double written;
+    char *bytes; /* contents of the file, followed by a 0 byte; NULL if there is no file */
     size_t size;
-    char why[256]; /* ERROR_BROKEN, ERROR_RAW */
+    char why[256]; /* reason for ERROR_BROKEN or ERROR_RAW */
 };
 
-/* ERROR_ABSENT: there is no file, or it is empty.  error_json_free() must always follow. */
+/* Reads the file at `path`.  The state is ERROR_ABSENT if there is no file or the file is empty.
+ * The caller must call error_json_free() in all cases. */
 void error_json_read(struct error_json *error, const char *path);
 void error_json_free(struct error_json *error);
 
-/* Copies the error to the file `to`, and adds message.errorCode to a structured one.  -1: see
- * errno. */
+/* Copies the error to the file `to`.  If the error is structured, adds message.errorCode to the
+ * copy.  Returns 0, or -1 with errno set. */
 int error_json_copy(const struct error_json *error, const char *to, int exit_code);
 
-/* Writes an error of ctrun itself: structured, without a traceback. */
+/* Writes an error of ctrun itself to the file `to`, in the structured shape without a traceback.
+ * Returns 0, or -1 with errno set. */
 int error_json_write(const char *to, const char *message);
 
 #endif

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* first_failure.c - finds the worker that died first, as far as the kernel tells.
+/* first_failure.c - finds the worker that died first, as far as the kernel shows it.
  *
- * SIGCHLDs merge, and a zombie bears no date.  But an epoll set reports descriptors in the order in
- * which they became ready, and a pidfd becomes ready when its process has died.  So one epoll set
- * of pidfds lists the workers in the order of their deaths.
+ * SIGCHLD does not show the order of deaths, since several SIGCHLDs merge into one, and a zombie
+ * does not have a time of death.  But an epoll set reports descriptors in the order in which they
+ * became ready, and a pidfd becomes ready when its process has died.  So one epoll set of pidfds
+ * lists the workers in the order of their deaths.
  *
- * This order misleads in two cases.  A dying process closes its sockets before it counts as dead,
- * with a GPU up to seconds before.  Another worker that sees this fails, too, and may be dead
- * earlier.  So among workers that are found dead or dying at one moment, a death by signal takes
- * precedence over an exit: an exit can be the answer to a death, SIGKILL can't.  And a Python
- * exception is older than the death that follows it, maybe much later.  @record writes its time to
- * error.json, and the earliest time takes precedence.  Other workers may be about to write their
- * file, so they get the time that torchrun's polling would have given them. */
+ * This order is misleading in two cases.  First, a dying process closes its sockets before the
+ * kernel reports its death, and with a GPU the time between may be seconds.  Another worker that
+ * sees the closed sockets fails, too, and may be reported dead earlier.  So among workers that are
+ * found dead or dying at the same time, a death by signal takes precedence over an exit, since an
+ * exit can be the result of another death, but SIGKILL can't.
+ *
+ * Second, a Python exception is older than the death that follows it, perhaps by a long time.
+ * @record writes the time of the exception to error.json, and the earliest time takes precedence.
+ * Other workers may be about to write their error.json, so ctrun waits for them as long as
+ * torchrun's polling would have. */
 #include "launcher/report/first_failure.h"
 
 #include <errno.h>
@@ -85,8 +89,9 @@ static int first_note(struct first_failure *failures, int count, int i)
     return count + 1;
 }
 
-/* Collects the workers that have ended.  If more have ended than one epoll_wait() reports, the next
- * call reports the others, still in order. */
+/* Collects the workers that have ended, and waits at most `wait_ms` for the first of them.  If more
+ * workers have ended than one epoll_wait() reports, the next epoll_wait() reports the rest, still
+ * in order.  Returns the new number of entries in ->ended. */
 static int collect(struct first_failure *failures, int count, int wait_ms)
 {
     struct epoll_event events[64];
@@ -98,7 +103,7 @@ static int collect(struct first_failure *failures, int count, int wait_ms)
             count = first_note(failures, count, (int)events[i].data.u32);
         wait_ms = 0;
     } while (got > 0);
-    for (int i = 0; i < failures->size; i++) /* workers without a pidfd */
+    for (int i = 0; i < failures->size; i++) /* epoll reports no worker without a pidfd */
         count = first_note(failures, count, i);
     return count;
 }
@@ -110,8 +115,9 @@ int first_failure_collect(struct first_failure *failures)
 
 /* ---- Which worker failed first? --------------------------------------------- */
 
-/* A program may die of the signals below because another one died: PyTorch's watchdog aborts, and a
- * write to a dead peer may cause SIGPIPE.  A stopped process has the stop signal as its status. */
+/* A program may get the signals below because another worker died.  For example, PyTorch's watchdog
+ * calls abort(), and a write to a dead peer raises SIGPIPE.  The stop signals are in the list since
+ * a stopped process has such a signal as its status in /proc. */
 int signal_is_unprovoked(int number)
 {
     switch (number) {
@@ -134,7 +140,8 @@ int worker_was_killed(const struct worker *worker)
     return !worker->running && !worker_exited(worker) && signal_is_unprovoked(worker->code);
 }
 
-/* Field 52 is the status with which a process ends; the kernel sets it when the end begins. */
+/* True if the worker is dying of an unprovoked signal now.  Field 52 of /proc/PID/stat is the
+ * status with which the process ends, and the kernel sets this field when the end begins. */
 static int is_being_killed(const struct worker *worker)
 {
     char status[PROCESS_FIELD];
@@ -159,9 +166,9 @@ static int any_runs(const struct first_failure *failures)
     return 0;
 }
 
-/* The times of an error.json. */
+/* Times of an error.json, in seconds since 1970. */
 struct note {
-    double timestamp, written; /* 0: no such time */
+    double timestamp, written; /* 0 if not known */
 };
 
 static struct note note_of(const struct worker *worker, const struct run_folder *files)
@@ -180,7 +187,7 @@ static struct note note_of(const struct worker *worker, const struct run_folder 
 int64_t worker_noted_ns(const struct worker *worker, const struct run_folder *files)
 {
     const struct note note = note_of(worker, files);
-    const double behind = note.written - note.timestamp; /* torch writes whole seconds */
+    const double behind = note.written - note.timestamp; /* PyTorch's timestamp has no fraction */
 
     if (note.timestamp <= 0 || note.timestamp > 9e9)
         return 0;
@@ -202,7 +209,8 @@ static int first_failed(const struct first_failure *failures, int count)
     return -1;
 }
 
-/* Gives the index of the first worker that was killed; -1: no worker was. */
+/* Returns the index in ->ended of the first worker that was killed, or -1 if no worker was
+ * killed. */
 static int first_killed(const struct first_failure *failures, int count)
 {
     for (int i = 0; i < count; i++)
@@ -220,7 +228,7 @@ int first_failure_await_killed(struct first_failure *failures, int count)
     return count;
 }
 
-/* Says whether a worker still runs but wrote an earlier error: it is about to end. */
+/* True if a worker that still runs wrote an earlier error.  Such a worker is about to end. */
 static int any_failed_earlier(const struct first_failure *failures, struct note note,
                               const struct run_folder *files)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_topology_report.c - writes what connects the GPUs: a matrix like that of nvidia-smi topo, or
- * JSON.
+/* gpu_topology_report.c - writes the connections between GPUs as a matrix like that of nvidia-smi
+ * topo, or as JSON.
  *
- * GPUs have the numbers that nvidia-smi gives them, in the order of PCI addresses, whatever their
- * names in CUDA_VISIBLE_DEVICES.  Each GPU's line ends with the ranks that use it. */
+ * GPUs are numbered as in nvidia-smi, in the order of their PCI addresses, and independently of
+ * their names in CUDA_VISIBLE_DEVICES.  The line of each GPU ends with the ranks that use the
+ * GPU. */
 #include "launcher/report/gpu_topology_report.h"
 
 #include <limits.h>
@@ -15,11 +16,12 @@
 
 /* ---- Reading ----------------------------------------------------------------- */
 
-/* The links are read before the first worker starts, and once, however often they are restarted:
- * the driver's library may take a while (it wakes GPUs), and nothing waits for ctrun's loop yet. */
+/* ctrun reads the links only once, before the first worker starts, and does not read them again
+ * when workers are restarted.  The management library may take a while, since it wakes GPUs, and
+ * before the first start nothing waits for ctrun's event loop. */
 
-/* Chooses the GPUs that workers use, in the order of struct gpus.  A GPU whose address is hidden
- * has no place in the PCI tree. */
+/* Lists the GPUs that workers use in placement->links, in the order of struct gpus.  Leaves out a
+ * GPU with an unknown PCI address, since its place in the PCI tree is not known. */
 static void choose(struct placement *placement)
 {
     struct gpu_links *links = &placement->links;
@@ -54,7 +56,7 @@ void links_report_read(struct placement *placement, const char *root)
     gpu_links_read(&placement->links, sys);
 }
 
-/* Gives the index of links.gpu[i] in struct gpus. */
+/* Returns the index in struct gpus of the GPU links.gpu[i]. */
 static int links_number_of(const struct placement *placement, int i)
 {
     int number = 0;
@@ -144,7 +146,8 @@ static void json_ranks(struct json_text *json, const struct placement *placement
     json_close(json, ']');
 }
 
-/* All NVLinks of a GPU are of one generation. */
+/* Adds the generation of a GPU's NVLinks, which is the same for all of them, and whether they lead
+ * to an NVSwitch. */
 static void json_nvlink(struct json_text *json, const struct gpu_links *links, int gpu)
 {
     const char *generation = NULL;

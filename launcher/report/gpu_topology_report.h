@@ -5,11 +5,13 @@
 #include "launcher/placement/placement.h"
 #include "runtime/util/text.h"
 
-/* Fills in ->links for the workers' GPUs.  Loads the driver's management library. */
+/* Fills in placement->links for the GPUs of the workers.  Loads NVIDIA's management library (NVML).
+ * `root` is the folder that has sys/, normally "". */
 void links_report_read(struct placement *placement, const char *root);
 
-/* Adds below the rows of --report what connects the GPUs of this node's workers; adds nothing if
- * they have fewer than two.  base: the rank of the first worker. */
+/* Adds the connections between the GPUs of this node's workers, which --report shows below its
+ * rows.  Adds nothing if the workers have fewer than two GPUs.  `base` is the rank of the first
+ * worker. */
 void links_report_text(struct text *out, const struct placement *placement, int base,
                        const char *host);
 void links_report_json(struct text *out, const struct placement *placement, int base,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oom_kill.c - finds out that the kernel sent SIGKILL, by the kill counter of the cgroup.
+/* oom_kill.c - finds out from the kill counter of the cgroup whether the kernel sent SIGKILL.
  *
- * v2: memory.events has "oom_kill N", whether the limit was that of ctrun's cgroup, of a cgroup
- * above it or of the machine.  v1: memory.oom_control has it.  ctrun names the smallest limit from
- * its cgroup upwards. */
+ * In cgroup v2, the file memory.events has the counter as "oom_kill N".  The kernel counts each
+ * kill there, no matter whether ctrun's cgroup, a cgroup above it or the machine reached its memory
+ * limit.  In cgroup v1, the file memory.oom_control has the counter.  oom_killed() reports the
+ * smallest limit of ctrun's cgroup and the cgroups above it. */
 #include "launcher/report/oom_kill.h"
 
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "" if there is no such file. */
+/* Reads a file into `text`, which becomes "" if there is no such file. */
 static void oom_slurp(const char *path, char *text, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -32,7 +33,7 @@ static void slurp_of(const struct oom_watch *oom, const char *group, const char 
     oom_slurp(path, text, size);
 }
 
-/* Gives the number after "key " at the start of a line; -1: no such line. */
+/* Returns the number after "key " at the start of a line, or -1 if there is no such line. */
 static long oom_value_of(const char *text, const char *key)
 {
     const size_t length = strlen(key);
@@ -51,8 +52,9 @@ static long kills_of(const struct oom_watch *oom, const char *group)
     return oom_value_of(text, "oom_kill");
 }
 
-/* In a container the group's path may be the host's.  If nothing is there, the root of the mount
- * is the group. */
+/* Uses the cgroup `group` of version 1 or 2, and reads its kill counter.  In a container, the path
+ * of the group may be the path on the host.  If there is no counter at that path, uses the root of
+ * the mount.  Returns 1 if a counter was found, else 0. */
 static int take(struct oom_watch *oom, int v1, const char *root, const char *group, size_t length)
 {
     oom->v1 = v1;
@@ -67,7 +69,8 @@ static int take(struct oom_watch *oom, int v1, const char *root, const char *gro
     return oom->kills >= 0;
 }
 
-/* Lines are "0::/a/b" of v2 and "4:memory:/a/b" of v1; both may be there. */
+/* The file `self` has the line "0::/a/b" for cgroup v2 and the line "4:memory:/a/b" for cgroup v1.
+ * A host may have both lines. */
 void oom_watch_open(struct oom_watch *oom, const char *mounts, const char *self)
 {
     char text[4096], v1_root[128];
@@ -97,7 +100,8 @@ void oom_watch_reset(struct oom_watch *oom)
 
 /* ---- Why -------------------------------------------------------------------- */
 
-/* Gives a number of bytes; -1: no limit, which v1 writes as a number near 2^63. */
+/* Returns the number of bytes in a file of the cgroup, or -1 if there is no limit.  cgroup v1
+ * writes a number near 2^63 if there is no limit. */
 static double oom_bytes(const struct oom_watch *oom, const char *group, const char *v1,
                         const char *v2)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* placement_report.c - reports where each worker runs.
  *
- * The kernel says which CPUs a worker may use, so the report shows what is, not what was meant.
- * The GPU is the one with number LOCAL_RANK for the worker, which most programs take. The transport
- * is what libct would choose; other libraries choose by themselves. */
+ * The report shows the CPUs that the kernel lets the worker use, which may differ from the CPUs
+ * that ctrun asked for.  The GPU is number LOCAL_RANK in the worker's list of GPUs, which most
+ * programs use.  The transport is the one that libct would choose.  Other libraries choose by
+ * themselves. */
 #include "launcher/report/placement_report.h"
 
 #include <stdio.h>
@@ -26,8 +27,8 @@ static void nodes_of(const struct topology *topology, const struct cpus *cpus, c
     cpus_write(&nodes, text);
 }
 
-/* Gives what libct would choose: shared memory within a host, TCP between hosts, unless CT_LINK
- * says. */
+/* Returns the transport that libct would choose, which is the value of CT_LINK if that is set, else
+ * shared memory within a host and TCP between hosts. */
 static const char *transport_of(const struct worker_env *env)
 {
     const struct round *round = env->round;
@@ -58,7 +59,7 @@ static void fill_row(struct place_row *row, const struct worker *worker,
                                .uuid = gpu ? gpu->uuid : "",
                                .threads = worker_env_get(env, "OMP_NUM_THREADS"),
                                .transport = transport_of(env) };
-    if (cpus_of_process((int)worker->pid, &cpus) < 0) /* it has ended already, and is reaped */
+    if (cpus_of_process((int)worker->pid, &cpus) < 0) /* already reaped */
         cpus = place->bound ? place->cpus : placement->topology.allowed;
     cpus_write(&cpus, row->cpus);
     nodes_of(&placement->topology, &cpus, row->nodes);
@@ -89,8 +90,8 @@ static void add_line(struct text *out, const char *const cells[COLUMNS], const i
                        cells[i]);
 }
 
-/* A column is as wide as its widest cell.  A GPU column in which all cells are empty is left
- * out. */
+/* Sets each column's width to that of its widest cell.  Sets the width of a GPU column (GPU, PCI,
+ * UUID) to 0 if all of its cells are empty, so that the column is left out. */
 static void measure(const struct place_row *rows, int count, const char *const names[COLUMNS],
                     int widths[COLUMNS])
 {
@@ -176,7 +177,8 @@ void place_report(enum report_form form, const struct worker *workers, const str
         (form == REPORT_JSON ? place_report_json : place_report_text)(&all, rows, count);
     (form == REPORT_JSON ? links_report_json : links_report_text)(&all, env->round->placement,
                                                                   env->round->base, host);
-    if (write(STDERR_FILENO, all.data, all.used) < 0) /* no reader: the job goes on */
+    /* A failed write is ignored, since the job continues without a reader of stderr. */
+    if (write(STDERR_FILENO, all.data, all.used) < 0)
         all.used = 0;
     free(all.data);
     free(rows);

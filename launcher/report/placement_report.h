@@ -5,8 +5,8 @@
 #include "launcher/workers/worker.h"
 #include "runtime/util/text.h"
 
-/* --report: writes to stderr, in one write, where the workers of this node run; all have just
- * started. */
+/* Writes the report of --report, which shows where each worker of this node runs.  All workers must
+ * have started.  The report goes to stderr in one write(). */
 void place_report(enum report_form form, const struct worker *workers,
                   const struct worker_env *env);
 
@@ -15,9 +15,9 @@ void place_report(enum report_form form, const struct worker *workers,
 struct place_row {
     int rank, local_rank, pid;
     const char *host;
-    const char *gpu, *pci, *uuid; /* as in the worker's list; "": unknown, or no GPU */
+    const char *gpu, *pci, *uuid; /* of the worker's GPU; "" if unknown or there is no GPU */
     char nodes[CPUS_TEXT], cpus[CPUS_TEXT];
-    const char *threads, *transport; /* threads: OMP_NUM_THREADS, NULL: unset */
+    const char *threads, *transport; /* threads: value of OMP_NUM_THREADS, NULL if not set */
 };
 
 void place_report_text(struct text *out, const struct place_row *rows, int count);

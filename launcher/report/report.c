@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - writes sentences about workers that ended and, below them, torchrun's blocks, which
- * log scrapers match. */
+/* report.c - writes error messages about workers that ended and, below them, torchrun's blocks,
+ * which log scrapers match. */
 #include "launcher/report/report.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 /* ---- As torchrun lays it out ------------------------------------------------- */
 
-/* Blocks of labelled lines, the root cause first:
+/* The report has blocks of labelled lines.  The block of the root cause comes first:
  *
  *   ============================================================
  *   train.py FAILED
@@ -30,33 +30,35 @@
  *     time      : 2026-11-21_12:30:00
  *     host      : node7
  *     rank      : 2 (local_rank: 2)
- *     exitcode  : 1 (pid: 4711)            a blank ends it, or "  (SIGSEGV)"
+ *     exitcode  : 1 (pid: 4711)            then a blank, or "  (SIGSEGV)"
  *     error_file: /tmp/ctrun_x/attempt_0/2/error.json
  *     traceback : Traceback (most recent call last): ...
- *     cause     : ctrun's: what killed it, which rank it followed; left out if nothing is known
+ *     cause     : added by ctrun: who killed the worker, or which rank failed before; may be absent
  *   ------------------------------------------------------------
  *   Failures:
  *   ...
  *
- * Ranks that failed after the root cause come before ranks that ctrun stopped.  Many workers and
- * long tracebacks are cut, so that all fits on one screen; --events has more. */
+ * Ranks that failed after the root cause come before ranks that ctrun stopped.  Only the first
+ * workers have a block, and long tracebacks are cut, so that the report fits on one screen.
+ * --events records more. */
 
 #define WIDEST 60
-#define MOST_BLOCKS 3 /* below the root cause */
-#define ROOT_LINES 40 /* lines of the root cause's traceback */
+#define MOST_BLOCKS 3 /* most blocks below the block of the root cause */
+#define ROOT_LINES 40 /* most lines of the root cause's traceback */
 #define OTHER_LINES 3
-#define LONGEST_LINE 1000 /* bytes of a line in a traceback */
+#define LONGEST_LINE 1000 /* most bytes of a line in a traceback */
 
 static const char *const hint =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
 
-/* Gives the exit code as torchrun does: -signal after a death by signal. */
+/* Returns the exit code as torchrun prints it, which is -signal after a death by signal. */
 static int report_exit_code(const struct worker *worker)
 {
     return worker_exited(worker) ? worker_exit_code(worker) : -worker->code;
 }
 
-/* C1 control characters are replaced, too; in UTF-8 they are C2 80 to C2 9F. */
+/* Replaces ASCII control characters except the tab, and C1 control characters, which UTF-8 encodes
+ * as the bytes C2 80 to C2 9F. */
 void report_add_plain(struct text *out, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -70,7 +72,8 @@ void report_add_plain(struct text *out, const char *bytes, size_t size)
 
 /* ---- The text of an error ---------------------------------------------------- */
 
-/* Gives the last lines of a text, since the end says most. */
+/* Returns the last `most` lines of a text, since the end of a traceback has the most
+ * information. */
 static const char *report_last_lines(const char *text, int most, int *left_out)
 {
     int lines = 1;
@@ -83,7 +86,8 @@ static const char *report_last_lines(const char *text, int most, int *left_out)
     return text;
 }
 
-/* Adds a text, indented as torchrun does: a structured one by two blanks, a flat one not. */
+/* Adds a text with torchrun's indentation.  The lines of a structured error are indented by two
+ * blanks, and those of a plain text are not indented. */
 static void add_text(struct text *out, char *text, int most, int structured)
 {
     const char *at = text;
@@ -176,14 +180,16 @@ static void add_block(struct text *out, const struct failed_round *round,
     add_cause(out, round, worker);
 }
 
-/* Says whether to list the worker as stopped: torchrun lists no worker that obeyed with exit code
- * 0. */
+/* True if the report lists the worker as stopped by ctrun.  Like torchrun's report, it leaves out
+ * workers that exited with code 0 when they were asked to stop. */
 static int stopped(const struct worker *worker)
 {
     return worker->asked != 0 && worker_failed(worker) && !worker->first_failed;
 }
 
-/* Adds the blocks of the workers that pick() takes.  Returns `before` plus their number. */
+/* Adds the blocks of the workers for which pick() returns non-zero.  If there are more blocks than
+ * MOST_BLOCKS, adds one line with the ranks of the rest.  Returns `before` plus the number of such
+ * workers. */
 static int add_failures(struct text *out, const struct failed_round *round, int before,
                         int (*pick)(const struct worker *worker), const char *fate)
 {
@@ -201,7 +207,7 @@ static int add_failures(struct text *out, const struct failed_round *round, int 
     return before + left;
 }
 
-/* Gives the width of the widest line. */
+/* Returns the width of the widest line of the title and the body, but at most WIDEST. */
 static size_t widest(const struct text *title, const struct text *body)
 {
     size_t most = title->used, length = 0;
@@ -252,8 +258,8 @@ void report_add_blocks(struct text *out, const struct failed_round *round)
     free(others.data);
 }
 
-/* Adds in a few lines what the sentence can't say: while restarts are left, or if the user wants no
- * more. */
+/* Adds a few lines with facts that the error message does not have.  ctrun writes this short report
+ * while restarts are left, and with --failure-report=short. */
 static void add_short(struct text *out, const struct failed_round *round)
 {
     const struct worker *first_failed = round->first_failed;
@@ -273,10 +279,10 @@ static void add_short(struct text *out, const struct failed_round *round)
     error_json_free(&error);
 }
 
-/* ---- Sentences --------------------------------------------------------------- */
+/* ---- Error messages ---------------------------------------------------------- */
 
 #define LAST_LINES 20
-#define LONGEST_WORDS 2000 /* bytes of a line of the worker's stderr */
+#define LONGEST_WORDS 2000 /* most bytes shown of a line of the worker's stderr */
 
 void report_cause(const struct worker *worker, char *text, size_t bytes)
 {
@@ -348,7 +354,7 @@ static void sentence(const struct failed_round *round, const char *what_follows)
     char cause[64], others[900] = "";
 
     report_cause(first_failed, cause, sizeof cause);
-    if (!round->root_cause) /* the root cause names these ranks itself */
+    if (!round->root_cause) /* the root cause names these ranks */
         add_ranks(others, sizeof others, round->workers, round->size, failed_too,
                   "failed after it");
     add_ranks(others, sizeof others, round->workers, round->size, was_stopped, "stopped by ctrun");
@@ -380,7 +386,7 @@ static void add_last_words(struct text *out, struct worker *first_failed)
 
         while ((over = memchr(words, '\r', (size_t)(last + length - words)))
                && over + 1 < last + length)
-            words = over + 1; /* leaves out a progress bar that was written over */
+            words = over + 1; /* skips a progress bar that a later one has replaced */
         count = (size_t)(last + length - words);
         text_add(out, "    | ", 6);
         report_add_plain(out, words, count < LONGEST_WORDS ? count : LONGEST_WORDS);
@@ -400,7 +406,8 @@ void report_failure(const struct failed_round *round, const char *what_follows)
     else
         report_add_blocks(&out, round);
     add_last_words(&out, round->first_failed);
-    log_text(out.data, out.used); /* in one piece, so that no other line comes between */
+    /* One call writes the whole text, so that no other line appears in the middle. */
+    log_text(out.data, out.used);
     free(out.data);
 }
 

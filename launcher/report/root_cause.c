@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* root_cause.c - finds the rank from which the failure of a round comes.
+/* root_cause.c - finds the rank that caused the failure of a round.
  *
- * From each rank that failed by itself, ctrun follows the edges to a rank without an edge.  If
- * there are several such ends, the kind that takes precedence counts (enum root_kind), and within a
- * kind the first end: by the time in its error file, else by the order of the deaths.  A rank that
- * ctrun ended is an end only if an edge leads to it.  If it was in a call, it gets the edge that it
- * could not write: to the rank that is furthest behind.
+ * From each rank that failed by itself, ctrun follows the edges to a rank without an edge, which is
+ * the end of the chain.  If there are several ends, the kind that takes precedence is the root
+ * cause (enum root_kind), and within a kind the earliest end.  The time of an end is that in its
+ * error file, or else its place in the order of deaths.
  *
- * A circle has no end.  But an edge that says "it died" is younger than the failure of the dead
- * rank.  So the source of the youngest such edge is the end: it came too late, and found the others
- * dead.  Ranks that make different calls blame each other: the smallest set of ranks that made the
- * same call is the root.  Any other circle is a deadlock, and all of its ranks are the root. */
+ * A rank that ctrun stopped is an end only if an edge leads to that rank.  Such a rank may have
+ * been in a call without the time to blame a rank.  ctrun then adds an edge from it to the rank
+ * that is furthest behind.
+ *
+ * A circle has no end.  But an edge with the reason BLAME_DIED is younger than the failure of the
+ * dead rank.  So the end is the rank that wrote the youngest such edge, since this rank came too
+ * late and found the other ranks dead.  Ranks that make different calls blame each other.  In this
+ * case the root is the smallest set of ranks that made the same call.  Any other circle is a
+ * deadlock, and all of its ranks are the root. */
 #include "launcher/report/root_cause.h"
 
 #include <signal.h>
@@ -26,20 +30,21 @@
 enum { CIRCLE_NONE, CIRCLE_DEADLOCK, CIRCLE_MISMATCH };
 
 struct root_rank {
-    struct control_death death; /* while the rank lives, only ->blame */
-    int order;                  /* place in the order of deaths, from 1; 0: it lives */
-    unsigned walk;              /* the last walk that passed */
-    unsigned known;             /* the edges for which ->end holds */
-    int end;                    /* where a walk from here ends; in a circle, its first rank */
-    int searched;               /* number of deaths known when it was last found to be cut off */
-    uint8_t circle;             /* CIRCLE_NONE: a walk from here has an end */
-    uint8_t blamed_for;         /* why others blame it; of several, the first in enum order */
-    uint8_t is_root;            /* marked as the end of a chain, or by root_graph_find() */
+    struct control_death death; /* only ->blame is set while the rank runs */
+    int order;                  /* place in the order of deaths, from 1; 0 while the rank runs */
+    unsigned walk;              /* number of the last walk that passed this rank */
+    unsigned known;             /* value of graph->edges for which ->end and ->circle are valid */
+    int end;                    /* last rank of a walk from here, or the first rank of a circle */
+    int searched;               /* value of graph->deaths at the last search for a missing edge */
+    uint8_t circle;             /* kind of circle in which a walk ends, or CIRCLE_NONE */
+    uint8_t blamed_for;         /* lowest enum blame_reason of the ranks that blame this rank */
+    uint8_t is_root;            /* 1 if root_graph_end() or root_graph_find() marked this rank */
 };
 
 /* ---- The graph ---------------------------------------------------------------- */
 
-/* Begins a graph.  calloc(): memory stays untouched where no death is written. */
+/* Begins a graph.  Uses calloc(), so that the kernel allocates only the pages to which a death is
+ * written. */
 void root_graph_begin(struct root_graph *graph, int world)
 {
     root_graph_free(graph);
@@ -74,7 +79,8 @@ void root_graph_blames(struct root_graph *graph, int rank, const struct control_
     graph->edges++;
 }
 
-/* Says whether the rank died of ctrun's signal, so that no failure comes from its end. */
+/* True if the rank died of a signal that ctrun sent, so that its end can't be the cause of a
+ * failure. */
 static int was_ended_by_ctrun(const struct control_death *death)
 {
     return death->asked && death->how != CLD_EXITED && death->code == death->asked;
@@ -85,7 +91,7 @@ static int reason_of(const struct root_graph *graph, int rank)
     return graph->ranks[rank].death.blame.on.reason;
 }
 
-/* Gives the rank that `rank` blames; -1: no rank. */
+/* Returns the rank that `rank` blames, or -1 if `rank` blames no other rank. */
 static int edge_of(const struct root_graph *graph, int rank)
 {
     const struct blame on = graph->ranks[rank].death.blame.on;
@@ -96,7 +102,8 @@ static int edge_of(const struct root_graph *graph, int rank)
                : on.rank;
 }
 
-/* Does the same, but a death by ctrun's signal counts only if the dead rank blames another. */
+/* Returns the same as edge_of(), with one exception.  Returns -1 if `rank` blames the death of a
+ * rank that ctrun stopped and that itself blames no rank. */
 static int blamed_by(const struct root_graph *graph, int rank)
 {
     const int on = edge_of(graph, rank);
@@ -115,8 +122,9 @@ int root_graph_has_edge(const struct root_graph *graph, int rank)
 
 /* ---- Ranks that ctrun ended before they could blame another --------------------------- */
 
-/* Gives the rank for which others wait in that call: a rank that was stopped, else the rank that is
- * furthest behind; -1: all ranks have begun the call. */
+/* Returns the rank for which other ranks wait in the call.  This is a stopped rank (SIGSTOP) if
+ * there is one, else the rank that is furthest behind.  Returns -1 if all ranks have begun the
+ * call. */
 static int awaited_in(const struct root_graph *graph, uint64_t group, uint64_t seq)
 {
     uint64_t least = 0;
@@ -142,8 +150,8 @@ static int awaited_in(const struct root_graph *graph, uint64_t group, uint64_t s
     return last;
 }
 
-/* Says whether this rank waited in a call when ctrun ended it, and blamed no rank.  reason: why
- * another rank blames it. */
+/* True if ctrun ended this rank while it waited in a call, before it could blame a rank.  `reason`
+ * is the reason why another rank blames this rank. */
 static int was_cut_off(const struct root_rank *r, int reason)
 {
     return (reason == BLAME_LATE || (reason == BLAME_DIED && was_ended_by_ctrun(&r->death)))
@@ -151,8 +159,9 @@ static int was_cut_off(const struct root_rank *r, int reason)
            && r->death.blame.call.seq;
 }
 
-/* Adds edges: a rank that was cut off blames the rank for which its call waited, which may have
- * been cut off, too.  Ranks in the same call share one search. */
+/* Adds an edge for each rank that was cut off (was_cut_off()).  The edge leads to the rank for
+ * which the call waited.  This rank may have been cut off, too, so the loop follows the chain.
+ * Ranks in the same call share one search. */
 static void add_missing_edges(struct root_graph *graph)
 {
     uint64_t group = 0, seq = 0;
@@ -185,7 +194,8 @@ static int says_it_failed(const struct root_graph *graph, int rank)
     return reason_of(graph, rank) == BLAME_DIED || reason_of(graph, rank) == BLAME_FAILED;
 }
 
-/* Gives the end of the circle in which `rank` is; -1: the circle has no end. */
+/* Returns the rank at the end of the circle that contains `rank`, or -1 if the circle has no
+ * end. */
 static int end_of_circle(const struct root_graph *graph, int rank)
 {
     int at = rank;
@@ -221,8 +231,8 @@ static int circle_of(const struct root_graph *graph, int rank)
     return CIRCLE_DEADLOCK;
 }
 
-/* Writes ->end for all ranks of the chain, so that all walks together visit each rank a few times
- * only. */
+/* Sets ->end and ->circle for all ranks of the chain that starts at `rank`, so that all walks
+ * together visit each rank only a few times. */
 static void walk(struct root_graph *graph, int rank)
 {
     const unsigned number = ++graph->walk;
@@ -252,7 +262,7 @@ static void walk(struct root_graph *graph, int rank)
     }
 }
 
-/* Finds where the chain from a rank ends, with the edges of now. */
+/* Returns the entry of a rank after its ->end and ->circle are updated to the current edges. */
 static const struct root_rank *walk_from(struct root_graph *graph, int rank)
 {
     if (graph->ranks[rank].known != graph->edges)
@@ -314,8 +324,8 @@ static void note_reasons(struct root_graph *graph)
     }
 }
 
-/* Says whether the rank ended without ctrun's signal.  ctrun may have sent one when the rank was
- * dead already: then other ranks say that it died. */
+/* True if the rank ended without a signal of ctrun.  ctrun may also have sent a signal to a rank
+ * that was dead already, and in this case other ranks blame it with BLAME_DIED. */
 static int ended_by_itself(const struct root_rank *r)
 {
     return r->order && (r->death.asked == 0 || r->blamed_for == BLAME_DIED);
@@ -353,14 +363,14 @@ static enum root_kind kind_of(const struct root_graph *graph, int rank)
 
 #define CALLS_COMPARED 16
 
-/* The ranks that made the same call. */
+/* A set of ranks that made the same call. */
 struct camp {
     uint32_t call;
     int ranks;
 };
 
-/* Gives the call with that number on a rank; 0: the rank is not known to have come so far.  If a
- * rank has destroyed the group, only its blame has the call. */
+/* Returns the hash of the call with the number `seq` on a rank, or 0 if that call of the rank is
+ * not known.  If a rank has destroyed the group, only its blame has the call. */
 static uint32_t call_of(const struct control_death *death, uint64_t group, uint64_t seq)
 {
     if (death->blame.group == group && death->blame.call.seq == seq)
@@ -391,8 +401,9 @@ static int count_camps(const struct root_graph *graph, uint64_t group, uint64_t 
     return count;
 }
 
-/* Marks the smallest camps as the root; all of them, if they are equal.  If only one camp is known,
- * marks both ends of the edge.  Gives the first rank of the root. */
+/* Marks the smallest sets of ranks with the same call as the root, which are all sets if their
+ * sizes are equal.  If only one set is known, marks `rank` and `other`.  Returns the first marked
+ * rank. */
 static int mark_minority(struct root_graph *graph, int rank, int other)
 {
     const struct control_blame *blame = &graph->ranks[rank].death.blame;
@@ -418,14 +429,14 @@ static int mark_minority(struct root_graph *graph, int rank, int other)
 
 /* ---- The root -------------------------------------------------------------------- */
 
-/* Says whether this rank failed without a signal of ctrun before. */
+/* True if this rank failed before ctrun sent it a signal. */
 static int failed_by_itself(const struct root_rank *r)
 {
     return r->order && r->death.asked == 0 && exit_code(&r->death) != 0
            && r->death.how != CONTROL_HOST_LOST;
 }
 
-/* A rank that failed by itself, and the end of the chain from it. */
+/* A possible root cause: a rank that failed by itself, and the end of its chain. */
 struct candidate {
     int start, end, circle;
     enum root_kind kind;
@@ -442,8 +453,8 @@ static int root_is_earlier(const struct root_graph *graph, int a, int b)
     return x->order && (!y->order || x->order < y->order);
 }
 
-/* Makes the candidate of a rank.  Most ranks lead to the end of the best candidate so far, whose
- * kind is known. */
+/* Returns the candidate for a rank.  Most chains end at the same rank as the chain of the best
+ * candidate so far.  In this case the kind of that candidate is used again. */
 static struct candidate candidate_from(struct root_graph *graph, int rank,
                                        const struct candidate *best)
 {
@@ -469,8 +480,7 @@ static int is_better(const struct root_graph *graph, const struct candidate *a,
     return a->end == b->end && root_is_earlier(graph, a->start, b->start);
 }
 
-/* Gives the rank of the root cause: of the marked ranks, the first that failed by itself, else
- * `first`. */
+/* Returns the first marked rank that failed by itself, or `first` if there is no such rank. */
 static int speaker(const struct root_graph *graph, int first)
 {
     for (int i = 0; i < graph->world; i++)
@@ -488,7 +498,7 @@ static void set_code(const struct root_graph *graph, struct root_cause *root)
         of = &r->death;
     else if (root->victim >= 0 && !(r->order && r->death.asked == 0))
         of = &graph->ranks[root->victim].death;
-    root->code = of ? exit_code(of) : 1; /* 1: it left with 0 */
+    root->code = of ? exit_code(of) : 1; /* 1 if the rank left with exit code 0 */
     root->is_signal = of && of->how != CLD_EXITED;
 }
 
@@ -541,7 +551,7 @@ struct root_cause root_graph_find(struct root_graph *graph)
 
 /* ---- In words --------------------------------------------------------------------- */
 
-/* "0-2,5,7" becomes "0-2, 5 and 7". */
+/* Writes a list such as "0-2,5,7" as "0-2, 5 and 7". */
 static void as_words(const char *ranges, char *text, size_t size)
 {
     const char *const last = strrchr(ranges, ',');
@@ -555,7 +565,8 @@ static void as_words(const char *ranges, char *text, size_t size)
                                  *c == ',' ? "" : c);
 }
 
-/* "rank 2 (pid 4310)", "ranks 0-1 and 3".  Gives how many there are. */
+/* Writes the ranks for which is() returns non-zero, such as "rank 2 (pid 4310)" or "ranks 0-1 and
+ * 3".  Returns the number of these ranks. */
 static int name_ranks(const struct root_graph *graph, int (*is)(const void *graph, int rank),
                       char *text, size_t size)
 {
@@ -575,7 +586,7 @@ static int root_is_named(const void *graph, int rank)
     return root_graph_is_marked(graph, rank);
 }
 
-/* Says whether the rank waits in a call for a rank that is named. */
+/* True if the rank is not marked as a root, but blames a marked rank. */
 static int waits_for_named(const void *of, int rank)
 {
     const struct root_graph *graph = of;
@@ -584,29 +595,29 @@ static int waits_for_named(const void *of, int rank)
     return !graph->ranks[rank].is_root && on >= 0 && graph->ranks[on].is_root;
 }
 
-/* Gives the blame with the call in which the victim was. */
+/* Returns the blame with the call in which the victim was. */
 static const struct control_blame *victim_blame(const struct root_graph *graph,
                                                 const struct root_cause *root)
 {
     const int from = root->victim >= 0 ? root->victim : root->rank;
     const struct control_blame *blame = &graph->ranks[from].death.blame;
 
-    /* Take the latest call: if a call failed before it began, the blame has the call before it. */
+    /* Use the latest call.  If a call failed before it began, the blame has the previous call. */
     for (int i = 0; i < graph->world; i++)
         if (waits_for_named(graph, i) && graph->ranks[i].death.blame.call.seq > blame->call.seq)
             blame = &graph->ranks[i].death.blame;
     return blame;
 }
 
-/* Says whether a rank has begun the call of this blame and not failed in it.  A rank that came too
- * late fails because of ranks that gave up. */
+/* True if a rank has begun the call of this blame and did not fail in it.  A rank that came too
+ * late fails, because the other ranks have given up. */
 static int stands_still(const struct root_graph *graph, int rank, const struct control_blame *blame)
 {
     return blame->call.seq && reason_of(graph, rank) == BLAME_NONE
            && call_of(&graph->ranks[rank].death, blame->group, blame->call.seq) != 0;
 }
 
-/* "all_reduce #4" */
+/* Writes the name of a call, such as "all_reduce #4". */
 static void name_call(const struct control_call *call, char *text, size_t size)
 {
     if (call->begun_ns == 0)

@@ -9,7 +9,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/json_writer.h"
 
-#define ANSWER_MOST (64 << 20) /* bytes of a node's answer */
+#define ANSWER_MOST (64 << 20) /* most bytes of a node's answer */
 #define SAID_LINES 20
 
 int board_set_nodes(struct board *board, int nodes)
@@ -41,8 +41,9 @@ void board_free(struct board *board)
 
 /* ---- Lines --------------------------------------------------------------------------- */
 
-/* Splits the answer into lines: the line of the node, then its sentences, then its ranks.  Gives
- * the number of lines, which the caller frees.  -1: the text is not an answer, or out of memory. */
+/* Splits an answer into lines, which are the line of the node, then its messages about stuck ranks,
+ * then its ranks.  Returns the number of lines, or -1 if the text is not a valid answer or memory
+ * runs out.  The caller frees *lines in both cases. */
 static int read_lines(struct text *answer, struct status_line **lines)
 {
     const size_t size = answer->used;
@@ -77,10 +78,10 @@ int board_take(struct board *board, int node, unsigned look, int is_last, const 
     int lines;
 
     if (node < 0 || node >= board->nodes)
-        return 0; /* from another round */
+        return 0; /* the answer is from a node of another round */
     from = &board->node[node];
     if (look != from->coming_look)
-        from->coming.used = 0; /* the rest of the earlier answer will not come */
+        from->coming.used = 0; /* the other pieces of the earlier answer will not come */
     from->coming_look = look;
     if (from->coming.used + size <= ANSWER_MOST)
         text_add(&from->coming, text, size);
@@ -111,7 +112,7 @@ int board_answers(const struct board *board)
 
 /* ---- JSON ---------------------------------------------------------------------------- */
 
-/* Writes the lines of "a<LINE_END>b" as ["a","b"]. */
+/* Writes the lines of a text, which `end` separates, as a JSON array such as ["a","b"]. */
 static void json_lines(struct json_text *json, const char *name, const char *text, char end)
 {
     json_open(json, name, '[');
@@ -145,7 +146,7 @@ static void board_json_rank(struct json_text *json, const struct rank_row *row)
     json_close(json, '}');
 }
 
-/* The lines are in this order: the node, its sentences, its ranks. */
+/* Writes a node.  The lines of its answer are in the order that read_lines() requires. */
 static void json_node(struct json_text *json, const struct board_node *node)
 {
     int i = 0;
@@ -167,8 +168,8 @@ static void json_node(struct json_text *json, const struct board_node *node)
     json_close(json, ']');
 }
 
-/* Says whether the page shows the line: ctrun's own sentences and the last words of a failed rank,
- * but not the rest of torchrun's report. */
+/* True if the page shows this line of ctrun's log.  The page shows ctrun's own messages and the
+ * last lines of a failed rank, but not the rest of torchrun's report. */
 static int is_shown(const char *line, size_t size)
 {
     static const char sentence[] = "ctrun: ", last_words[] = "    | ";
@@ -177,8 +178,8 @@ static int is_shown(const char *line, size_t size)
            || (size >= strlen(last_words) && !memcmp(line, last_words, strlen(last_words)));
 }
 
-/* Gives the size without the token.  Readers whom the kernel identifies need no token, and must not
- * pass one on. */
+/* Returns the size of the line up to the page's token, so that the page does not show the token.
+ * Readers that the kernel identifies need no token, and could pass a token on to others. */
 static size_t without_token(const char *line, size_t size)
 {
     const char *const token = memmem(line, size, "?token=", 7);
@@ -237,7 +238,8 @@ void board_json(const struct board *board, const struct job_facts *facts, struct
 
 /* ---- Prometheus ---------------------------------------------------------------------- */
 
-/* Makes the value of a label.  Prometheus refuses a whole text if one byte of it is not UTF-8. */
+/* Writes the value of a label as valid UTF-8, since Prometheus refuses a whole text if one byte of
+ * it is not UTF-8. */
 static void label_value(const char *from, char *value, size_t size)
 {
     struct text plain = { 0 };
@@ -264,7 +266,7 @@ static void print_head(struct text *to, const char *name, const char *type, cons
     text_print(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Gives the number of sentences that say that ranks of the node are stuck. */
+/* Returns the number of messages about stuck ranks of the node. */
 static int stuck_on(const struct board_node *node)
 {
     int count = 0;
@@ -274,7 +276,7 @@ static int stuck_on(const struct board_node *node)
     return count;
 }
 
-/* The metrics of each rank. */
+/* The metrics of a rank. */
 enum { STATE, CALLS, BYTES, IN_CALLS, CPU, METRICS };
 
 static const struct {
@@ -342,7 +344,7 @@ void board_metrics(const struct board *board, const struct job_facts *facts, str
     print_head(to, "ctrun_node_stuck", "gauge", "Verdicts that ranks of the node are stuck.");
     for (int i = 0; i < board->nodes; i++)
         text_print(to, "ctrun_node_stuck{node=\"%d\"} %d\n", i, stuck_on(&board->node[i]));
-    for (int metric = 0; metric < METRICS; metric++) { /* lines of a metric stay together */
+    for (int metric = 0; metric < METRICS; metric++) { /* lines of a metric must be together */
         print_head(to, metrics[metric].name, metrics[metric].type, metrics[metric].help);
         for (int i = 0; i < board->nodes; i++)
             print_ranks(&board->node[i], i, metric, to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* board.h - what the nodes of a job show of their ranks, by their last answers.  The coordinator
- * collects it, and writes it in two forms: JSON and the text that Prometheus reads. */
+/* board.h - the state of all ranks of a job, from the last answer of each node.  The coordinator of
+ * the job collects the answers, and writes the state as JSON and as text for Prometheus. */
 #ifndef LAUNCHER_STATUS_BOARD_H
 #define LAUNCHER_STATUS_BOARD_H
 
@@ -9,38 +9,39 @@
 #include "launcher/status/rank_row.h"
 
 struct board_node {
-    struct text shown;        /* its last complete answer; `line` points into it */
-    struct status_line *line; /* [lines] */
+    struct text shown;        /* last complete answer of the node; `line` points into `shown` */
+    struct status_line *line; /* lines of `shown`; NULL if the node has not answered yet */
     int lines;
-    struct text coming; /* the pieces of the next answer, to this look: */
+    struct text coming; /* pieces of the next answer, which is for the look coming_look */
     unsigned coming_look;
-    int64_t answered_ms; /* when its last answer was complete */
-    unsigned look;       /* the look that it answered */
+    int64_t answered_ms; /* time at which the last answer was complete; 0 before the first */
+    unsigned look;       /* number of the look to which the last answer belongs */
 };
 
 struct board {
-    struct board_node *node; /* [nodes] */
+    struct board_node *node; /* array of `nodes` nodes */
     int nodes;
-    unsigned look; /* number of the newest look */
+    unsigned look; /* number of the newest look, a request to all nodes for their rows */
 };
 
-/* Sets the number of nodes in the round.  0; -1: out of memory, and the number is unchanged. */
+/* Sets the number of nodes in the round.  Returns 0.  Returns -1 if memory runs out, and leaves the
+ * number unchanged. */
 int board_set_nodes(struct board *board, int nodes);
 void board_free(struct board *board);
 
-/* Takes a piece of a node's answer to a look.  -1: the answer is not valid, and its pieces are
- * dropped. */
+/* Adds a piece of a node's answer to a look.  Returns 0, or -1 if the answer is complete but not
+ * valid, in which case its pieces are dropped. */
 int board_take(struct board *board, int node, unsigned look, int is_last, const char *text,
                size_t size);
-/* Gives the number of nodes that have answered the newest look. */
+/* Returns the number of nodes that have answered the newest look. */
 int board_answers(const struct board *board);
 
 /* Facts about the whole job. */
 struct job_facts {
     const char *job, *program, *state, *version;
     int world, restarts;
-    int node, nodes;         /* this node; number of nodes in the round */
-    double started_s;        /* since 1970 */
+    int node, nodes;         /* number of this node; number of nodes in the round */
+    double started_s;        /* seconds since 1970 */
     const struct text *said; /* lines that this ctrun has logged */
 };
 

@@ -14,15 +14,15 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define LOOK_MS 100          /* between two looks */
-#define WAITS_NS 5000000000u /* a rank that waits for so long is shown as waiting */
-#define LINES 5              /* of output */
+#define LOOK_MS 100          /* ms between two reads of the control page */
+#define WAITS_NS 5000000000u /* ns that a rank must wait to be shown as waiting */
+#define LINES 5              /* most lines of output in a row */
 #define LINES_BYTES 800
 
-/* ---- The share of time in calls ------------------------------------------------------ */
+/* ---- Time in calls ---------------------------------------------------------------------- */
 
-/* Says whether the rank is in a call.  A message counts, and so does a wait that the rank
- * announced, such as for the store. */
+/* True if the rank is in a call.  Calls include messages and waits that the rank announced, such as
+ * a wait for the store. */
 static int is_in_call(const struct control_rank *page)
 {
     for (int i = 0; i < CONTROL_GROUPS; i++)
@@ -80,7 +80,7 @@ void node_rows_free(struct node_rows *rows)
 
 /* ---- Rows ---------------------------------------------------------------------------- */
 
-/* Sets the stage of each rank here to what the verdicts say. */
+/* Sets stage[i] to waiting or blocking if a verdict contains rank i of this node. */
 static void take_verdicts(const struct verdict_list *list, enum rank_stage *stage)
 {
     for (int i = 0; i < list->count; i++) {
@@ -130,7 +130,7 @@ static char *last_lines(struct stream *stream)
     return lines.data;
 }
 
-/* Writes the row of a rank.  rank: NULL if the node has no control page. */
+/* Writes the row of a rank.  `rank` is NULL if the node has no control page. */
 static void node_rows_print_rank(const struct node_rows *rows, const struct job_snapshot *job,
                                  struct rank_snapshot *rank, int i, enum rank_stage by_verdict,
                                  struct text *to)
@@ -184,7 +184,7 @@ void node_rows_print(struct node_rows *rows, const char *host, int restarts, str
     if (has_page && stage && job.ranks == rows->size) {
         process_read_all(&job);
         module_places(&job);
-        verdict_list_make(&list, &job, WAITS_NS); /* out of memory: fewer verdicts */
+        verdict_list_make(&list, &job, WAITS_NS); /* without memory there are fewer verdicts */
         take_verdicts(&list, stage);
     }
     for (int i = 0; i < list.count; i++) {

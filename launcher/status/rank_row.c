@@ -15,14 +15,14 @@ const char *rank_stage_name(enum rank_stage stage)
     return stage_names[stage];
 }
 
-/* ---- Out ---------------------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------------------ */
 
 static void add(struct text *to, const char *word)
 {
     text_add(to, word, strlen(word));
 }
 
-/* Limits a value: a worker may have written anything to its page. */
+/* Limits a value to INT64_MAX, since a worker may have written any value to its control page. */
 static uint64_t bounded(uint64_t value)
 {
     return value < INT64_MAX ? value : INT64_MAX;
@@ -55,8 +55,8 @@ void status_print_rank(struct text *to, const struct rank_row *row)
     add(to, "\n");
 }
 
-/* Gives the length of the escape sequence at `at`: CSI "ESC [ ... letter", OSC "ESC ] ... BEL", or
- * ESC and one more byte. */
+/* Returns the length of the escape sequence at `at`, which is a CSI sequence "ESC [ ... letter", an
+ * OSC sequence "ESC ] ... BEL", or ESC and one more byte. */
 static size_t escape_bytes(const char *at, size_t left)
 {
     size_t i = 2;
@@ -92,9 +92,9 @@ void status_add_plain(struct text *to, const char *bytes, size_t size)
     free(plain.data);
 }
 
-/* ---- In ----------------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------------------ */
 
-/* Gives the next field; NULL: there are no more. */
+/* Returns the next field, or NULL if there are no more fields. */
 static char *field(char **at)
 {
     char *const begin = *at;

@@ -2,12 +2,12 @@
 /* rank_row.h - the ranks of a node on the status page, as text.  The text may come from another
  * ctrun.
  *
- *     node  host pid restarts
- *     stuck sentence                   any number
+ *     node  pid restarts host
+ *     stuck message                    any number of these lines
  *     rank  rank local-rank pid process-state stage calls bytes in-calls-ms cpu-ms now out err
  *
- * Each is a line, with a tab between fields.  Strings are UTF-8.  Their only control character is
- * LINE_END, which separates lines of output. */
+ * Each entry is a line, with a tab between fields.  Strings are UTF-8.  The only control character
+ * in a string is LINE_END, which separates lines of output. */
 #ifndef LAUNCHER_STATUS_RANK_ROW_H
 #define LAUNCHER_STATUS_RANK_ROW_H
 
@@ -18,12 +18,12 @@
 #define LINE_END '\x1e'
 
 enum rank_stage {
-    STAGE_STARTS,  /* in ct_init_process_group() */
-    STAGE_RUNS,    /* computes, or is in a call */
-    STAGE_WAITS,   /* has waited too long for other ranks */
-    STAGE_BLOCKS,  /* the waiting ranks wait for it */
-    STAGE_DONE,    /* ended with exit code 0 */
-    STAGE_STOPPED, /* ended because ctrun stopped it */
+    STAGE_STARTS,  /* the rank is in ct_init_process_group() */
+    STAGE_RUNS,    /* the rank computes, or is in a call */
+    STAGE_WAITS,   /* the rank has waited too long for other ranks */
+    STAGE_BLOCKS,  /* other ranks have waited too long for the rank */
+    STAGE_DONE,    /* the rank ended with exit code 0 */
+    STAGE_STOPPED, /* the rank ended because ctrun stopped it */
     STAGE_FAILED,
     STAGES
 };
@@ -32,17 +32,17 @@ const char *rank_stage_name(enum rank_stage stage);
 
 struct rank_row {
     int rank, local_rank, pid;
-    char process; /* as ps shows it; '-': there is no such process */
+    char process; /* state letter as in ps; '-' if there is no such process */
     enum rank_stage stage;
-    uint64_t calls, bytes; /* in this round */
+    uint64_t calls, bytes; /* number of calls in this round, and their bytes */
     int64_t in_calls_ms, cpu_ms;
-    const char *now, *out, *err; /* what it does; its last lines */
+    const char *now, *out, *err; /* what the rank does; last lines of its stdout, stderr */
 };
 
-/* A line of the text. */
+/* A line of the text, split into its fields. */
 struct status_line {
-    enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind; /* in this order in an answer */
-    const char *text;                               /* host, or sentence */
+    enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind; /* an answer has the lines in this order */
+    const char *text;                               /* host of LINE_NODE, message of LINE_STUCK */
     int pid, restarts;
     struct rank_row row;
 };
@@ -51,10 +51,11 @@ void status_print_node(struct text *to, const char *host, int pid, int restarts)
 void status_print_stuck(struct text *to, const char *sentence);
 void status_print_rank(struct text *to, const struct rank_row *row);
 
-/* Splits a line, which has no end.  Strings point into it.  -1: the line is not valid. */
+/* Splits a line that has no newline.  The strings in *what point into the line.  Returns 0, or -1
+ * if the line is not valid. */
 int status_line_read(char *line, struct status_line *what);
 
-/* Adds the output of a program as a string of the text, without escape sequences of terminals. */
+/* Adds the output of a program as a string of the text.  Removes escape sequences of terminals. */
 void status_add_plain(struct text *to, const char *bytes, size_t size);
 
 #endif

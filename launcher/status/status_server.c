@@ -20,11 +20,11 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-#define CLIENTS 64     /* connections that wait or watch */
-#define LEAST_TOKEN 16 /* characters */
-#define APART_MS 250   /* between two looks, however often clients ask */
+#define CLIENTS 64     /* most connections that wait for an answer or read /events */
+#define LEAST_TOKEN 16 /* fewest characters of a token */
+#define APART_MS 250   /* least time in ms between two looks, even if clients ask more often */
 
-/* What a client gets after a look; also the kind of its connection. */
+/* Kinds of answers that a client gets after a look.  A connection stores its kind. */
 enum { WANTS_JSON, WANTS_METRICS, WATCHES, KINDS };
 
 static const struct {
@@ -37,7 +37,8 @@ static const struct {
 
 /* ---- Who may read -------------------------------------------------------------------- */
 
-/* Compares the token.  The time does not depend on how much of it is right. */
+/* True if the token is right.  Compares all characters, so that the time does not show how many of
+ * them are right. */
 static int same_token(const struct status_server *status, const char *given)
 {
     const size_t length = strlen(status->token);
@@ -50,7 +51,8 @@ static int same_token(const struct status_server *status, const char *given)
     return differs == 0;
 }
 
-/* Looks for the token in "?token=..." or in "Authorization: Bearer ...", as Prometheus sends it. */
+/* True if the request has the token.  A client writes the token as "?token=...", or in the header
+ * "Authorization: Bearer ...", as Prometheus does. */
 static int has_token(const struct status_server *status, const struct http_connection *client)
 {
     char *words = client->query, *word;
@@ -76,9 +78,10 @@ static int is_own_process(const struct status_server *status, int fd)
            && (uid == geteuid() || uid == 0);
 }
 
-/* Says whether the client used a name or address of this host.  A web page of a stranger may make
- * this user's browser connect here, under the stranger's own name that resolves to this host, and
- * would then read the answer.  The stranger can't choose an address, nor a name of ours. */
+/* True if the client used a name or address of this host.  This prevents DNS rebinding, where the
+ * web page of a stranger makes this user's browser connect to this server under a name of the
+ * stranger that resolves to this host.  The browser would then let that page read the answer.  A
+ * stranger can't choose an address or a name of this host. */
 static int is_our_name(const struct status_server *status, const char *given)
 {
     char name[256], host[256] = "";
@@ -93,7 +96,7 @@ static int is_our_name(const struct status_server *status, const char *given)
            || !strcasecmp(name, host) || !strcasecmp(name, status->options->status.host);
 }
 
-/* NULL: the client may read; or the reason why not. */
+/* Returns NULL if the client may read the page, else the error message for the client. */
 static const char *refuses(const struct status_server *status, const struct http_connection *client)
 {
     if (has_token(status, client))
@@ -126,7 +129,7 @@ static int is_client(const struct http_connection *connection)
     return connection->state == HTTP_WAITS || connection->state == HTTP_STREAMS;
 }
 
-/* Gives the number of clients that wait for a look, or watch. */
+/* Returns the number of clients that wait for a look or read /events. */
 static int clients(const struct status_server *status)
 {
     int count = 0;
@@ -147,9 +150,9 @@ static void print_page(const struct status_server *status, int kind, int is_over
         text_add(page, "\n\n", 2);
 }
 
-/* Sends the result of the last look to all clients.  Each form is printed once, if a client wants
- * it.  A client that watches misses an event if the one before is not sent yet; only the last event
- * is always sent. */
+/* Sends the result of the last look to all clients.  Prints each form only once, and only if a
+ * client wants the form.  A client of /events misses an event if the previous event is not sent
+ * yet, except for the last event, which is always sent. */
 static void answer_all(struct status_server *status, int is_over)
 {
     struct text pages[KINDS] = { { 0 } };
@@ -177,7 +180,7 @@ static void end_look(struct status_server *status)
     status->looked_ms = clock_ms();
     event_del(&status->turn);
     answer_all(status, 0);
-    if (clients(status) > 0) /* only those that watch are left */
+    if (clients(status) > 0) /* only clients of /events are left */
         event_add(&status->turn, &(struct timeval){ 1, 0 });
 }
 
@@ -207,7 +210,7 @@ static void begin_look(struct status_server *status)
         log_line(LOG_WARN, "out of memory: the page of --status does not show all of %d nodes",
                  facts.nodes);
     status->is_looking = 1;
-    status->board.look = (status->board.look + 1) & 0x7fffffff; /* so that it fits into an int */
+    status->board.look = (status->board.look + 1) & 0x7fffffff; /* messages have an int */
     status->awaited = status->hooks->look(status->arg, status->board.look);
     if (status->rows.size > 0) {
         look_here(status, &facts);
@@ -268,7 +271,7 @@ static void send_page(struct http_connection *client)
                 "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
                 "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
                 "form-action 'none'; frame-ancestors 'none'\r\n"
-                "Referrer-Policy: no-referrer\r\n", /* the address contains the token */
+                "Referrer-Policy: no-referrer\r\n", /* the URL has the token */
                 status_page, strlen(status_page));
 }
 
@@ -308,7 +311,7 @@ static int make_token(char *token)
         log_line(LOG_ERROR, "CT_STATUS_TOKEN is longer than %d characters", STATUS_TOKEN - 1);
         return -1;
     }
-    if (given && given[strspn(given, plain)]) { /* the token is a part of the page's address */
+    if (given && given[strspn(given, plain)]) { /* the token is a part of the page's URL */
         log_line(LOG_ERROR, "CT_STATUS_TOKEN may have letters, digits, '-', '.' and '_' only");
         return -1;
     }
@@ -324,7 +327,7 @@ static int make_token(char *token)
     return 0;
 }
 
-/* Says whether a dead server has left the socket, which would prevent a new server. */
+/* True if a server that has died left its socket file, which would prevent a new server. */
 static int is_left_behind(const struct sockaddr_un *name)
 {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -425,7 +428,7 @@ void status_end_round(struct status_server *status)
         node_rows_end(&status->rows);
 }
 
-/* Removes the socket, unless another job has made its own in the same place. */
+/* Removes the socket file, unless another job has made its own socket file at the same path. */
 static void remove_socket(const struct status_server *status)
 {
     const char *const path = status->options->status.path;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status_server.h - --status: a page that shows what each rank of the job does, live.
+/* status_server.h - the server of --status, a web page that shows live what each rank of the job
+ * does.
  *
- *     /          the page (page.html), one file that needs no other
- *     /events    the content of the page, each second, as server-sent events
+ *     /          the page (page.html), a single file without links to other files
+ *     /events    the content of the page once a second, as server-sent events
  *     /api/job   the content once, as JSON
- *     /metrics   for Prometheus
+ *     /metrics   the metrics for Prometheus
  *
- * The coordinator serves it.  Nodes are asked only when a client reads: then the coordinator asks
- * all nodes for a look, and answers when all have answered.  After a second it answers with what it
- * has (board.h).  Only the share of time in calls is measured all the time (node_rows.h).  Clients
- * can change nothing.  Processes of this user or of root on this host may read.  If the page is
- * served at an address other than the loopback, others may read with the token that ctrun prints.
- */
+ * The coordinator of the job runs the server.  It asks the nodes for rows only when a client reads.
+ * It then sends a request, called a look, to all nodes, and answers the client when all nodes have
+ * answered.  After a second it answers with the rows that it has (board.h).  Only the time in calls
+ * is measured all the time (node_rows.h).
+ *
+ * Clients can't change anything.  Processes of this user and of root on this host may read.  If the
+ * server listens at an address other than the loopback, other clients may read with the token that
+ * ctrun prints. */
 #ifndef LAUNCHER_STATUS_STATUS_SERVER_H
 #define LAUNCHER_STATUS_STATUS_SERVER_H
 
@@ -25,22 +28,23 @@
 #define STATUS_TOKEN 65
 
 struct status_hooks {
-    /* Asks the other nodes for a look; gives how many will answer by status_take(). */
+    /* Sends a look to the other nodes.  Returns the number of nodes that will answer through
+     * status_take(). */
     int (*look)(void *arg, unsigned look);
     void (*facts)(void *arg, struct job_facts *facts);
 };
 
 struct status_server {
     struct http_server http;
-    struct node_rows rows; /* of this node; an agent has only these */
+    struct node_rows rows; /* rows of this node; also used if `serves` was 0 */
     const struct options *options;
-    struct event turn; /* the next look is due, or this look's answers are late */
+    struct event turn; /* timer for the next look, or for late answers to the current look */
     int is_looking;
-    int awaited;       /* answers that this look still waits for */
-    int64_t looked_ms; /* when the last look ended */
-    int was_asked;     /* in this round, a client asked, so the last rows are wanted */
-    int complained;    /* the log has an error about a node's rows */
-    int is_local;      /* other hosts can't reach the page */
+    int awaited;       /* number of nodes that must answer the current look */
+    int64_t looked_ms; /* time at which the last look ended */
+    int was_asked;     /* 1 if the rows were read in this round, so the last rows are wanted */
+    int complained;    /* 1 after an error about a node's rows was logged */
+    int is_local;      /* 1 if other hosts can't reach the page */
     struct stat socket_file;
     struct board board;
     char token[STATUS_TOKEN];
@@ -49,23 +53,22 @@ struct status_server {
     void *arg;
 };
 
-/* Opens the page.  Without --status, it does nothing, and so do the calls below except
- * status_rows().  serves: 1: this ctrun is the coordinator.  0; or ctrun's exit code, after an
- * error in the log. */
+/* Prepares the rows of this node.  With --status, also opens the page if `serves` is 1, which means
+ * that this ctrun is the coordinator.  Returns 0, or ctrun's exit code after an error is logged. */
 int status_open(struct status_server *status, struct event_base *base,
                 const struct options *options, const struct control_host *control, int serves,
                 const struct status_hooks *hooks, void *arg);
-/* Closes the page, after it has shown how the job ended (facts->state). */
+/* Sends to the clients how the job ended (facts->state), and closes the page. */
 void status_close(struct status_server *status);
 
-/* Take the begin and the end of a round on this node. */
+/* Must be called when a round begins on this node, and when it ends. */
 void status_begin_round(struct status_server *status, struct worker *workers, int size);
 void status_end_round(struct status_server *status);
 
-/* Takes a piece of another node's answer. */
+/* Adds a piece of another node's answer.  A piece of 0 bytes ends the answer. */
 void status_take(struct status_server *status, int node, unsigned look, const char *rows,
                  size_t bytes);
-/* Gives this node's answer; the caller frees rows->data. */
+/* Writes this node's answer into `rows`.  The caller frees rows->data. */
 void status_rows(struct status_server *status, int restarts, struct text *rows);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* console.c - see console.h.
  *
- * Setting O_NONBLOCK on the inherited descriptor would change it for every process that shares it,
- * including the shell and the workers.  So a pipe or a terminal is opened again, by its name in
- * /proc.  For a socket, each call has a flag.  If the kernel refuses to open it (another user's
- * terminal), small pieces are written, each when poll() says that there is room.  A file is written
- * directly: it has no reader to wait for. */
+ * Setting O_NONBLOCK on the inherited descriptor would affect every process that shares the open
+ * file, including the shell and the workers.  So ctrun opens a pipe or a terminal again, by its
+ * name in /proc.  If the kernel refuses this, as for another user's terminal, ctrun writes small
+ * pieces, each when poll() reports room.  For a socket, each send() has the flag MSG_DONTWAIT.
+ * ctrun writes to a file directly, since a file has no reader to wait for. */
 #include "launcher/stdio/console.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "runtime/util/log.h"
 
 #define FULL (1 << 20)
-#define PIECE 512 /* POSIX's least PIPE_BUF: a pipe with room takes a piece whole */
+#define PIECE 512 /* POSIX's smallest PIPE_BUF; a pipe with room accepts a whole piece */
 
 int console_same(int a, int b)
 {
@@ -62,9 +62,9 @@ static void writable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     console_flush(console);
-    /* This is also needed if the queue was not full at the start of this function: a flush between
-     * two turns of the loop may have made the room, and only this place wakes the streams that wait
-     * for it. */
+    /* Call relieved() even if the queue was not full at the start of this function.  A flush
+     * between two turns of the loop may have made room, and only this call wakes the streams that
+     * wait for room. */
     if (!console_full(console))
         console->relieved(console->arg);
 }
@@ -98,8 +98,9 @@ void console_wipe(struct console *console)
     console->on_bar = 0;
 }
 
-/* Shows a progress line.  The cursor goes back to its start, so that what another process writes
- * there (ssh, the ^C of the terminal) does not follow the line's text. */
+/* Shows a progress line.  Moves the cursor back to the start of the line, so that the text of
+ * another process, such as ssh or the terminal's ^C, does not follow the text of the progress
+ * line. */
 void console_progress(struct console *console, const char *text)
 {
     const int room = progress_room(console->to);
@@ -133,8 +134,9 @@ static ssize_t console_write_some(const struct console *console, const char *dat
     }
 }
 
-/* Drops the queue after an error.  A full disk may have room again later, but a reader that left
- * doesn't come back. */
+/* Drops the queue after an error.  If the reader is gone, later bytes are dropped, too, since no
+ * reader will come back.  After other errors ctrun continues to write, since a full disk may have
+ * room again. */
 static void console_give_up(struct console *console, int cause)
 {
     console->unread = cause == EPIPE || cause == EIO || cause == ECONNRESET ? cause : 0;
@@ -172,7 +174,7 @@ void console_flush(struct console *console)
     queue->used = console->from = 0;
 }
 
-/* Says whether a signal asks ctrun to stop.  Signals are blocked, and the event loop no longer
+/* True if a signal asks ctrun to stop.  Signals are blocked here, and the event loop no longer
  * reads them. */
 static int told_to_stop(void)
 {
@@ -205,7 +207,8 @@ void console_finish(struct console *console, int patience_ms)
     event_del(&console->writable);
 }
 
-/* Logs how much was dropped, unless writing the log would make ctrun wait after all. */
+/* Logs how many bytes were dropped.  Logs nothing if ctrun would have to wait for the reader of
+ * stderr. */
 static void say_what_was_dropped(const struct console *console)
 {
     if (console->dropped == 0 || console->complained

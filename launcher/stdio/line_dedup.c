@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_dedup.c - see line_dedup.h.  Reads no clock: the caller gives the time.
+/* line_dedup.c - see line_dedup.h.  The caller passes the time, so this file reads no clock.
  *
- * Pending lines form a FIFO and have numbers.  A worker's line merges into the first pending line
- * with the same text that is newer than the worker's own last line.  If there is none, the line is
- * appended.  No worker can merge into the oldest line any more when each worker that still has a
- * stream has written that line or a newer one.  Lines leave only from the old end. */
+ * Pending lines form a FIFO and are numbered.  A worker's line is merged into the oldest pending
+ * line with the same text that is newer than the worker's own last line.  If there is no such line,
+ * the worker's line is appended.  The oldest line is shown when no worker can merge into it any
+ * more.  This is the case when each worker with an open stream has written that line or a newer
+ * line. */
 #include "launcher/stdio/line_dedup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 1024 /* pending lines; of a faster worker, fewer lines are merged */
+#define MOST 1024 /* most pending lines; if there are more, the oldest is shown */
 
 struct dedup_line {
     struct dedup_line *next;
@@ -19,7 +20,7 @@ struct dedup_line {
     int to;
     uint32_t hash;
     size_t size;
-    unsigned char *workers; /* after the text */
+    unsigned char *workers; /* bits of the workers, in memory after the text */
     char text[];
 };
 
@@ -49,7 +50,7 @@ static void show_first(struct line_dedup *dedup)
     free(line);
 }
 
-/* Shows all lines into which no worker can merge any more. */
+/* Shows all lines into which no worker can merge a line any more. */
 static void dedup_settle(struct line_dedup *dedup)
 {
     uint64_t settled = UINT64_MAX;
@@ -126,7 +127,7 @@ void line_dedup_add(struct line_dedup *dedup, int worker, int to, const char *te
         if (dedup->held == MOST)
             show_first(dedup);
         if (!(line = dedup_append(dedup, to, text, size, hash, now)))
-            return; /* out of memory: the line is lost, as in text_add() */
+            return; /* without memory the line is lost, as in text_add() */
     }
     line->workers[worker / 8] |= (unsigned char)(1 << worker % 8);
     dedup->workers[worker].newest = line->number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_prefix.c - fills in torchrun's templates, which are Python's string.Template: $x and ${x}
- * are names, and $$ is a dollar.  Everything else stays as it is, and so does a name without a
- * value. */
+/* line_prefix.c - replaces names in torchrun's templates, which have the syntax of Python's
+ * string.Template.  $x and ${x} are names, and $$ is a dollar sign.  Everything else is unchanged,
+ * including a name that has no value. */
 #include "launcher/stdio/line_prefix.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ static int prefix_is_word(char c, int first)
     return c == '_' || isalpha((unsigned char)c) || (!first && isdigit((unsigned char)c));
 }
 
-/* Gives the length of the name that begins at text; 0: no name begins there. */
+/* Returns the length of the name that begins at `text`, or 0 if no name begins there. */
 static size_t name_length(const char *text)
 {
     size_t length = 0;
@@ -32,7 +32,7 @@ static int prefix_named(const char *name, size_t length, const char *wanted)
     return strlen(wanted) == length && !strncmp(name, wanted, length);
 }
 
-/* Adds the value of a name; 0: there is no such name. */
+/* Adds the value of a name.  Returns 1, or 0 if the name has no value. */
 static int add_value(struct text *out, const char *name, size_t length,
                      const struct prefix_words *words)
 {
@@ -53,8 +53,8 @@ static int add_value(struct text *out, const char *name, size_t length,
     return 1;
 }
 
-/* Expands what follows a '$'.  Gives the number of template bytes that it used; 0: the '$' stands
- * for itself. */
+/* Expands the text after a '$'.  Returns the number of bytes that were expanded, or 0 if the '$' is
+ * plain text. */
 static size_t prefix_macro(struct text *out, const char *at, const struct prefix_words *words)
 {
     const int braces = *at == '{';

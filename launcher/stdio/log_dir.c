@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_dir.c - see log_dir.h. */
+/* log_dir.c - makes, names and removes the files of a run, see log_dir.h. */
 #include "launcher/stdio/log_dir.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 
 #include "runtime/util/log.h"
 
-#define BELOW 64 /* bytes that names within the folder may take */
+#define BELOW 64 /* most bytes of a path below the folder */
 
-/* ---- Names, without stdio: the guard makes them, too ---------------------- */
+/* ---- Names (made without stdio, since the guard process makes them, too) -------- */
 
 static char *log_dir_number(char *to, int value)
 {
@@ -33,7 +33,8 @@ struct path {
     char text[PATH_MAX];
 };
 
-/* Makes "<folder>/attempt_<attempt>[/<worker>]<name>".  It fits: see BELOW. */
+/* Returns "<folder>/attempt_<attempt>[/<worker>]<name>".  The buffer is large enough, since the
+ * length of the folder's path is limited (BELOW). */
 static struct path path_of(const struct run_folder *folder, int attempt, int worker,
                            const char *name)
 {
@@ -49,11 +50,12 @@ static struct path path_of(const struct run_folder *folder, int attempt, int wor
 
 /* ---- Making the folder ---------------------------------------------------- */
 
-/* Makes the folder for error files.  A job that keeps no logs runs even without it. */
+/* Makes the folder for error files.  A job without log files runs even if there is no such
+ * folder. */
 static void create_for_errors(struct run_folder *folder)
 {
     const char *chosen = getenv("TMPDIR");
-    /* Making and removing a folder takes 50 us each on a disk, and 5 us in memory. */
+    /* mkdir() and rmdir() take 50 us each on a disk, and 5 us in memory. */
     const char *const parents[] = { chosen && *chosen ? chosen : "/dev/shm", "/tmp" };
 
     for (int i = 0; i < 2; i++) {
@@ -66,7 +68,8 @@ static void create_for_errors(struct run_folder *folder)
     *folder->path = '\0';
 }
 
-/* Logs the user's option that needs files, since perhaps the user did not choose the folder. */
+/* Logs that a folder can't be made.  Without --log-dir, the error message also has the option that
+ * needs the folder, since the user did not choose the folder.  Returns ctrun's exit code. */
 static int no_folder(const struct options *options, const char *path, const char *why)
 {
     static const enum option wants[] = { OPTION_REDIRECTS, OPTION_TEE,
@@ -83,7 +86,7 @@ static int no_folder(const struct options *options, const char *path, const char
     return 1;
 }
 
-/* Makes the parent and the folders above it, as mkdir -p does. */
+/* Makes the parent and the folders above it, as mkdir -p does.  Returns 0, or ctrun's exit code. */
 static int make_parent(const struct options *options, char *path)
 {
     struct stat found;
@@ -91,7 +94,7 @@ static int make_parent(const struct options *options, char *path)
 
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(path, 0777); /* after a failure, the next one fails, too */
+        mkdir(path, 0777); /* after a failure here, the next mkdir() fails, too */
         *slash = '/';
     }
     if (mkdir(path, 0777) == 0)
@@ -105,7 +108,8 @@ static int make_parent(const struct options *options, char *path)
     return 1;
 }
 
-/* Writes a run id as the name of one folder.  It may be any text: "a/b" becomes "a%2Fb". */
+/* Writes a run id as the name of one folder, and returns its length.  A run id may be any text, so
+ * each '/' is replaced, as in "a%2Fb". */
 static size_t add_run_id(char *to, size_t room, const char *run_id)
 {
     size_t used = 0;
@@ -115,7 +119,8 @@ static size_t add_run_id(char *to, size_t room, const char *run_id)
     return used;
 }
 
-/* Adds two letters: torchrun's names end in 8 random characters, mkdtemp()'s in 6. */
+/* Writes two random letters.  torchrun's names end in 8 random characters, but mkdtemp() makes only
+ * 6. */
 static void two_letters(char *to)
 {
     unsigned char bytes[2] = { 0 };
@@ -126,7 +131,8 @@ static void two_letters(char *to)
     to[1] = (char)('a' + bytes[1] % 26);
 }
 
-/* Makes the run's folder; folder->path is the parent's at the call. */
+/* Makes the run's folder.  folder->path is the parent before the call, and the new folder after it.
+ * Returns 0, or ctrun's exit code. */
 static int create_below(struct run_folder *folder, const struct options *options,
                         const char *before, const char *run_id)
 {
@@ -146,7 +152,8 @@ static int create_below(struct run_folder *folder, const struct options *options
     return no_folder(options, folder->path, strerror(errno));
 }
 
-/* Makes the path absolute: workers may change their working directory, and must still find it. */
+/* Writes the absolute path of `given`, since workers that change their working directory must still
+ * find the folder.  Returns 0, or ctrun's exit code. */
 static int absolute(const struct options *options, const char *given, char *path, size_t size)
 {
     size_t used = 0;
@@ -261,7 +268,7 @@ void run_folder_remove(const struct run_folder *folder)
         for (int i = 0; i < folder->workers; i++) {
             const struct path own = path_of(folder, attempt, i, "");
 
-            if (rmdir(own.text) < 0) { /* mostly empty, so one call is enough, instead of two */
+            if (rmdir(own.text) < 0) { /* usually the folder is empty, so one call is enough */
                 unlink(path_of(folder, attempt, i, "/error.json").text);
                 rmdir(own.text);
             }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_file.c - see log_file.h.  The file is opened with O_APPEND: if another process empties it
- * (logrotate's copytruncate), writing continues at its start. */
+/* log_file.c - see log_file.h.  The file is opened with O_APPEND.  If another process empties the
+ * file (logrotate's copytruncate), ctrun continues at the file's new start. */
 #include "launcher/stdio/log_file.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ size_t log_file_tail(const struct log_file *file, char *data, size_t size)
 
     if (fd < 0)
         return 0;
-    if (lseek(fd, -(off_t)size, SEEK_END) < 0) /* the file is shorter */
+    if (lseek(fd, -(off_t)size, SEEK_END) < 0) /* the file is shorter than `size` */
         lseek(fd, 0, SEEK_SET);
     got = read(fd, data, size);
     close(fd);

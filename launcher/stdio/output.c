@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* output.c - connects consoles, line dedup and filtered files.
  *
- * A stream passes its lines to output_line().  A line that begins with its rank waits for a moment
- * in the line dedup, so that equal lines of several workers are shown once.  Any other line goes to
- * its console with its prefix, and to the filtered file if it matches.  log_line() writes through
- * this file, too: so its lines follow what the workers wrote before, and are never within a line of
- * a worker. */
+ * A stream passes its lines to output_line().  A line that is prefixed with its rank waits in the
+ * line dedup for a moment, so that equal lines of several workers are shown once.  Any other line
+ * is written to its console with its prefix, and to the filtered file if it contains a word of the
+ * filter.  log_line() writes through this file, too.  So its lines come after all earlier lines of
+ * the workers, and not in the middle of a worker's line. */
 #include "launcher/stdio/output.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 /* ---- Words of a filter ------------------------------------------------------- */
 
-/* Says whether the line goes on with the filter word at `word`.  A ",," in the word stands for one
+/* True if the text at `line` begins with the filter word at `word`.  A ",," in the word means one
  * ','. */
 static int begins(const char *word, const char *line, const char *end)
 {
@@ -36,7 +36,7 @@ static int begins(const char *word, const char *line, const char *end)
     return 1;
 }
 
-/* Gives the word after the next comma; NULL: this is the last word. */
+/* Returns the word after the next comma, or NULL after the last word. */
 static const char *next_word(const char *word)
 {
     while (*word && !(*word == ',' && word[1] != ','))
@@ -55,7 +55,7 @@ int filters_match(const char *list, const char *line, size_t size)
 
 /* ---- Lines ---------------------------------------------------------------- */
 
-/* Adds output->line to a console, and removes a bar there first. */
+/* Adds output->line to a console, and removes a progress bar there first. */
 static void show_line(struct output *output, int to)
 {
     console_wipe(output->to[to]);
@@ -137,7 +137,8 @@ void output_line(struct output *output, const struct stream *stream, const char 
         text_add(line, text, size);
     text_add(line, "\n", 1);
     show_line(output, stream->to);
-    /* This must come last: if it fails, log_line() may use output->line. */
+    /* This call must be the last, since log_file_write() may log an error, which may overwrite
+     * output->line. */
     if (stream->route.tee && filter
         && filters_match(filter, line->data + prefix, line->used - prefix))
         log_file_write(&output->filtered[stream->to], line->data, line->used);
@@ -147,7 +148,7 @@ void output_bar(struct output *output, const struct stream *stream, const char *
 {
     struct console *console = output->to[stream->to];
 
-    line_dedup_flush(&output->dedup); /* the worker's earlier lines */
+    line_dedup_flush(&output->dedup); /* shows the worker's earlier lines first */
     console->on_bar = 1;
     console_wipe(console);
     if (size == 0)
@@ -170,7 +171,7 @@ static void relieved(void *arg)
         }
 }
 
-#define SAID 16384 /* bytes: a failure is reported in many lines */
+#define SAID 16384 /* bytes of ctrun's log for --status; a failure report has many lines */
 
 static void output_say(struct output *output, const char *line, size_t size)
 {
@@ -208,8 +209,8 @@ static void woken(evutil_socket_t fd, short what, void *arg)
     say_for_others(arg);
 }
 
-/* Shows a log line.  Only one thread uses the consoles.  Another thread (of nodes that come and go)
- * leaves its lines here, and never waits for a reader either. */
+/* Shows a log line.  Only the thread of the event loop uses the consoles.  Another thread adds its
+ * line to a buffer for that thread, so no thread waits for a reader. */
 static void say_from_anywhere(void *arg, const char *line, size_t size)
 {
     struct output *output = arg;
@@ -233,12 +234,13 @@ static void listen_to_threads(struct output *output)
     threads->ours = pthread_self();
     threads->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event_assign(&threads->event, output->base, threads->wake, EV_READ | EV_PERSIST, woken, output);
-    if (threads->wake >= 0) /* without it, they are shown with this thread's next line */
+    if (threads->wake >= 0) /* without it, the next log line of this thread shows them */
         event_add(&threads->event, NULL);
     log_divert(say_from_anywhere, output);
 }
 
-/* Shows the last lines of other threads, which have ended or write directly from now on. */
+/* Shows the last lines of other threads.  These threads have ended, or write directly to stderr
+ * from now on. */
 static void leave_threads(struct output *output)
 {
     log_divert(NULL, NULL);
@@ -266,8 +268,8 @@ void output_open_consoles(struct output *output)
     listen_to_threads(output);
 }
 
-/* Shows ctrun's progress.  It opens the consoles, so ctrun's log goes through them, too, and
- * replaces the progress line. */
+/* Shows ctrun's progress.  Opens the consoles, so that lines of ctrun's log go through them, too,
+ * and replace the progress line. */
 void output_progress(struct output *output, const char *text)
 {
     const int is_wanted = *text && log_wants(LOG_WARN) && progress_room(STDERR_FILENO) > 0;
@@ -280,12 +282,12 @@ void output_progress(struct output *output, const char *text)
 
 /* ---- Standard input ---------------------------------------------------------- */
 
-/* Workers get standard input as a descriptor: ctrun neither reads nor copies it.
+/* Workers get standard input as a descriptor, so ctrun neither reads nor copies the input.
  *
- * Workers have their own sessions, so nothing stops them from reading a terminal of another
- * session: neither SIGTTIN nor EIO.  That is right while ctrun is in the foreground.  In the
- * background (ctrun ... &) they would read what the user types for the shell, so they get
- * /dev/null. */
+ * Workers have their own sessions.  A process that reads a terminal of another session gets neither
+ * SIGTTIN nor EIO, so workers can read ctrun's terminal.  This is right while ctrun is in the
+ * foreground.  In the background (ctrun ... &), workers would read the text that the user types for
+ * the shell, so they get /dev/null instead. */
 
 static int is_away(void)
 {
@@ -314,7 +316,8 @@ int stdin_route_of(struct stdin_route *route, int rank)
     return is_it && !route->away ? -1 : stdin_route_null(route);
 }
 
-/* Logs it if no worker gets standard input, though --stdin names a rank. */
+/* Logs a warning if --stdin has a rank that does not exist, so that no worker gets standard
+ * input. */
 static void stdin_route_check(const struct stdin_route *route, int world)
 {
     if (route->to->kind == STDIN_RANK && route->to->rank >= world)
@@ -369,7 +372,7 @@ int output_round(struct output *output, int first_rank, int world, int size)
         || open_filtered(output, STDERR_FILENO, "filtered_stderr.log") < 0)
         return -1;
     line_dedup_free(&output->dedup);
-    /* Out of memory: no line is deduplicated. */
+    /* If memory runs out, lines are not deduplicated. */
     if (!output->options->no_fold && world > 1)
         line_dedup_start(&output->dedup, size, show_merged, output);
     return 0;
@@ -389,7 +392,7 @@ void output_finish(struct output *output, int patience_ms)
 
 void output_free(struct output *output)
 {
-    if (!output->base) /* output_open() was not called */
+    if (!output->base) /* output_setup() was not called */
         return;
     event_del(&output->dedup_timer);
     line_dedup_free(&output->dedup);

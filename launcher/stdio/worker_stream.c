@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_stream.c - see worker_stream.h.
  *
- * If a stream is only redirected, the worker's descriptor is its file, and ctrun never sees the
- * bytes.  If a stream is shown, it comes through a pipe: ctrun writes the bytes to the stream's
- * file, writes them as lines to its console, and keeps the last ones for the report. */
+ * If a stream is only redirected to a file, the worker's descriptor is that file, and ctrun does
+ * not read the bytes.  If a stream is shown, the bytes come through a pipe.  ctrun then writes the
+ * bytes to the stream's file, writes them as lines to the console, and keeps the last bytes for the
+ * report. */
 #include "launcher/stdio/worker_stream.h"
 
 #include <errno.h>
@@ -19,9 +20,10 @@
 
 /* ---- Where a stream goes ----------------------------------------------------- */
 
-/* Chooses the route: first by --redirects and --tee, then by whether the rank is shown at all, then
- * by whether a prefix is wanted.  A stream that no option shows or changes is inherited.  Then the
- * worker writes without ctrun, at no cost, perhaps to a real terminal. */
+/* route_of() chooses the route, first by --redirects and --tee, then by whether the rank is shown,
+ * then by whether lines get a prefix.  If no option changes how a stream is shown, the worker
+ * inherits ctrun's descriptor.  Such a worker writes without the cost of ctrun, perhaps to a real
+ * terminal. */
 
 static const char *tee_prefix(const struct options *options)
 {
@@ -55,7 +57,7 @@ struct route route_of(const struct options *options, const struct origin *origin
         };
     if (tee || redirect)
         return (struct route){ .file = 1 };
-    if (!listed && is_kept(options, origin->to)) /* the report may need its last words */
+    if (!listed && is_kept(options, origin->to)) /* the report may show the rank's last lines */
         return (struct route){ .through = 1 };
     if (!listed)
         return (struct route){ .nowhere = 1 };
@@ -70,9 +72,9 @@ struct route route_of(const struct options *options, const struct origin *origin
 
 /* ---- Lines and progress bars ------------------------------------------------- */
 
-#define LONGEST (1 << 20) /* a line without an end is cut here */
+#define LONGEST (1 << 20) /* most bytes of a line; a longer line is cut */
 
-/* Says whether the program has wiped its bar with blanks, as tqdm does. */
+/* True if the program has overwritten its progress bar with blanks, as tqdm does. */
 static int is_wiped(const struct lines *lines)
 {
     size_t i = 0;
@@ -89,8 +91,9 @@ static void end_line(struct lines *lines, const struct line_taker *to)
     lines->bar = 0;
 }
 
-/* Handles the byte after a '\r': a new text replaces the line.  If the '\r' has already ended a
- * line (split), only a '\n' is skipped. */
+/* Handles the byte after a '\r', and returns the rest of the data.  Any byte except '\r' and '\n'
+ * begins a text that replaces the line.  With `split`, the '\r' has already ended the line, so only
+ * a '\n' is skipped. */
 static const char *after_return(struct lines *lines, const char *data)
 {
     if (lines->split)
@@ -139,8 +142,8 @@ void lines_end(struct lines *lines, const struct line_taker *to)
     lines->returned = lines->bar = 0;
 }
 
-#define KEPT 8192  /* bytes of stderr, for the report */
-#define READ 65536 /* at a time: the capacity of a pipe */
+#define KEPT 8192  /* most bytes that are kept, for the report or the status page */
+#define READ 65536 /* bytes per read(); the capacity of a pipe */
 
 void stream_setup(struct stream *stream)
 {
@@ -179,7 +182,7 @@ static void feed(struct stream *stream, const char *data, size_t size)
     console_flush(stream->output->to[stream->to]);
 }
 
-/* Closes the stream: no more bytes will come, or no more are wanted. */
+/* Closes the stream at the end of its data, or when its data are no longer wanted. */
 static void stream_shut(struct stream *stream)
 {
     const struct line_taker taker = { stream_take_line, take_bar, stream };
@@ -200,9 +203,9 @@ static void stream_shut(struct stream *stream)
     log_file_close(&stream->file);
 }
 
-/* Reads from the pipe.  If the reader of ctrun's output is gone, and no file takes the bytes, the
- * pipe is closed.  Then workers get SIGPIPE, as every process that writes to a pipe without a
- * reader. */
+/* Reads from the pipe.  Closes the pipe if the reader of ctrun's output is gone and the bytes do
+ * not go to a file.  The worker then gets SIGPIPE, like every process that writes to a pipe without
+ * a reader. */
 static void readable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *stream = arg;
@@ -313,7 +316,8 @@ void stream_given(struct stream *stream)
     stream->given = -1;
 }
 
-/* Reads what is in the pipe now.  Processes outside the job may go on writing; that is not read. */
+/* Reads only the bytes that are in the pipe now, since processes outside the job may continue to
+ * write. */
 void worker_stream_close(struct stream *stream)
 {
     int left = 0;
@@ -335,7 +339,7 @@ void worker_stream_close(struct stream *stream)
 
 /* ---- For the report ------------------------------------------------------- */
 
-/* Reads the last bytes of a stream that went to a file without passing through ctrun. */
+/* Reads the last bytes of a stream from its file, if the stream does not go through ctrun. */
 static void read_last(struct stream *stream)
 {
     char data[KEPT];

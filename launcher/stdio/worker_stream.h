@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_stream.h - standard output or error of one worker: its route by the options, its file, its
- * pipe through ctrun, and its lines. */
+/* worker_stream.h - standard output or error of one worker, with its route (chosen by the options),
+ * its file, its pipe through ctrun, and its lines. */
 #ifndef LAUNCHER_STDIO_WORKER_STREAM_H
 #define LAUNCHER_STDIO_WORKER_STREAM_H
 
@@ -13,21 +13,22 @@
 /* The worker to which the stream belongs. */
 struct origin {
     int rank, local_rank, world;
-    int to;       /* 1 or 2 */
-    int terminal; /* ctrun's descriptor `to` is a terminal */
-    int files;    /* the run has a folder for files */
+    int to;       /* 1 for stdout, 2 for stderr */
+    int terminal; /* 1 if ctrun's descriptor `to` is a terminal */
+    int files;    /* 1 if the run has a folder for files */
 };
 
-/* All 0: the worker inherits ctrun's descriptor, as under torchrun. */
+/* Where the bytes of a stream go.  If all members are 0, the worker inherits ctrun's descriptor, as
+ * under torchrun. */
 struct route {
-    int file;           /* to stdout.log or stderr.log */
-    int through;        /* through a pipe to ctrun */
-    int shown;          /* ctrun shows it */
-    int as_it_is;       /* bytes are shown unchanged, and read for --status */
-    int tee;            /* torchrun's way */
-    int nowhere;        /* to /dev/null */
-    int by_rank;        /* with "[3] " before each line */
-    const char *prefix; /* a template, if not by_rank */
+    int file;           /* 1 if the bytes go to stdout.log or stderr.log */
+    int through;        /* 1 if the bytes go through a pipe to ctrun */
+    int shown;          /* 1 if ctrun shows the bytes */
+    int as_it_is;       /* 1 if ctrun shows the bytes unchanged, and reads them for --status */
+    int tee;            /* 1 if ctrun shows lines as torchrun's --tee does */
+    int nowhere;        /* 1 if the bytes go to /dev/null */
+    int by_rank;        /* 1 if each line begins with its rank, such as "[3] " */
+    const char *prefix; /* template of the prefix; not used with by_rank */
 };
 
 struct route route_of(const struct options *options, const struct origin *origin);
@@ -35,14 +36,16 @@ struct route route_of(const struct options *options, const struct origin *origin
 /* ---- Lines and progress bars ------------------------------------------------- */
 
 struct lines {
-    int split;         /* a '\r' ends a line, as for torchrun, so there are no bars */
-    struct text held;  /* a line without its end */
-    int returned, bar; /* the last byte was '\r'; held is a bar, since it began after '\r' */
+    int split;        /* 1 if a '\r' ends a line, as under torchrun, so there are no bars */
+    struct text held; /* a line that has no newline yet */
+    /* returned: 1 if the last byte was '\r'.  bar: 1 if `held` is a progress bar, since it began
+     * after a '\r'. */
+    int returned, bar;
 };
 
-/* line() gets a line without its end.  bar() gets a progress bar each time that it has changed.
- * When a bar ends, it comes again as a line.  If its program has written blanks over it, it comes
- * as a bar of 0 bytes instead. */
+/* Receives lines and progress bars.  line() gets a line without its newline.  bar() gets a progress
+ * bar each time that the bar has changed.  At the end of a bar, line() gets the bar's last text.
+ * If the program has overwritten the bar with blanks, bar() gets 0 bytes instead. */
 struct line_taker {
     void (*line)(void *arg, const char *text, size_t size);
     void (*bar)(void *arg, const char *text, size_t size);
@@ -51,7 +54,7 @@ struct line_taker {
 
 void lines_feed(struct lines *lines, const char *data, size_t size, const struct line_taker *to);
 
-/* Ends the last line, since the stream has ended. */
+/* Ends the last line.  Must be called at the end of the stream. */
 void lines_end(struct lines *lines, const struct line_taker *to);
 
 /* ---- A stream ---------------------------------------------------------------- */
@@ -60,32 +63,39 @@ struct stream {
     struct output *output;
     struct route route;
     int to, rank, local_rank;
-    int given; /* for the worker, until it has started; -1: it inherits ctrun's */
-    int fd;    /* ctrun's end of the pipe; -1: none */
+    /* Descriptor for the worker, open until the worker has started; -1 if the worker inherits
+     * ctrun's descriptor. */
+    int given;
+    int fd; /* ctrun's end of the pipe; -1 if there is no pipe */
     int paused, is_deduped;
     char *prefix;
     struct log_file file;
     struct lines lines;
-    int is_kept; /* the newest bytes are kept, for the report or the status page: */
+    /* 1 if `last` has the newest bytes of the stream, for the report or the status page. */
+    int is_kept;
     struct text last;
     struct event event;
-    struct stream *next, **link; /* in output->streams while fd is open */
+    struct stream *next, **link; /* links in the list output->streams, while fd is open */
 };
 
 void stream_setup(struct stream *stream);
 
-/* Opens the stream before the worker starts.  0; 1: the error is logged; -1 with errno. */
+/* Opens the stream before the worker starts.  Returns 0, 1 after an error is logged, or -1 with
+ * errno set. */
 int worker_stream_open(struct stream *stream, struct output *output, int rank, int local_rank,
                        int to);
-/* Closes the worker's end: the worker has started, or could not start. */
+/* Closes the worker's end of the stream.  Must be called after the worker has started or could not
+ * start. */
 void stream_given(struct stream *stream);
 
-/* Shows what is left.  Does not wait for other processes that hold the pipe open. */
+/* Shows the bytes that are in the pipe, and closes the stream.  Does not wait for other processes
+ * that have the pipe open. */
 void worker_stream_close(struct stream *stream);
 
-/* Gives the last lines of the worker, at most `most`, without the end of the last one.  *at points
- * into the stream until more bytes come.  Returns their size; also 0 if the worker inherited
- * ctrun's descriptor, as under torchrun, so that ctrun has not seen them. */
+/* Sets *at to the last lines of the stream, at most `most`, without the newline of the last line.
+ * *at points into the stream, and is valid until more bytes arrive.  Returns the size of the lines.
+ * Returns 0 if the worker inherited ctrun's descriptor, as under torchrun, since ctrun then does
+ * not see the lines. */
 size_t stream_last_lines(struct stream *stream, int most, const char **at);
 void stream_free(struct stream *stream);
 
