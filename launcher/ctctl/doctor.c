@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c - the command ctctl doctor.  The work is done in launcher/doctor. */
+/* doctor.c - runs the command ctctl doctor.  launcher/doctor does the work. */
 #include "launcher/ctctl/ctctl.h"
 
 int command_doctor(struct ctctl_options *options, char **words, int count)
