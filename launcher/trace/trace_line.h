@@ -2,9 +2,10 @@
 /* trace_line.h - reads the trace of a node or rank, line by line.
  *
  * Each line is an event in JSON that begins with the members that trace_json.c writes, with any
- * values.  A line is refused, with the file's name and the line's number, if it does not begin so,
- * if its "ts" is not a time, or if it is a part without the five members of its clock.  So lines
- * that were read can be copied into another file, and that file is JSON, too. */
+ * values.  A line is refused if it begins differently, if its "ts" is not a time, or if it is a
+ * part without the five members of its clock.  The error message contains the file's name and the
+ * line's number.  So the lines that were accepted can be copied into another file, which is then
+ * also valid JSON. */
 #ifndef LAUNCHER_TRACE_TRACE_LINE_H
 #define LAUNCHER_TRACE_TRACE_LINE_H
 
@@ -15,34 +16,38 @@
 #include "runtime/util/error.h"
 
 struct token {
-    const char *at; /* NULL: the line has no such token */
+    const char *at; /* NULL if the line has no such token */
     size_t size;
 };
 
 /* Tokens are valid until the next line is read. */
 struct trace_line {
-    struct token text; /* "{...}"; none: the trace and the file are at their end */
-    /* ctrun_part is the end of what a node did in a round; clock: its clock's name, or null */
+    /* the event, "{...}"; text.at is NULL at the end of the trace and of the file */
+    struct token text;
+    /* for ctrun_part, the event that ends a node's part of a round: its clock's name as JSON, or
+     * null */
     struct token clock;
-    struct token moved;  /* the text to replace when the part moves: a time, error or label */
-    const char *instead; /* the text for it; NULL: the later time */
-    int64_t process, ns; /* ns: that time */
-    uint64_t wall_ns;    /* of ctrun_part: CLOCK_REALTIME less its clock */
-    int clocks;          /* number of its members that describe the clock */
+    struct token moved;  /* the text to replace when the part moves: a time, an error or a label */
+    const char *instead; /* the new text for `moved`; NULL if the new text is the moved time */
+    int64_t process, ns; /* ns: the time to move, in ns */
+    uint64_t wall_ns;    /* for ctrun_part: CLOCK_REALTIME minus the part's clock */
+    int clocks;          /* number of the line's members that describe the clock */
 };
 
 struct trace_lines {
     const char *path;
     FILE *file;
-    char data[64 << 10]; /* a line: ours have some hundred bytes; another file may be one line */
-    size_t number;       /* number of the last line that was read */
-    int more;            /* 1: another event follows; 0: none; -1: not known */
+    /* a line; lines of ctrun have some hundreds of bytes, but another file may be a single long
+     * line */
+    char data[64 << 10];
+    size_t number; /* number of the last line that was read */
+    int more;      /* 1 if another event follows, 0 if not, -1 if not known */
 };
 
 /* Opens a file, which must be a regular file, since it is read twice. */
 ct_status trace_lines_open(struct trace_lines *lines, const char *path);
 ct_status trace_lines_next(struct trace_lines *lines, struct trace_line *line);
-/* Fails with a message that names the file and the line. */
+/* Fails with an error message that contains the file's name and the line's number. */
 ct_status trace_lines_fail(const struct trace_lines *lines, const char *what);
 void trace_lines_close(struct trace_lines *lines);
 
