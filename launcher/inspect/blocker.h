@@ -25,27 +25,28 @@ enum activity_kind {
     RANK_NOT_IN_GROUP, /* the rank has other groups, but not this one */
     RANK_IDLE,         /* the rank is in no call, but has made calls */
     RANK_NO_CALL,      /* the rank is in no call, and has made no call yet */
-    RANK_NOT_HERE,     /* no process of this host has an entry for the rank */
+    RANK_NOT_HERE,     /* no control page of this host has an entry for the rank */
     RANK_BLOCKED,      /* the rank waits for another rank that waits in the same verdict */
     ALL_RANKS_STOPPED,
     CTRUN_STOPPED,
     ACTIVITIES
 };
 
-/* the sentence omits the peer, since the circle of the verdict already names it */
+/* value of activity.peer if the text omits the peer, since the verdict's circle already names it */
 #define PEER_UNSAID (-2)
 
 struct activity {
     enum activity_kind kind;
     uint64_t after; /* number of the rank's last call in the group; 0 if the rank made no call */
-    int in_call;    /* 1 if the rank is in the call, but can't continue */
+    int in_call;    /* 1 if the rank is in the call, but is stopped or gone */
     int waits;      /* 1 if the rank has waited in the call of the verdict for waited_ns */
     uint64_t waited_ns;
-    const struct group_snapshot *line; /* the entry that contains *call */
+    const struct group_snapshot *line; /* the group entry that contains *call */
     /* the call that the rank is in, or that failed; NULL if there is no such call */
     const struct call_snapshot *call;
     int peer; /* rank of the call's root or of a message's peer; -1 for any rank; or PEER_UNSAID */
-    char waits_for[96]; /* "key x of the store", "rank 3"; "" if not known */
+    /* what the rank waits for, "key x of the store" or "rank 3"; "" if not known */
+    char waits_for[96];
     /* the death of a RANK_ENDED rank; NULL for the other kinds */
     const struct death_snapshot *death;
 };

@@ -4,10 +4,10 @@
  *
  * Each page contains the pid of its creator.  A descriptor in any other process is an inherited
  * copy, and is skipped.  Each page of ctrun is a job.  A rank that another launcher started creates
- * its own page.  So does a rank of ctrun that has closed the inherited descriptors: its
- * CT_GENERATION tells which job it belongs to, and its page replaces its part of ctrun's page.  All
- * other ranks with the same launcher form one job.  Variables that launchers set identify the
- * launcher, or else the parent process does. */
+ * its own page.  A rank of ctrun that has closed the inherited descriptors also creates its own
+ * page.  The variable CT_GENERATION then tells which job the rank belongs to, and the rank's page
+ * replaces the rank's part of ctrun's page.  All other ranks with the same launcher form one job.
+ * The launcher is identified by the variables that launchers set, or else by the parent process. */
 #include "launcher/inspect/find_jobs.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@
 struct search {
     struct job_list *jobs;
     int room, failed;
-    ino_t seen[PAGES_OF_ONE]; /* inodes of the pages that were found in the current process */
+    ino_t seen[PAGES_OF_ONE]; /* inodes of the pages found in the process that is searched now */
     int pages;
 };
 
@@ -113,9 +113,9 @@ static int is_new(struct search *search, ino_t inode)
     return 1;
 }
 
-/* Opens the page and adds it to the list if its creator is this process.  Checks the file again,
- * because the descriptor may belong to another file by now.  Returns 0, also if the file is not
- * such a page, or -1 if memory is exhausted. */
+/* Opens the page, and adds it to the list if process pid created it.  Checks the file again,
+ * because the descriptor may belong to another file by now.  Returns 0 (also if the file is not
+ * such a page), or -1 if memory is exhausted. */
 static int take_page(struct search *search, pid_t pid, uid_t uid, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -224,8 +224,8 @@ static struct rank_snapshot *rank_without_pid(struct job_snapshot *job, int rank
     return NULL;
 }
 
-/* Moves the rank of page `own` into the job of the rank's ctrun.  Returns 1, or 0 if that job is
- * not in the list. */
+/* Moves the only rank of the page `own` into the job of that rank's ctrun.  Returns 1, or 0 if that
+ * job is not in the list. */
 static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
 {
     for (int i = 0; i < jobs->count && *own->generation && own->ranks == 1; i++) {
@@ -240,7 +240,8 @@ static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
         *rank = own->rank[0];
         rank->worker = worker;
         rank->local_rank = rank->rank - job->base;
-        if (rank->state == CONTROL_STARTED) /* the rank made its page with its first group */
+        /* the rank created the page with its first group, so the rank is ready */
+        if (rank->state == CONTROL_STARTED)
             rank->state = CONTROL_READY;
         if (own->now_ns > job->now_ns)
             job->now_ns = own->now_ns;

@@ -52,8 +52,8 @@ static const struct group_member *member_of(const struct group_view *view, int a
     return NULL;
 }
 
-/* Writes the members to groups->members, from index `used` on: first the members in the group, then
- * the members that left.  Returns their number. */
+/* Stores the members of the group in groups->members, from index `used` on: first the members in
+ * the group, then the members that left.  Returns their number. */
 static int gather(struct groups *groups, struct group_view *view, int used)
 {
     const struct job_snapshot *job = groups->job;
@@ -141,8 +141,8 @@ static void find_waits(struct groups *groups, uint64_t least_ns)
     }
 }
 
-/* Finds which waits never end.  A wait is free if every waiting member that it needs is free, and
- * then its ->needed is NULL.  Members that never become free are in a deadlock.  The loop ends,
+/* Finds which waits never end.  A wait is free if every waiting member that it needs is free.  Free
+ * waits have NULL in ->needed.  Members that never become free are in a deadlock.  The loop ends,
  * since each ->needed only moves forward, at most members_used times. */
 static void find_deadlocks(struct groups *groups)
 {

@@ -24,7 +24,8 @@ struct group_view {
     const char *name;
     int size;
     struct group_member *member; /* [count] members with an entry; part of groups->members */
-    /* members are sorted by rank, first the `in` members in the group, then those that left */
+    /* number of members; the first `in` are in the group, the rest have left; both parts are sorted
+     * by rank */
     int count, in;
     int is_world; /* 1 if the group has all ranks of the job */
     /* 1 if members are threads with the same rank in the job, so group ranks name them */
@@ -51,8 +52,8 @@ const struct group_member *member_numbered(const struct group_view *view, int ra
 /* Returns the number by which verdicts name the member, usually its rank in the job. */
 int member_name(const struct groups *groups, const struct group_member *member);
 
-/* Returns the number by which verdicts name rank `rank` of the group that `line` is an entry of.
- * Returns `rank` itself if that rank has no entry here. */
+/* Returns the number by which verdicts name the member with rank `rank` in the group of entry
+ * `line`.  Returns `rank` itself if that member has no entry here. */
 int groups_name(const struct groups *groups, const struct group_snapshot *line, int rank);
 
 /* True if the member is in collective call number seq, perhaps on another thread. */

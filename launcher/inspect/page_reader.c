@@ -19,7 +19,7 @@
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
-#define MOST_COPIES 20 /* attempts to copy one entry */
+#define MOST_COPIES 20 /* most attempts to copy an entry */
 
 static int read_at(int fd, size_t at, void *to, size_t size)
 {
@@ -157,9 +157,9 @@ static int copy_entry(int fd, size_t at, struct control_group *line)
     return first == after ? -1 : 0;
 }
 
-/* Copies the ring again after the writer of this entry stopped in the middle.  The ring has the
- * call by now, but the first copy may be older.  Returns -1 if the entry has not changed since, or
- * 0 if its writer has continued. */
+/* Copies the ring again after the writer of this entry stopped in the middle, since the first copy
+ * of the ring may be too old to have the call.  Returns -1 if the entry has not changed since, or 0
+ * if its writer has continued. */
 static int take_ring_again(int fd, size_t at, size_t line, struct rank_snapshot *rank)
 {
     const size_t version = line + offsetof(struct control_group, version);
@@ -227,8 +227,8 @@ static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
     rank->waiting_since_ns = since;
 }
 
-/* Copies the source place that a rank wrote to the group whose id, call number and time match the
- * place. */
+/* Copies the source place that a rank wrote to the group that has the same id, call number and time
+ * as the place. */
 static void take_place(int fd, size_t at, struct rank_snapshot *rank)
 {
     const size_t first = offsetof(struct control_rank, place_version);
@@ -288,7 +288,7 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
             valid = copy_entry(fd, where, &page.groups[i]);
         if (valid < 0)
             valid = take_ring_again(fd, at, where, rank);
-        /* bytes_before includes the bytes of destroyed groups */
+        /* only for groups that exist, since bytes_before includes the bytes of destroyed groups */
         if (atomic_load(&page.groups[i].id))
             rank->bytes += page.groups[i].bytes;
         take_entry(rank, i, &page.groups[i], valid);

@@ -11,8 +11,8 @@
  * valid control page.  After -1 the caller has nothing to free. */
 int page_read(int fd, struct job_snapshot *job);
 
-/* Copies `most` bytes or fewer from an untrusted source as text.  The text ends before `size`
- * bytes, is valid UTF-8, and has no control characters: each invalid byte becomes '?'. */
+/* Copies at most `most` bytes from an untrusted source as text of fewer than `size` bytes.  The
+ * text is valid UTF-8 without control characters: '?' replaces each other byte. */
 void page_text(char *text, size_t size, const char *bytes, size_t most);
 
 #endif

@@ -152,8 +152,7 @@ int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg)
 
 /* ---- The process of a rank -------------------------------------------------- */
 
-/* A search for the process that has pid `named` in a pid namespace, and is a descendant of the
- * worker. */
+/* A search for a descendant of the worker that has pid `named` in its own pid namespace. */
 struct nested {
     pid_t worker, named, found;
 };
@@ -192,8 +191,9 @@ static int has_that_pid(void *arg, pid_t pid, uid_t uid)
 }
 
 /* Returns the pid, as seen here, of the process that wrote rank->pid; 0 if the process is gone.
- * The process must be a descendant of the worker.  Otherwise the kernel may have given the pid to
- * another process, or the pid is valid only in a pid namespace that the worker created. */
+ * The process must be a descendant of the worker.  A process that is not may have got the same pid
+ * from the kernel later.  The rank's pid may also be valid only in a pid namespace that the worker
+ * created. */
 static pid_t writer_of(const struct rank_snapshot *rank)
 {
     struct nested nested = { rank->worker, rank->pid, 0 };

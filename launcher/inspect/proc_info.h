@@ -5,7 +5,7 @@
 
 #include "launcher/inspect/snapshot.h"
 
-/* Reads one process; ->state is 0 if no process has that pid. */
+/* Reads the state of a process.  ->state is 0 if no process has that pid. */
 struct process_snapshot process_read(pid_t pid);
 
 /* Fills in the processes and commands of all ranks of the job, and the state of its ctrun. */

@@ -49,7 +49,7 @@ struct group_snapshot {
 
 struct process_snapshot {
     pid_t pid;
-    char state; /* the state letter that ps shows; 0 if the process does not exist */
+    char state; /* the process state as the letter that ps shows; 0 if the process does not exist */
     pid_t parent, group, tracer;
     char name[16];
     /* "futex", "read" ..., or the kernel's wchan; "" if not known, or if the process runs */
@@ -66,8 +66,8 @@ struct death_snapshot {
 
 struct rank_snapshot {
     int rank, local_rank;
-    /* worker: the process that ctrun started; pid: the writer of this part of the page, 0 if none
-     * yet */
+    /* `worker` is the process that ctrun started; `pid` is the writer of this part of the page, or
+     * 0 if there is no writer yet */
     pid_t worker, pid;
     enum control_state state;
     uint64_t since_ns;
@@ -76,7 +76,7 @@ struct rank_snapshot {
     struct group_snapshot group[CONTROL_GROUPS];
     struct call_snapshot ring[CONTROL_CALLS]; /* the last calls, newest first */
     int ring_used;
-    /* sums over all groups, including messages; bytes is count times the dtype's size */
+    /* sums over all groups, including messages; bytes is the sum of count times the dtype's size */
     uint64_t calls, bytes;
     /* The fields below are from /proc. */
     struct process_snapshot process; /* the process `pid`, or the process `worker` if pid is 0 */
@@ -88,12 +88,12 @@ struct job_snapshot {
     char run_id[128], generation[64], host[64], program[256];
     int node, nodes, base, local, world;
     pid_t launcher;
-    char launcher_state; /* from /proc, a state letter as in process_snapshot */
+    char launcher_state; /* state of ctrun's process, as in process_snapshot; from /proc */
     int restarts;
     /* 1 if ranks made their own pages, without ctrun; then `ranks` counts the ranks found here, and
      * world is the size of the largest group */
     int own_memory;
-    int64_t started_ns; /* CLOCK_REALTIME */
+    int64_t started_ns; /* start of the round, in CLOCK_REALTIME */
     uid_t uid;
     int ranks;
     struct rank_snapshot *rank; /* [ranks]; snapshot_free() frees it */

@@ -57,15 +57,15 @@ static const char *difference(const struct call_snapshot *a, const struct call_s
                                                   : NULL;
 }
 
-/* Returns 1 if the clause, which is part of a deadlock, names neither the group nor the peer of a
- * message. */
+/* Returns 1 if the activity is a message in a deadlock.  Then its clause names neither the group
+ * nor the peer. */
 static int is_unsaid_message(const struct activity *does)
 {
     return does->peer == PEER_UNSAID && does->call->seq == 0;
 }
 
-/* Returns 1 if one clause can describe both ranks.  A clause that names the process can describe
- * only one rank. */
+/* Returns 1 if one clause can describe the ranks of both activities.  A clause that names the
+ * process can describe only one rank. */
 static int verdict_is_same(const struct activity *a, const struct activity *b)
 {
     if (a->kind != b->kind || a->kind == RANK_ENDED || a->kind == RANK_DIED
@@ -101,7 +101,8 @@ static void verdict_add(struct work *w, struct verdict *v, int rank, int at, str
     struct rank_set *set = find_set(v, &does);
     struct set_member *more = set ? set->member : NULL;
 
-    if (set && (set->count & (set->count - 1)) == 0) /* the room, a power of two, is used up */
+    /* the allocated room, a power of two, is used up */
+    if (set && (set->count & (set->count - 1)) == 0)
         more = realloc(more, (set->count ? 2 * (size_t)set->count : 1) * sizeof *more);
     if (!more) {
         v->sets -= set && set->count == 0;
@@ -215,8 +216,8 @@ static const char *differs(const struct work *w, const struct standing *g)
 }
 
 /* Adds the members that wait or made another call, then the members that they wait for.  If all
- * waiting members are held, they count as waiting, since they still wait for the other members.
- * Returns 1 if a member has waited for less than least_ns. */
+ * waiting members are stopped or gone, they count as waiting, since they still wait for the other
+ * members.  Returns 1 if a member has waited for less than least_ns. */
 static int add_members(struct work *w, struct verdict *v, struct standing *g)
 {
     int some = 0, young = 0;
@@ -499,7 +500,8 @@ int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job,
     *list = (struct verdict_list){ .job = job };
     w.failed = groups_open(&w.groups, job, least_ns) < 0
                || !(w.mentioned = calloc((size_t)job->ranks + 1, 1))
-               /* a verdict each for deadlocks, groups, init and the store, and two for processes */
+               /* room for a verdict for each deadlock, each group, init and the store, and two for
+                * processes */
                || !(list->verdict = calloc((size_t)w.groups.deadlocks + (size_t)w.groups.count + 4,
                                            sizeof(struct verdict)));
     if (!w.failed) {

@@ -10,7 +10,7 @@
 enum verdict_kind {
     VERDICT_MISSING,  /* ranks wait for others that are not in the call */
     VERDICT_MISMATCH, /* the ranks did not make the same call */
-    VERDICT_DEADLOCK, /* ranks wait for each other, in one group or in several */
+    VERDICT_DEADLOCK, /* ranks wait for each other, in one group or in several groups */
     VERDICT_HOSTS,    /* the missing ranks may be on other hosts */
     VERDICT_INIT,     /* ranks wait in ct_init_process_group() */
     VERDICT_STORE,    /* ranks wait for something that they named with control_waiting() */
@@ -32,9 +32,9 @@ struct rank_set {
 struct verdict {
     enum verdict_kind kind;
     char group[28]; /* name of the group; "" if the verdict is not about one group */
-    /* VERDICT_MISMATCH: what differs, "sizes", "roots" ...; NULL for other kinds */
+    /* for VERDICT_MISMATCH, what differs between the calls: "sizes", "roots" ...; otherwise NULL */
     const char *differ;
-    /* VERDICT_DEADLOCK: [circled] ranks, each of which waits for the next; NULL for other kinds */
+    /* for VERDICT_DEADLOCK, [circled] ranks, each of which waits for the next; otherwise NULL */
     int *circle;
     int circled;
     uint64_t waited_ns;   /* the longest wait of a rank in the verdict */
@@ -51,8 +51,8 @@ struct verdict_list {
 };
 
 /* Determines the verdicts from waits that last least_ns or longer.  Returns 0, or -1 if memory is
- * exhausted and verdicts may be missing.  In both cases the caller must call verdict_list_free(),
- * and must not free the job before that. */
+ * exhausted, and then verdicts may be missing.  In both cases the caller must call
+ * verdict_list_free(), and must not free the job before that. */
 int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job, uint64_t least_ns);
 void verdict_list_free(struct verdict_list *list);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict_text.c - writes verdicts by a table of formats.  The table has the beginning of the
- * sentence for each kind of verdict, and a clause for each set of ranks in it.
+/* verdict_text.c - writes verdicts with two tables of formats.  One table has the beginning of the
+ * sentence for each kind of verdict.  The other table has a clause for each set of ranks.
  *
- * A name in {} is a field.  A part in [] is left out if its first field is empty.  A verdict
- * without a beginning names first the ranks that the others wait for, then the ranks that wait. */
+ * A word in {} is the name of a field, and the field's text replaces it.  A part in [] is left out
+ * if its first field is empty.  If a verdict has no beginning, its sentence describes first the
+ * ranks that the others wait for, then the ranks that wait. */
 #include "launcher/inspect/verdict_text.h"
 
 #include <ctype.h>
@@ -228,7 +229,7 @@ static void describe_processes(const struct rank_set *set, const struct job_snap
 /* ---- Fields ------------------------------------------------------------------------- */
 
 enum {
-    FLICKERS = 1, /* changes of the field do not change the key */
+    FLICKERS = 1, /* the sentence's key does not depend on the field */
     TEXT_ONLY = 2 /* the field is left out of JSON, which has the value as numbers */
 };
 
@@ -250,7 +251,7 @@ static void set_field(struct fields *f, const char *name, int flags, const char 
     snprintf(field->text, sizeof field->text, "%s", text);
 }
 
-/* Returns the possible reasons why no process here has an entry for the ranks. */
+/* Returns text with the possible reasons why no process here has an entry for the ranks. */
 static const char *perhaps(const struct rank_set *ranks, const struct job_snapshot *job)
 {
     return job->own_memory
@@ -289,7 +290,7 @@ static const struct call_snapshot *missed_call(const struct verdict *verdict)
     return NULL;
 }
 
-/* Returns 1 if an earlier clause has named the call. */
+/* Returns 1 if an earlier clause of the sentence already names the call. */
 static int verdict_is_named(const struct verdict *verdict, const struct call_snapshot *call)
 {
     const struct call_snapshot *missed = missed_call(verdict);
@@ -376,7 +377,7 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
     describe_grammar(f, verdict, ranks);
 }
 
-/* Finds the field whose name begins at `name` and ends before '}'.  The caller passes only names of
+/* Finds the field with the name from `name` up to the next '}'.  A format contains only names of
  * fields that exist. */
 static const struct field *find_field(const struct fields *f, const char *name)
 {

@@ -9,9 +9,8 @@
 /* longest text of a verdict, in bytes; a line of ctrun's log can't be longer */
 #define VERDICT_TEXT 1000
 
-/* Writes the verdict as one sentence, which ends in "..." if it does not fit into size.  Returns a
- * hash of the sentence, called its key.  Times, process states and a call's #number do not change
- * the key. */
+/* Writes the verdict as one sentence, which ends in "..." if it does not fit into size.  Returns
+ * the sentence's key, a hash that does not depend on times, process states and a call's #number. */
 uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *job, char *text,
                       size_t size);
 
