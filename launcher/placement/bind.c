@@ -137,7 +137,7 @@ static int bind_to_gpus(struct placement *placement)
             }
         if (cpus_count(&near) == 0)
             return place_empty(placement->devices.device[i % placement->devices.count].name, node);
-        /* with fewer cores than workers, each worker gets all cores */
+        /* if there are fewer cores than workers, each worker gets all cores */
         if (together <= place_cores(topology, &near))
             share = place_share(topology, &near, before, together);
         bind_to(&placement->place[i], &share, node);
@@ -157,7 +157,7 @@ static int bind_to_list(struct placement *placement, const char *list)
         if (!*at) {
             log_line(LOG_ERROR, "--bind=%s has CPUs for %d %s, but there are %d workers", list, i,
                      i == 1 ? "worker" : "workers", placement->size);
-            return 2; /* 2 means wrong usage: on any machine, the list would be too short */
+            return 2; /* 2 means wrong usage, since the list is too short on any machine */
         }
         at = cpu_list(at, cpus.bytes, sizeof cpus.bytes);
         if (!cpus_within(&cpus, allowed)) {

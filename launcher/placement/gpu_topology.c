@@ -112,7 +112,7 @@ static enum way way_by_pci(const struct linked_gpu *one, const struct linked_gpu
     if (!*one->path || !*other->path)
         return WAY_UNKNOWN;
     common = common_folders(one->path, other->path, &below);
-    /* the paths share the host bridge and at least one switch, whose port is also a folder */
+    /* the paths share the host bridge and a switch; a port of a switch is a folder, too */
     if (common > 1)
         return below <= 2 ? WAY_PIX : WAY_PXB;
     if (common == 1)

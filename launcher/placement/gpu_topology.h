@@ -32,22 +32,24 @@ enum way {
 
 struct between {
     enum way way;
-    /* for WAY_NVLINK: links is the number of links, and by_switch is 1 if they go to an NVSwitch */
+    /* for WAY_NVLINK, links is the number of links, and by_switch is 1 if they go to an NVSwitch */
     int links, by_switch;
-    const char *generation; /* for WAY_NVLINK: "4.0"; "?" if unknown */
+    /* for WAY_NVLINK, the version of NVLink, such as "4.0"; "?" if unknown */
+    const char *generation;
 };
 
 struct linked_gpu {
-    char pci[24]; /* "0000:1b:00.0", lower case */
-    /* the path from the host bridge on, "pci0000:17/0000:17:01.0/0000:1b:00.0"; "" if unknown */
+    char pci[24]; /* PCI address in lower case, "0000:1b:00.0" */
+    /* path in sysfs from the host bridge on, "pci0000:17/0000:17:01.0/0000:1b:00.0"; "" if unknown
+     */
     char path[256];
-    /* "32.0 GT/s x16" for the GPU's PCIe link, lower while the GPU sleeps; "" if unknown */
+    /* speed of the PCIe link, "32.0 GT/s x16", lower while the GPU sleeps; "" if unknown */
     char speed[40];
     int node, socket; /* NUMA node and processor socket of the GPU; -1 if unknown */
 };
 
 struct gpu_links {
-    int count, nvlinks_known; /* nvlinks_known: 1 if the library could be used */
+    int count, nvlinks_known; /* nvlinks_known is 1 if the management library could be used */
     struct linked_gpu gpu[LINKED_GPUS_MOST];
     struct between between[LINKED_GPUS_MOST][LINKED_GPUS_MOST]; /* [from][to] */
 };
@@ -67,7 +69,8 @@ void gpu_links_legend(const struct gpu_links *links,
 
 /* ---- nvlink.c ---- */
 
-/* Sets links->between for pairs of GPUs that NVLinks connect, and does not change other pairs. */
+/* Sets links->between for pairs of GPUs that are connected by NVLinks, and does not change other
+ * pairs. */
 void gpu_nvlinks_read(struct gpu_links *links);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpus.c - finds the device files of GPUs, and what the driver and PCI tell about the GPUs.
+/* gpus.c - finds the device files of GPUs, and what the driver and PCI report about the GPUs.
  *
- * The driver's folder in /proc has the address, the UUID and the number of the device file.  If
- * that folder is hidden, and there are as many device files as PCI devices, both lists are assumed
- * to be in the same order.
+ * The driver's folder in /proc has the address, the UUID and the number of the device file of each
+ * GPU.  If that folder is hidden, and there are as many device files as PCI devices, both lists are
+ * assumed to be in the same order.
  *
  * CUDA numbers GPUs by speed unless CUDA_DEVICE_ORDER=PCI_BUS_ID.  For GPUs of one model, both
  * orders equal the order of PCI addresses, which this file assumes. */
@@ -295,7 +295,7 @@ int gpus_choose(const struct gpus *gpus, const struct devices *visible, const ch
 
         take_item(&list, item.name, sizeof item.name);
         position = position_of(gpus, visible, item.name);
-        /* A part of a GPU is not in the list of whole GPUs. */
+        /* A MIG device, a part of a GPU, is not in the list of visible GPUs. */
         if (position < 0 && !strncmp(item.name, "MIG-", 4) && find_device(gpus, &item) == 0
             && chosen->count < GPUS_MOST) {
             chosen->device[chosen->count++] = item;

@@ -11,7 +11,7 @@
 struct gpu {
     int minor;     /* number of the GPU's device file */
     char pci[24];  /* PCI address, "0000:1b:00.0"; "" if unknown */
-    char uuid[64]; /* "GPU-..."; "" if unknown */
+    char uuid[64]; /* UUID, "GPU-..."; "" if unknown */
     int node;      /* NUMA node; -1 if unknown */
 };
 
@@ -28,7 +28,7 @@ void gpus_read(struct gpus *gpus, const char *root);
 /* One item of CUDA_VISIBLE_DEVICES. */
 struct visible_gpu {
     char name[96]; /* the item as the user wrote it: "2", "GPU-...", "MIG-..." */
-    int gpu;       /* index in struct gpus; -1 if the item matches no GPU there */
+    int gpu;       /* index in gpus.gpu; -1 if the item matches no GPU there */
 };
 
 struct devices {
@@ -40,12 +40,13 @@ struct devices {
  */
 void gpus_items(const struct gpus *gpus, const char *value, struct devices *items);
 
-/* Finds the GPUs that CUDA shows if CUDA_VISIBLE_DEVICES has that value.  NULL means that the
- * variable is unset, and "" that CUDA shows no GPU.  Like CUDA, stops at the first item that refers
- * to no GPU.  If the machine shows no GPU, copies all items unchecked. */
+/* Finds the GPUs that CUDA shows if CUDA_VISIBLE_DEVICES has that value.  If the value is NULL, the
+ * variable is unset, and all GPUs are visible.  Like CUDA, stops at the first item that refers to
+ * no GPU.  If this machine shows no GPU, accepts all items that are not empty and don't begin with
+ * '-'. */
 void gpus_visible(const struct gpus *gpus, const char *value, struct devices *visible);
 
-/* Writes the GPUs that --gpus lists, by their position in `visible` or by name, to *chosen.
+/* Stores the GPUs that --gpus lists in *chosen.  An item is a position in `visible` or a name.
  * Returns 0, or -1 and an error message about the first wrong item. */
 int gpus_choose(const struct gpus *gpus, const struct devices *visible, const char *list,
                 struct devices *chosen, char *error, size_t size);

@@ -28,7 +28,7 @@ struct nvml {
     int (*remote_pci)(void *device, unsigned link, struct nvml_pci *pci);
 };
 
-/* The other ends of a GPU's links: at_gpu[i] links end at GPU i, and at_switch links end at
+/* Counts the other ends of a GPU's links: at_gpu[i] links end at GPU i, and at_switch links end at
  * NVSwitches. */
 struct ends {
     int at_gpu[LINKED_GPUS_MOST], at_switch;

@@ -20,8 +20,8 @@
 
 /* ---- GPUs ---------------------------------------------------------------------- */
 
-/* Returns the variable's value in the worker's environment.  A value of job.ini replaces an empty
- * variable. */
+/* Returns the variable's value in the worker's environment, where a value of job.ini replaces an
+ * empty or missing variable. */
 static const char *placement_variable(const struct options *options, const char *name)
 {
     const char *there = getenv(name);
@@ -59,8 +59,8 @@ static int placement_devices(const struct options *options, const char *root, st
     return 0;
 }
 
-/* Makes a device of each item of the list, whether or not that GPU exists.  Without a list, worker
- * i gets GPU number i, by torchrun's rule. */
+/* Fills in placement->devices with each item of the list, whether or not that GPU exists.  Without
+ * a list, worker i gets GPU number i, by torchrun's rule. */
 static void own_devices(struct placement *placement, const char *list)
 {
     char number[12];
@@ -143,9 +143,9 @@ static int take_cpus(struct placement *placement, const struct options *options,
                : 0;
 }
 
-/* Removes the preferred memory node of workers that can't use it: the kernel has no NUMA, a
- * container's filter forbids the choice, the user has set a policy (numactl), or the node has no
- * memory for this process.  Then the kernel chooses where memory comes from. */
+/* Removes the preferred memory node of each worker that can't use it.  That is the case if the
+ * kernel has no NUMA, a container's filter forbids the choice, the user has set a policy (numactl),
+ * or the node has no memory for this process.  Then the kernel chooses where memory comes from. */
 static void check_memory(struct placement *placement)
 {
     unsigned long allowed[1024 / (8 * sizeof(unsigned long))] = { 0 };
@@ -248,7 +248,7 @@ static int count_cpus(int kind, char *why, size_t size)
     return allowed;
 }
 
-/* Counts the GPUs.  If there are none, returns 0 with *why empty. */
+/* Counts the GPUs.  If there is no GPU, returns 0 with *why empty. */
 static int count_gpus(const struct options *options, char *why, size_t size)
 {
     struct devices devices;
@@ -257,7 +257,7 @@ static int count_gpus(const struct options *options, char *why, size_t size)
     *why = '\0';
     if (placement_devices(options, "", &gpus, &devices, why, size) < 0)
         return 0;
-    /* the user lists the GPUs, since GPUs of other vendors have other device files */
+    /* --gpus counts even if no GPU was found: other vendors' GPUs have other device files */
     if (options->gpus)
         snprintf(why, size, "GPUs of --gpus");
     else if (gpus.count == 0 || devices.count == 0)

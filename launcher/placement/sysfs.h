@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Reads the first line of the file at the path that printf() makes of format.  The text has no
- * newline.  Returns 0, or -1 if the file is missing or empty, and then text is "". */
+/* Reads the first line of a file, without its newline.  `format` and its arguments are the path, as
+ * for printf().  Returns 0, or -1 if the file is missing or empty, and then text is "". */
 int sysfs_line(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

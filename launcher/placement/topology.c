@@ -70,7 +70,7 @@ static void read_nodes(struct topology *topology, const char *root)
     for (int node = cpus_next(&nodes, 0); node >= 0; node = cpus_next(&nodes, node + 1)) {
         if (sysfs_line(text, sizeof text, "%s/sys/devices/system/node/node%d/cpulist", root, node)
                 < 0
-            /* skips a node with memory but no CPUs */
+            /* such a node has memory, but no CPUs */
             || !cpu_list(text, cpus.bytes, sizeof cpus.bytes))
             continue;
         for (int cpu = cpus_next(&cpus, 0); cpu >= 0; cpu = cpus_next(&cpus, cpu + 1))
