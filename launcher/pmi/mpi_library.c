@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_library.c - reads the library names in a program's DT_NEEDED.  It does not read the libraries
- * that these libraries need, since it would have to find them as the dynamic linker does, and since
- * the compiler wrappers (mpicc) put MPI into each program's DT_NEEDED.  The file may contain
- * anything, so only a limited number of bytes is read. */
+/* mpi_library.c - reads the library names in a program's DT_NEEDED.  It does not read which
+ * libraries these libraries need, since it would have to find them as the dynamic linker does.
+ * That is not necessary, since the compiler wrappers (mpicc) put MPI into each program's DT_NEEDED.
+ * The file may contain anything, so only a limited number of bytes is read. */
 #include "launcher/pmi/mpi_library.h"
 
 #include <elf.h>
@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEADERS 64   /* program headers that are read at most */
-#define ENTRIES 1024 /* entries of the dynamic section that are read at most */
+#define HEADERS 64   /* most program headers that are read */
+#define ENTRIES 1024 /* most entries of the dynamic section that are read */
 
-/* A function that is called with the name of each library. */
+/* The type of a function that is called with the name of each library. */
 typedef void visitor(void *arg, const char *name);
 
 struct image {

@@ -4,8 +4,8 @@
 #define LAUNCHER_PMI_MPI_LIBRARY_H
 
 enum mpi_library {
-    MPI_LIBRARY_NONE,  /* no known MPI, or not a 64-bit ELF file (a script) */
-    MPI_LIBRARY_MPICH, /* MPICH or a related library, Intel MPI or MVAPICH */
+    MPI_LIBRARY_NONE,  /* no known MPI, or the file is not a 64-bit ELF file (but a script) */
+    MPI_LIBRARY_MPICH, /* MPICH, or a library derived from it such as Intel MPI or MVAPICH */
     MPI_LIBRARY_OPEN
 };
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_protocol.c - has a table of the requests, and a function for each request.
+/* pmi_protocol.c - parses the requests with a table, and has a function for each request.
  *
  * A request consists of words, "key=value", with spaces between them.  The last word of a put, a
  * publish and an abort extends to the end of the line.  A rank may send anything.  A line that is
- * not a request is PMI_WRONG, and a request that can't be carried out gets a reply that refuses it.
- */
+ * not a request is PMI_WRONG.  If a request can't be carried out, the reply refuses it. */
 #include "launcher/pmi/pmi_protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PUT_COST 128 /* bytes that a put counts in addition to its text */
+#define PUT_COST 128 /* bytes that a put counts for, in addition to its text */
 
 struct pmi_request_line {
     const char *line;
@@ -81,8 +80,8 @@ static int pmi_number_of(const struct pmi_request_line *r, const char *name, int
     return *end || value < INT32_MIN || value > INT32_MAX ? fallback : (int)value;
 }
 
-/* Adds a reply that ends with `value`.  A client has put the value, which may contain any bytes
- * except a newline. */
+/* Adds a reply that consists of `head` and `value`.  A client has put the value, which may contain
+ * any bytes except a newline. */
 static enum pmi_outcome answer_with(struct pmi_request_line *r, const char *head,
                                     struct bytes value)
 {
@@ -194,8 +193,8 @@ static enum pmi_outcome finalize(struct pmi_request_line *r)
     return PMI_ANSWERED;
 }
 
-/* Reads an abort.  Its message may contain spaces.  Other characters than printable ASCII are
- * replaced by '?', since a terminal would obey control characters. */
+/* Reads an abort.  Its message may contain spaces.  A '?' replaces each character that is not
+ * printable ASCII, since a terminal would obey control characters. */
 static enum pmi_outcome abort_job(struct pmi_request_line *r)
 {
     const struct bytes message = rest_of(r, "message");
@@ -264,8 +263,8 @@ static enum pmi_outcome lookup_name(struct pmi_request_line *r)
 
 /* ---- Spawn ------------------------------------------------------------------- */
 
-/* Reads a line of a spawn, which ends with "endcmd".  After the last spawn, the reply refuses all
- * of them, since ctrun does not start further processes. */
+/* Reads a line of a spawn, which ends with the line "endcmd".  After the last spawn of a request,
+ * the reply refuses the request, since ctrun does not start further processes. */
 static enum pmi_outcome within_spawn(struct pmi_request_line *r)
 {
     struct pmi_client *client = r->client;

@@ -2,13 +2,14 @@
 /* pmi_server.c - answers each worker's PMI requests on a socket, in ctrun's event loop.
  *
  * A worker may send anything.  So the server stores at most one request from a worker, reads
- * nothing while a reply is unsent, and limits the size of the worker's puts.  Bytes that are not a
- * request are a fault of the worker, and close its socket.
+ * nothing while a reply is unsent, and limits the size of the worker's puts.  If a worker sends
+ * bytes that are not a request, that is a fault of the worker, and the server closes the worker's
+ * socket.
  *
  * A rank that has ended never enters the barrier, so the other ranks would wait forever.  The
  * function that notices this does not call the hook, since ctrun may be counting deaths at that
  * moment.  Instead a timer that is due at once calls the hook.  A rank that called MPI_Abort() ends
- * by itself as soon as it has written its message, and gets ABORT_MS for that. */
+ * by itself as soon as it has written its message, and has ABORT_MS for that. */
 #include "launcher/pmi/pmi_server.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ struct pmi_conn {
     int waits;   /* 1 while the rank is in the barrier */
     int ended;   /* 1 if the worker has ended with exit code 0 */
     int began;   /* 1 if the rank has called MPI_Init() */
-    int is_full; /* 1 if ctrun has warned that the rank's puts are too large */
+    int is_full; /* 1 if the server has warned that the rank's puts are too large */
     struct pmi_fault fault;
 };
 
@@ -70,7 +71,7 @@ static void set_fault(struct pmi_conn *conn, int code, int after_ms, const char 
 {
     const struct timeval patience = { after_ms / 1000, after_ms % 1000 * 1000 };
 
-    if (conn->fault.code) /* the first fault counts */
+    if (conn->fault.code) /* only the first fault counts */
         return;
     conn->fault.code = code;
     snprintf(conn->fault.what, sizeof conn->fault.what, "%s", what);
@@ -93,7 +94,7 @@ static void took_abort(struct pmi_conn *conn, const struct pmi_abort *abort)
     char what[64];
 
     snprintf(what, sizeof what, "called MPI_Abort with code %d", abort->code);
-    /* MPICH 5 sends "abort", whatever the message of the program was. */
+    /* MPICH 5 always sends "abort", not the program's own message. */
     set_fault(conn, code, ABORT_MS, what, strcmp(abort->message, "abort") ? abort->message : "");
 }
 
@@ -130,8 +131,9 @@ static void report_gone(evutil_socket_t fd, short what, void *arg)
                         "exited with code 0, and ranks of this node wait for it in MPI");
 }
 
-/* If ranks wait in the barrier, and another rank has ended and so will never enter it, sets the
- * fault of that rank or starts the timer that reports it. */
+/* Checks for a rank that has ended while other ranks wait in the barrier, which that rank will
+ * never enter.  Sets the fault of such a rank of this node, or starts a timer that reports such a
+ * rank of another node. */
 static void look_for_ended(struct pmi_server *server)
 {
     static const struct timeval at_once = { 0, 0 };
@@ -145,8 +147,8 @@ static void look_for_ended(struct pmi_server *server)
         event_add(&server->gone_timer, &at_once);
 }
 
-/* Warns if a rank ended before MPI_Init() while other ranks may wait for it.  They may wait outside
- * the barrier, too, since MPICH 5 waits in shared memory. */
+/* Warns if a rank ended before MPI_Init() while other ranks may wait for it.  Those ranks need not
+ * be in the barrier, since MPICH 5 also waits in shared memory. */
 static void look_for_absent(struct pmi_server *server)
 {
     int ended = -1, initialized = 0;
@@ -202,7 +204,7 @@ static void enter_barrier(struct pmi_conn *conn)
     struct pmi_server *server = conn->server;
     const struct timeval limit = { server->stall, 0 }, at_once = { 0, 0 };
 
-    if (conn->fault.code) /* MPICH 5 may enter the barrier while MPI_Abort() ends it */
+    if (conn->fault.code) /* MPICH 5 enters the barrier while MPI_Abort() ends the rank */
         event_add(&conn->report, &at_once);
     if (conn->fault.code || conn->waits)
         return;
@@ -230,7 +232,7 @@ static void pmi_server_write_out(struct pmi_conn *conn)
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) { /* nothing is read until the reply is sent */
+        if (n < 0 && errno == EAGAIN) { /* the server reads nothing until the reply is sent */
             event_del(&conn->readable);
             event_add(&conn->writable, NULL);
             return;

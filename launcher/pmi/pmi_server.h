@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_server.h - makes ctrun the process manager of MPI programs, which answers its workers' PMI
- * 1.1 requests.
+/* pmi_server.h - makes ctrun the process manager of MPI programs: the server answers the PMI 1.1
+ * requests of ctrun's workers.
  *
  * Each worker has an end of a socket pair as PMI_FD.  Ranks put keys, enter the barrier, and then
  * get the keys of all ranks.  The barrier is over when the ranks of all nodes are in it.  Each node
  * sends its puts to the other nodes (hook fence), and receives their puts (pmi_server_merge(),
  * pmi_server_fenced()).
  *
- * A rank has a fault if MPI can't continue after the rank's end, whatever its exit code is.  The
- * rank has called MPI_Abort(), has exited without MPI_Finalize() or while other ranks wait for it,
- * or has sent bytes that are not PMI.  If a worker has a fault when it ends, pmi_server_ended()
- * returns the fault.  If the worker still runs, or if the fault is found after its end, the event
- * loop calls the hook fault. */
+ * A rank has a fault if MPI can't continue after the rank's end, whatever its exit code is.  A rank
+ * gets a fault if it calls MPI_Abort(), if it exits without MPI_Finalize() or while other ranks
+ * wait for it, or if it sends bytes that are not PMI.  If a worker has a fault when it ends,
+ * pmi_server_ended() returns the fault.  If the worker still runs, or if the fault is found after
+ * its end, the event loop calls the hook fault(). */
 #ifndef LAUNCHER_PMI_PMI_SERVER_H
 #define LAUNCHER_PMI_PMI_SERVER_H
 
@@ -21,7 +21,7 @@
 
 struct pmi_fault {
     int code;         /* ctrun's exit code because of the fault, 1 to 255; 0 if there is no fault */
-    char what[64];    /* text that follows "rank 2 (pid 4102) " */
+    char what[64];    /* text that a message has after "rank 2 (pid 4102) " */
     char detail[200]; /* "" if there is no detail */
 };
 
@@ -31,7 +31,7 @@ struct pmi_hooks {
     void (*fence)(void *arg, const char *puts, size_t bytes);
     void (*fault)(void *arg, int local_rank);
     /* Called when ranks of this node wait for a rank of another node that has exited with code 0.
-     */
+     * `what` describes this. */
     void (*gone)(void *arg, int rank, const char *what);
 };
 
@@ -49,7 +49,7 @@ struct pmi_server {
     int is_open;
     struct pmi_round round;
     struct pmi_job job;
-    struct pmi_conn *conns; /* by local rank */
+    struct pmi_conn *conns; /* [round.size] connections, indexed by local rank */
     int waiting;            /* number of ranks of this node in the barrier */
     int gone;               /* a rank of another node that exited with code 0; -1 if none */
     int gone_reported, absent_reported;
@@ -62,18 +62,18 @@ void pmi_server_setup(struct pmi_server *server, struct event_base *base,
 /* Begins a round.  Must be called before the workers of the round start.  Returns 0, or -1 if
  * memory is exhausted. */
 int pmi_server_begin(struct pmi_server *server, const struct pmi_round *round);
-/* Returns the descriptor that a worker inherits, which is valid until pmi_server_given().  Returns
- * -1 with errno set if no socket pair could be made. */
+/* Creates a socket pair for a worker, and returns the descriptor that the worker inherits.  It is
+ * valid until pmi_server_given().  Returns -1 with errno set if it failed. */
 int pmi_server_give(struct pmi_server *server, int local_rank);
-/* Closes ctrun's copy of that descriptor.  Must be called after the worker has started, or has
- * failed to start. */
+/* Closes the descriptor from pmi_server_give() in ctrun.  Must be called after the worker has
+ * started, or has failed to start. */
 void pmi_server_given(struct pmi_server *server, int local_rank);
-/* Reads what the worker sent before it ended.  `well` is 1 if it ended with exit code 0.  Returns
- * the worker's fault; NULL if it has no fault. */
+/* Must be called when a worker has ended; `well` is 1 if its exit code is 0.  Reads what the worker
+ * sent before.  Returns the worker's fault; NULL if the worker has no fault. */
 const struct pmi_fault *pmi_server_ended(struct pmi_server *server, int local_rank, int well);
 void pmi_server_end(struct pmi_server *server); /* may be called twice */
 
-/* Returns the fault of the worker for which the hook fault was called. */
+/* Returns the fault of the worker for which the hook fault() was called. */
 const struct pmi_fault *pmi_server_fault(const struct pmi_server *server, int local_rank);
 
 /* ---- The other nodes --------------------------------------------------------- */
@@ -83,7 +83,7 @@ const struct pmi_fault *pmi_server_fault(const struct pmi_server *server, int lo
 int pmi_server_merge(struct pmi_server *server, const char *puts, size_t bytes);
 /* Ends the barrier.  Must be called when all ranks of all nodes are in it. */
 void pmi_server_fenced(struct pmi_server *server);
-/* Must be called when a rank of another node has exited with code 0. */
+/* Notes that a rank of another node has exited with code 0. */
 void pmi_server_ended_elsewhere(struct pmi_server *server, int rank);
 
 #endif

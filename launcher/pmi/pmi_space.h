@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pmi_space.h - stores the keys and values that the ranks of a round exchange by PMI.
  *
- * Each node has a copy.  The puts of a node's ranks are fresh until the next barrier.  At the
- * barrier the nodes exchange fresh puts as text, a line "key value" for each. */
+ * Each node has a copy.  Puts of a node's own ranks are called fresh until the next barrier.  At
+ * the barrier the nodes exchange their fresh puts as text, with a line "key value" for each put. */
 #ifndef LAUNCHER_PMI_PMI_SPACE_H
 #define LAUNCHER_PMI_PMI_SPACE_H
 
@@ -15,12 +15,13 @@
 struct pmi_space {
     struct budget budget;
     struct map map;
-    /* this node's puts since the last barrier, as text; empty if not is_shared */
+    /* this node's puts since the last barrier, as text; empty if is_shared is 0 */
     struct text fresh;
     int is_shared; /* 1 if there are other nodes, so that fresh puts are collected */
 };
 
-int pmi_space_open(struct pmi_space *space, int is_shared); /* -1: out of memory */
+/* Opens an empty space.  Returns 0, or -1 if memory is exhausted. */
+int pmi_space_open(struct pmi_space *space, int is_shared);
 void pmi_space_close(struct pmi_space *space);
 
 /* Stores a put of a rank of this node, which replaces an earlier value.  Returns 0, or -1 if memory
