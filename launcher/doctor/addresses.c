@@ -13,8 +13,8 @@
 
 #define LOOKUP_SECONDS 3
 
-/* Prints each address on a line to `out`, and ends the process.  The exit code is the error of
- * getaddrinfo(), negated. */
+/* Prints each address of the name on a line to `out`, and ends the process.  The exit code is the
+ * negative error of getaddrinfo(), 0 for success. */
 static _Noreturn void addresses_look_up(const char *name, FILE *out)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };

@@ -8,7 +8,7 @@
 struct addresses {
     int count;
     char text[ADDRESSES][64];
-    char error[200]; /* if count is 0: the reason */
+    char error[200]; /* the reason if count is 0 */
 };
 
 void addresses_find(struct addresses *addresses, const char *name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checks.c - has a table with a row for each check of a host: the function that checks, how bad a
- * failed check is, and what the user can do.
+/* checks.c - has a table row for each check of a host.  The row has the function that checks, the
+ * level of a failed check, and what the user can do.
  *
- * A check function writes what it found, or an error message if that is wrong.  The checks run with
- * the limits and variables that ctrun has when ctrun --hosts starts it on this host, since a login
- * shell may have other limits and variables. */
+ * A check function writes what it found, or an error message if the check failed.  The checks run
+ * with the limits and variables that ctrun has when ctrun --hosts starts it on this host, since a
+ * login shell may have other limits and variables. */
 #include "launcher/doctor/checks.h"
 
 #include <dirent.h>
@@ -41,22 +41,22 @@
 #include "runtime/util/memory_file.h"
 #include "runtime/util/text.h"
 
-#define RANK_FILES 200 /* descriptors of a rank, for CUDA and NCCL, without connections */
+#define RANK_FILES 200 /* descriptors that a rank needs for CUDA and NCCL, without connections */
 #define WORKER_THREADS 16
 #define LEAST_MEMORY ((long long)512 << 20)
 #define LEAST_ROOM ((long long)64 << 20)
-#define LEAST_DEV_SHM ((long long)128 << 20) /* Docker's default is 64 MiB */
+#define LEAST_DEV_SHM ((long long)128 << 20) /* warns if less; Docker's default is 64 MiB */
 #define VERSION_SECONDS 5
 
 /* The facts that the checks depend on, in addition to the host itself. */
 struct check_input {
-    /* number of hosts in the job; if 1, checks that matter only between hosts are skipped */
+    /* number of hosts in the job; checks that matter only between hosts are skipped if this is 1 */
     int hosts;
     const char *ctctl, *folder;
     int cores; /* number of CPU cores of this host */
 };
 
-/* UNKNOWN: the fact can't be determined, or does not matter here */
+/* results of a check; UNKNOWN if the fact can't be determined, or does not matter here */
 enum { UNKNOWN = -1, FINE, WRONG };
 
 /* ---- Small readers ------------------------------------------------------------------ */
@@ -177,8 +177,8 @@ static int wrong_folder(const struct check_input *input, char *text, size_t size
 
 /* ---- Limits -------------------------------------------------------------------------- */
 
-/* Returns the number of descriptors that ctrun or a rank needs, whichever is larger, if each host
- * has a worker for each core. */
+/* Returns how many descriptors ctrun or a rank needs, whichever needs more, in a job with a worker
+ * for each core of each host. */
 static long files_needed(const struct check_input *input)
 {
     const long launcher = limits_descriptors(input->cores, 2) + input->hosts;
@@ -216,7 +216,7 @@ static int wrong_soft_nofile(const struct check_input *input, char *text, size_t
     return limit.rlim_cur < (rlim_t)needed ? WRONG : FINE;
 }
 
-/* Checks the limit on locked memory, which matters only to the libraries of InfiniBand. */
+/* Checks the limit on locked memory, which matters only to InfiniBand libraries. */
 static int wrong_memlock(const struct check_input *input, char *text, size_t size)
 {
     DIR *folder = opendir("/sys/class/infiniband");
@@ -288,7 +288,8 @@ static int wrong_memory(const struct check_input *input, char *text, size_t size
 
 static const char shared_words[] = "written by another process";
 
-/* Acts as a follower: receives the descriptor and writes to the memory. */
+/* Acts as a rank that receives shared memory: receives the descriptor and writes to the memory.
+ * Returns the exit code, 0 for success. */
 static int follow(const char *name)
 {
     const int64_t deadline = deadline_after(2000);

@@ -3,12 +3,12 @@
 #ifndef LAUNCHER_DOCTOR_CHECKS_H
 #define LAUNCHER_DOCTOR_CHECKS_H
 
-/* hosts send the level as a number */
+/* Hosts send the level as a number. */
 enum finding_level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL, LEVELS };
 
-/* Called with the result of a check.  `text` is an error message, or for LEVEL_OK the value found,
- * or "".  `remedy` is what the user should do.  For LEVEL_OK it is what the user should do if the
- * text differs between hosts, or "". */
+/* A function that is called with the result of each check.  `text` is an error message.  For
+ * LEVEL_OK it is the value found, or "".  `remedy` is what the user should do.  For LEVEL_OK it is
+ * what the user should do if the text differs between hosts, or "". */
 typedef void finding_hook(enum finding_level level, const char *check, const char *text,
                           const char *remedy);
 

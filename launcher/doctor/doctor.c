@@ -38,7 +38,8 @@
 #define PINGS 60
 #define BURSTS 5
 #define ALONE_PAIRS 40 /* most pairs that are measured alone */
-#define MOST_ROWS 200  /* most rows of a host, in addition to a row for the name of each host */
+/* most rows that a host may send, in addition to a row for the name of each host */
+#define MOST_ROWS 200
 #define LONGEST_LINE ((size_t)64 << 10)
 #define DOCTOR_WORD "--doctor-node"
 
@@ -48,12 +49,12 @@
 
 struct examined {
     struct doctor *doctor;
-    /* EXAMINED_DONE: the host is done with its last command */
+    /* EXAMINED_DONE if the host is done with its last command */
     enum { EXAMINED_BUSY, EXAMINED_DONE, EXAMINED_GONE } state;
-    struct text output; /* the beginning of a line, until its end arrives */
+    struct text output; /* the part of a line that the host has sent so far */
     /* address and port at which the host listens; "" if other hosts can't measure it */
     char listens[160];
-    int rows;        /* number of the host's findings, and of lines that ctctl prints unchanged */
+    int rows;        /* number of lines with findings, and of lines that ctctl prints unchanged */
     int has_address; /* 1 if the host has reported where it listens, or why it can't listen */
 };
 
@@ -65,9 +66,10 @@ struct doctor {
     struct branches branches;
     struct examined *hosts;
     int busy; /* number of hosts that have not answered yet */
-    /* step 0 is the checks; then come the list of hosts, all pings, all data, and pairs alone */
+    /* 0 for the checks; then the steps for the list of hosts, all pings, all data, and pairs alone
+     */
     int step;
-    int pairs_seen; /* number of pairs that find_bad_pair() has looked at */
+    int pairs_seen; /* number of pairs that find_bad_pair() has checked */
     int is_ending;
     struct report report;
 };
@@ -80,9 +82,9 @@ static void set_state(struct examined *host, int state)
     host->state = state;
 }
 
-/* Returns the number of the next pair that looks bad; -1 if there is none left.  The first call
- * computes the usual figures, before any pair is measured alone.  Pairs that are measured alone are
- * faster, and would make the other pairs look bad. */
+/* Returns the number of the next pair that looks bad, or -1 after the last such pair.  The first
+ * call computes the usual figures, before any pair is measured alone.  Pairs that are measured
+ * alone are faster, and would make the other pairs look bad. */
 static int find_bad_pair(struct doctor *d)
 {
     const struct matrix *matrix = &d->report.matrix;
@@ -99,9 +101,10 @@ static int find_bad_pair(struct doctor *d)
     return -1;
 }
 
-/* Writes what the hosts read next: the list of hosts, or a command to measure.  If it writes
- * nothing, the input of the hosts ends, and so do the hosts' processes, since srun would report any
- * other end.  Returns FRAME_ALL, or the number of the host that measures alone. */
+/* Writes what the hosts read next: the list of hosts, or a command to measure.  After the last
+ * command it writes nothing, and the caller closes the input of the hosts' processes.  Then these
+ * processes end with exit code 0, since srun would report any other end.  Returns FRAME_ALL, or the
+ * number of the host that measures alone. */
 static int write_step(struct doctor *d, int step, struct text *text)
 {
     const int hosts = d->report.hosts, distances = hosts - 1;
@@ -128,8 +131,8 @@ static void begin_step(struct doctor *d)
 
     d->is_ending = text.used == 0;
     branches_send(&d->branches, &(struct relay_frame){ FRAME_INPUT, to, 0, text.data, text.used });
-    /* A relay that receives nothing for SILENCE_SECONDS assumes that ctctl is lost.  No step takes
-     * that long. */
+    /* A relay that receives nothing for SILENCE_SECONDS assumes that ctctl is lost.  Every step is
+     * shorter. */
     branches_send(&d->branches, &(struct relay_frame){ FRAME_BEAT, FRAME_ALL, 0, NULL, 0 });
     free(text.data);
     for (int i = 0; i < d->report.hosts; i++)
@@ -182,8 +185,8 @@ static void take_pair(struct doctor *d, int from, char **words)
     report_add(&d->report, from, LEVEL_FAIL, "network", text, words[5]);
 }
 
-/* Stores a host's address until the list of hosts is sent.  The hosts read the list word by word,
- * so an address must have exactly two words. */
+/* Stores the address at which a host listens, until ctctl sends the list of hosts.  The hosts read
+ * the list word by word, so the address must be exactly two words. */
 static void take_address(struct examined *host, const char *said)
 {
     char address[128];
@@ -217,7 +220,7 @@ static void doctor_take_line(void *arg, char *line)
     const int host = (int)(p - d->hosts);
     char *words[7];
 
-    if (p->state == EXAMINED_GONE) /* an earlier line made ctctl give up this host */
+    if (p->state == EXAMINED_GONE) /* ctctl has given up this host because of an earlier line */
         return;
     if (doctor_split(line, "listen", words)) {
         take_address(p, words[1]);
@@ -390,8 +393,8 @@ static void diagnose(struct doctor *d)
 
 /* ---- Begin and end ---------------------------------------------------------------------- */
 
-/* Reads the options as ctrun does, from the words, CT_HOSTS and similar variables, job.ini, and the
- * scheduler.  Returns 0, or the exit code after it has logged an error. */
+/* Reads the options as ctrun does, from the options of ctctl, CT_HOSTS and similar variables,
+ * job.ini, and the scheduler.  Returns 0, or the exit code after it has logged an error. */
 static int read_options(struct doctor *d, const struct doctor_options *given)
 {
     const char *words[][2] = { { "--hosts", given->hosts },
@@ -402,14 +405,14 @@ static int read_options(struct doctor *d, const struct doctor_options *given)
     char error[1024];
     int count = 1;
 
-    /* With several tasks on a node ctrun fails, but ctctl may run. */
+    /* ctrun refuses to run as one of several tasks on a node, but ctctl may. */
     unsetenv("SLURM_STEP_NUM_TASKS");
     for (int i = 0; i < 4; i++)
         if (words[i][1]) {
             argv[count++] = words[i][0];
             argv[count++] = words[i][1];
         }
-    argv[count] = "true"; /* the program that ctrun would start */
+    argv[count] = "true"; /* the program that ctrun would start; it is not run */
     if (options_read(&d->options, (char **)argv, error, sizeof error) == OPTIONS_RUN)
         return 0;
     log_line(LOG_ERROR, "%s (ctctl --help)", error);
@@ -477,7 +480,7 @@ static int examine(struct doctor *d)
     }
     evtimer_assign(&d->timer, d->base, time_is_over, d);
     event_add(&d->timer, &(struct timeval){ ANSWER_SECONDS, 0 });
-    signal(SIGPIPE, SIG_IGN); /* a later read finds out that an ssh has ended */
+    signal(SIGPIPE, SIG_IGN); /* a read detects that an ssh has ended */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* spawn() needs all signals blocked */
     result = branches_open(&d->branches, d->base, &d->start, 0, d->report.hosts, &hooks, d);

@@ -12,12 +12,13 @@ struct doctor_options {
     int json, verbose;
 };
 
-/* Returns the exit code: 0 if there is no FAIL, 1 if there is a FAIL, or 2 for wrong usage. */
+/* Checks the hosts and prints the results.  Returns the exit code: 0 if no check failed, 1 if there
+ * is a FAIL, or 2 for wrong usage. */
 int doctor_run(const struct doctor_options *options);
 
 /* Runs ctctl on a host that doctor_run() examines: as a relay, or as the process that the relay
- * starts (node.c).  The first word, which users don't type, decides which.  Returns the exit code,
- * or -1 if the first word is neither of the two. */
+ * starts (node.c).  The first word of argv tells which; users never type that word.  Returns the
+ * exit code, or -1 if the first word is neither of the two. */
 int doctor_on_host(char **argv);
 
 /* ---- node.c ---- */
@@ -35,7 +36,7 @@ struct diagnosis {
 struct report {
     int hosts;
     const struct host_slots *list_of_hosts; /* belongs to the caller */
-    int *lost;                              /* [hosts] 1 if the host did not answer */
+    int *lost;                              /* [hosts]; 1 if the host did not answer */
     struct diagnosis *list;
     int count;
     enum finding_level worst; /* worst level in list; set by report_finish() */
@@ -47,7 +48,7 @@ struct report {
 const char *report_name(const struct report *report, int host);
 void report_add(struct report *report, int host, enum finding_level level, const char *check,
                 const char *text, const char *remedy);
-void report_finish(struct report *report); /* call this after the last report_add() */
+void report_finish(struct report *report); /* must be called after the last report_add() */
 void report_print(const struct report *report, int verbose);
 void report_print_json(const struct report *report);
 

@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-/* a pair is bad if its bandwidth is so many times lower than usual; other programs slow a network
- * less, and only briefly */
+/* a pair is bad if its bandwidth is lower than the usual bandwidth by this factor; other programs
+ * slow a network less, and only briefly */
 #define SLOW 4
-/* a round trip is bad if it is so many times longer than usual */
+/* a round trip is bad if it is longer than the usual round trip by this factor */
 #define FAR 10
-/* a round trip is bad only if it is also longer than this, since shorter round trips differ because
- * of the processors */
+/* a round trip is bad only if it is also longer than this, in us, since shorter round trips differ
+ * because of the processors */
 #define FAR_US 500
 
 void pair_take(struct host_pair *pair, uint64_t bytes, int64_t ns, int64_t began, int64_t theirs)
@@ -95,9 +95,9 @@ int64_t matrix_skew(const struct matrix *matrix, int host)
     return host == 0 ? 0 : pair->figure[TRIP_US] > 0 ? -pair->skew_ns : NO_SKEW;
 }
 
-/* Returns how bad a clock difference is.  Times in logs and --deadline depend on each host's own
- * clock.  From a few minutes on, Kerberos and munge refuse tickets, and make mistakes new files for
- * old files. */
+/* Returns how bad a clock difference in ns is.  Times in logs and --deadline depend on each host's
+ * own clock.  If clocks differ by minutes, Kerberos and munge refuse tickets, and make(1) mistakes
+ * new files for old files. */
 enum finding_level clock_level(int64_t skew)
 {
     const int64_t apart = skew < 0 ? -skew : skew;

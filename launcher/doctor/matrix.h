@@ -13,15 +13,17 @@ enum figure { TRIP_US, BYTES_PER_S, FIGURES };
 /* The measurements from one host to another. */
 struct host_pair {
     double figure[FIGURES]; /* the shortest round trip and the fastest burst; 0 if not measured */
-    int64_t skew_ns; /* how far the other clock is ahead, in ns, by the shortest round trip */
-    char *error;     /* malloc'ed error message; NULL if the connection worked */
+    /* how many ns the other clock is ahead, measured with the shortest round trip */
+    int64_t skew_ns;
+    char *error; /* malloc'ed error message; NULL if the connection worked */
     enum finding_level level;
 };
 
 /* Adds a measurement: `bytes` were sent, and the answer came after ns.  The fastest measurement
- * counts, since other work on a host only makes a measurement longer.  0 bytes are a ping, which
- * also measures the skew, with an error of at most half the time.  `began` is the time of sending
- * by this host's clock.  `theirs` is the time of the answer by the other host's clock. */
+ * counts, since other work on a host only makes a measurement longer.  If `bytes` is 0, the
+ * measurement is a ping, which also measures the skew, with an error of at most half the round
+ * trip.  `began` is the time of sending by this host's clock.  `theirs` is the time of the answer
+ * by the other host's clock. */
 void pair_take(struct host_pair *pair, uint64_t bytes, int64_t ns, int64_t began, int64_t theirs);
 
 /* True if the pair is measured completely, and without an error. */
@@ -34,8 +36,8 @@ struct matrix {
 
 struct host_pair *matrix_pair(const struct matrix *matrix, int from, int to);
 
-/* Returns the usual figure of the measured pairs; 0 if no pair was measured.  The usual figure is
- * that of the pair at the best quarter, which shows what the network can do.  A median would not:
+/* Returns the usual figure of the measured pairs; 0 if no pair was measured.  A quarter of the
+ * pairs are better than the usual figure, so it shows what the network can do.  A median would not:
  * if one of three hosts is slow, four of the six pairs are slow. */
 double matrix_usual(const struct matrix *matrix, enum figure figure);
 
@@ -46,8 +48,8 @@ int pair_is_bad(const struct host_pair *pair, enum figure figure, const double u
  * must be the reason. */
 int host_is_slow(const struct matrix *matrix, int host, const double usual[FIGURES]);
 
-/* Returns how far the host's clock is ahead of host 0's clock, in ns, by the host's pings to host
- * 0.  Returns NO_SKEW if not known. */
+/* Returns how many ns the host's clock is ahead of host 0's clock, by the host's pings to host 0.
+ * Returns NO_SKEW if not known. */
 #define NO_SKEW INT64_MIN
 int64_t matrix_skew(const struct matrix *matrix, int host);
 enum finding_level clock_level(int64_t skew);

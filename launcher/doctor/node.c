@@ -33,13 +33,14 @@
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 
-#define CONNECT_MS 4000 /* enough for three attempts of the kernel, at 0, 1 and 3 s */
-#define STEP_MS 3000    /* longest wait for an answer */
-#define PINGS_MS 200 /* the last ping starts before this time; BURSTS_MS is the same for bursts */
+/* longest connect(), enough for three attempts of the kernel at 0, 1 and 3 s */
+#define CONNECT_MS 4000
+#define STEP_MS 3000 /* longest wait for an answer */
+#define PINGS_MS 200 /* no ping starts later than this; BURSTS_MS is the same for bursts */
 #define BURSTS_MS 250
 #define FIRST_BURST ((uint64_t)256 << 10)
 #define LARGEST_BURST ((uint64_t)16 << 20)
-#define BURST_NS 30000000 /* if a burst was shorter, the next burst is larger */
+#define BURST_NS 30000000 /* ns; if a burst took less, the next burst is larger */
 #define CHUNK ((size_t)256 << 10)
 
 struct doctor_peer {
@@ -57,8 +58,9 @@ static char chunk[CHUNK];
 
 /* ---- Where others reach this host --------------------------------------------------------- */
 
-/* Finds the address from which this host sends packets to `address`, an address of the first host.
- * Clients of the store find their own address in the same way.  Returns 1 if found. */
+/* Finds the address from which this host sends packets to `address`.  Clients of the store find
+ * their own address in the same way.  Returns 1, or 0 if there is no such address or it is a
+ * loopback address. */
 static int address_towards(const char *address, char *text, size_t size)
 {
     const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
@@ -68,7 +70,7 @@ static int address_towards(const char *address, char *text, size_t size)
     if (getaddrinfo(address, "29500", &hints, &to) != 0)
         return 0;
     fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    /* connect() sends nothing for UDP */
+    /* connect() of a UDP socket sends nothing */
     found = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0
             && socket_local_address(fd, text, size) == CT_OK && !is_loopback_address(text);
     if (fd >= 0)
@@ -138,7 +140,7 @@ static void answer_others(int listener, const char *secret)
 }
 
 /* Prints the last word of a line.  Replaces tabs and newlines, which would start new words and
- * lines.  A folder's name or ctrun's output may contain them. */
+ * lines, by spaces.  The name of a folder or the output of ctrun may contain them. */
 static void say_text(const char *text)
 {
     for (; *text; text++)
@@ -205,9 +207,9 @@ static int64_t exchange(struct host_pair *pair, int fd, uint64_t bytes)
     return ns;
 }
 
-/* Repeats exchange() until `times` exchanges are done or `ms` is over.  `bytes` is 0 for pings.
- * The number of bytes grows while the exchanges take little time.  Returns 0, or -1 if an exchange
- * failed. */
+/* Repeats exchange() until `times` exchanges are done, or `ms` have passed.  `bytes` is 0 for
+ * pings.  For bursts, the number of bytes grows while the bursts take little time.  Returns 0, or
+ * -1 if an exchange failed. */
 static int exchange_often(struct host_pair *pair, int fd, uint64_t bytes, int times, int ms)
 {
     const int64_t end = deadline_after(ms);
@@ -233,8 +235,8 @@ static const char large_remedy[] =
 
 /* Measures the connection to a peer.  Small packets may pass where large packets do not, since a
  * tunnel may allow less than the interface's MTU.  So a failure of the first burst has a separate
- * error message.  Returns NULL for success, or the start of an error message, which ct_last_error()
- * continues. */
+ * error message.  Returns NULL for success, or the start of an error message, which the caller
+ * completes with ct_last_error().  Sets *remedy to what the user can do. */
 static const char *node_measure(const struct doctor_node *node, struct doctor_peer *peer, int pings,
                                 int bursts, const char **remedy)
 {
@@ -301,9 +303,9 @@ static int read_peers(struct doctor_node *node)
     return node->peers ? 0 : -1;
 }
 
-/* Runs on a host, and returns the exit code.  words: the path of ctctl where the user typed the
- * command; the user's folder; the value of --iface or ""; the path of the file with the secret or
- * "". */
+/* Checks this host and measures connections until standard input ends.  Returns the exit code.  The
+ * words are the path of ctctl where the user typed the command, the user's folder, the value of
+ * --iface or "", and the path of the file with the secret or "". */
 int doctor_node(char **words)
 {
     const char *job = getenv(HOSTS_NODE_VARIABLE);
@@ -311,7 +313,8 @@ int doctor_node(char **words)
 
     if (!job || hosts_node_read(&node.job, job) < 0)
         return 2;
-    dup2(STDOUT_FILENO, STDERR_FILENO); /* ctctl prints lines that it does not know */
+    /* stderr goes to ctctl as well, which prints all lines that it does not know */
+    dup2(STDOUT_FILENO, STDERR_FILENO);
     /* line-buffered, so that a forked process has no output of its parent left to write */
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("CT_STORE_SECRET_FILE", words[3], 1);

@@ -30,7 +30,7 @@ void report_add(struct report *report, int host, enum finding_level level, const
     }
     report->list = more;
     more += report->count++;
-    more->level = level > LEVEL_FAIL ? LEVEL_FAIL : level; /* a host may send anything */
+    more->level = level > LEVEL_FAIL ? LEVEL_FAIL : level; /* a host may send any number */
     more->host = host;
     snprintf(more->check, sizeof more->check, "%s", check);
     snprintf(more->text, sizeof more->text, "%s", text);
@@ -39,8 +39,8 @@ void report_add(struct report *report, int host, enum finding_level level, const
 
 /* ---- Findings ------------------------------------------------------------------------- */
 
-/* Compares by check, text, level and host.  Equal texts may have different levels, since a value
- * may be enough for one host, and too small for another host that needs more. */
+/* Compares by check, text, level and host.  Findings with the same text may have different levels,
+ * since the same value may be enough for one host, and too small for another host. */
 static int by_text(const void *a, const void *b)
 {
     const struct diagnosis *x = a, *y = b;
@@ -51,7 +51,8 @@ static int by_text(const void *a, const void *b)
     return x->level != y->level ? (int)x->level - (int)y->level : x->host - y->host;
 }
 
-/* Turns a fact into a warning on each host if it should be the same on all hosts but is not. */
+/* Turns a fact into a warning if it should be the same on all hosts but differs.  Also finds the
+ * worst level. */
 void report_finish(struct report *report)
 {
     if (report->count > 0)
