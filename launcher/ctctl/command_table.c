@@ -105,7 +105,7 @@ const struct program_words ctctl_words = { "ctctl", option_at, command_at };
 
 /* ---- --help ---------------------------------------------------------------- */
 
-/* Prints the text and breaks it into lines at spaces.  Each line starts after `indent` spaces and
+/* Prints the text in lines that are broken at spaces.  Each line starts after `indent` spaces and
  * ends before column 96. */
 static void print_wrapped(FILE *out, const char *text, int indent)
 {
@@ -259,8 +259,8 @@ static int command_take(struct ctctl_options *options, int option, const char *v
     return 0;
 }
 
-/* Prints why getopt_long() refused an option.  optopt is the option's letter, or 256 plus its
- * index.  optopt is 0 if no option is called `word`. */
+/* Prints why getopt_long() refused an option.  The global variable optopt is the option's letter or
+ * 256 plus its index, or 0 if no option is called `word`. */
 static void command_refuse(int letter, const char *word)
 {
     char what[64];
@@ -282,7 +282,7 @@ static void command_refuse(int letter, const char *word)
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv)
 {
     struct option known[CTCTL_OPTIONS + 1] = { 0 };
-    /* with a leading ':', getopt_long() returns ':' if a value is missing */
+    /* the leading ':' makes getopt_long() return ':' if a value is missing */
     char letters[3 * CTCTL_OPTIONS + 2] = ":";
     int index, letter, at_once = CTCTL_OPTIONS;
 
@@ -313,8 +313,8 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
     return at_once;
 }
 
-/* Checks that the command has all options that the user gave.  Returns 0, or the exit code after it
- * has printed an error message. */
+/* Checks that each option that the user gave belongs to the command.  Returns 0, or the exit code
+ * after it has printed an error message. */
 static int command_check_options(const struct command_row *command, unsigned taken)
 {
     char what[64], which[128] = "";
@@ -377,8 +377,8 @@ static const struct ctctl_command *find_command(char **words, int count, int *us
     return NULL;
 }
 
-/* Finds the first command that has a name of several words, the first of which is `word`.  "trace"
- * finds "trace merge". */
+/* Finds the first command with a name of several words that begins with `word`: "trace" finds
+ * "trace merge".  Returns NULL if there is no such command. */
 static const struct command_row *find_by_first_word(const char *word)
 {
     for (int i = 0; i < COMMANDS; i++)

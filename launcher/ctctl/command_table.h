@@ -35,10 +35,11 @@ int ctctl_help(FILE *out, char **words, int count);
  * later options. */
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv);
 
-/* Runs the command that the words begin with.  Returns ctctl's exit code. */
+/* Runs the command that the words begin with.  `taken` has a bit for each option that was given.
+ * Returns ctctl's exit code. */
 int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int count);
 
-/* Prints an error message about a wrong word.  Returns the exit code. */
+/* Prints the error message `what` `which`.  Returns the exit code. */
 int ctctl_wrong(const char *what, const char *which);
 /* Prints that a command or option is unknown, and which command or option the user may have meant.
  * Returns the exit code. */

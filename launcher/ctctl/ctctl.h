@@ -9,13 +9,13 @@
 
 enum { NO_RANK_WAITS = 0, RANKS_WAIT = 1, CANNOT_MERGE = 1, CANNOT_MAKE = 1, WRONG_USAGE = 2 };
 
-/* The options of the command line, and the job and the rank that it selects. */
+/* The options of the command line, and the job and the rank that the user selected. */
 struct ctctl_options {
     const char *job; /* run id of the job, or pid of its ctrun; NULL for all jobs */
     int rank;        /* the rank that ctctl stack prints */
     int json, verbose;
     double after_s;
-    const char *output; /* output file of trace merge; NULL for standard output */
+    const char *output; /* output file of ctctl trace merge; NULL for standard output */
     const char *shell;  /* value of --print-completion */
     struct doctor_options doctor;
 };
@@ -32,8 +32,9 @@ int command_doctor(struct ctctl_options *options, char **words, int count);
 
 typedef int jobs_shower(struct job_list *jobs, const struct ctctl_options *options);
 
-/* Calls show() with all jobs of this host, and returns the exit code of show().  `words` is [JOB].
- * If no job of this host has that name, prints an error message and returns its exit code. */
+/* Calls show() with all jobs of this host, and returns the exit code of show().  `words` may have
+ * one word, the user's JOB.  If no job of this host has that name, prints an error message and
+ * returns WRONG_USAGE. */
 int jobs_run(struct ctctl_options *options, char **words, int count, jobs_shower *show);
 
 /* Returns 1 if the command line selects the job. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c - runs the command ctctl doctor.  launcher/doctor does the work. */
+/* doctor.c - implements the command ctctl doctor with the functions of launcher/doctor. */
 #include "launcher/ctctl/ctctl.h"
 
 int command_doctor(struct ctctl_options *options, char **words, int count)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - is the main program of ctctl, which shows the jobs of this host, merges traces, and
- * examines hosts before a job.
+/* main.c - has main() of ctctl, which shows the jobs of this host, merges traces, and examines
+ * hosts before a job.
  *
  * ctctl and ctrun are separate programs, since ctrun would mistake a command's name for the user's
- * program.  ctctl reads the control pages and /proc, and needs no answer from a process.  So it
+ * program.  ctctl reads the control pages and /proc, and needs no answer from a process.  So ctctl
  * works while ranks and ctrun hang, are stopped, or are dead. */
 #include <stdio.h>
 #include <unistd.h>

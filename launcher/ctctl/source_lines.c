@@ -13,8 +13,8 @@
 
 /* ---- Addresses, by addr2line ------------------------------------------------- */
 
-/* Many ranks are at few places of the same program.  So each place is looked up only once, and one
- * call of the tool looks up all places of a file. */
+/* Many ranks are at the same few places of a program.  So each place is looked up only once, and
+ * addr2line runs only once for all places in a file. */
 
 #define MOST_PLACES 64
 #define TIMEOUT_S 10
@@ -109,7 +109,8 @@ static struct source_place *find_place(struct source_places *places, const struc
     return &places->place[places->count++];
 }
 
-/* Calls act for each call that a rank is in, if the place of the call is known. */
+/* Calls act for each call that a rank is in, if the call's place could be found and added to
+ * `places`. */
 static void each_call(struct job_snapshot *job, struct source_places *places,
                       void (*act)(struct group_snapshot *group, const struct source_place *place))
 {
@@ -138,7 +139,7 @@ void source_lines(struct job_snapshot *job)
 {
     struct source_places *places = calloc(1, sizeof *places);
 
-    module_places(job); /* remains the result if the list is full, or if no tool is installed */
+    module_places(job); /* this is the result if the list is full, or if no tool is installed */
     if (!places)
         return;
     each_call(job, places, NULL);
@@ -164,7 +165,7 @@ int python_is_it(const struct process_snapshot *process)
     return !strncmp(name ? name + 1 : process->name, "python", 6);
 }
 
-/* Reads the output of py-spy, such as
+/* Parses the output of py-spy, such as
  *
  *     Thread 4310 (idle): "MainThread"
  *         step (train.py:12)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source_lines.h - finds the source lines at which ranks are, with external tools. */
+/* source_lines.h - finds with external tools the source lines that ranks execute. */
 #ifndef LAUNCHER_CTCTL_SOURCE_LINES_H
 #define LAUNCHER_CTCTL_SOURCE_LINES_H
 
@@ -13,8 +13,8 @@ void source_lines(struct job_snapshot *job);
 /* Returns 1 if the process is a Python interpreter. */
 int python_is_it(const struct process_snapshot *process);
 
-/* Finds where the main thread is.  Returns 1 and writes text such as "train.py:12 (step)", or
- * returns 0 if py-spy failed or is not installed. */
+/* Writes the Python line of the rank's main thread, such as "train.py:12 (step)".  Returns 1, or 0
+ * if the rank is not a Python process, or py-spy failed or is not installed. */
 int python_line(const struct rank_snapshot *rank, char *text, size_t size);
 
 /* The functions below are public for tests only. */
@@ -23,8 +23,8 @@ int python_line(const struct rank_snapshot *rank, char *text, size_t size);
  * address.  Returns 1, or 0 if the two lines contain no source line. */
 int source_words(const char *function, const char *place, char *text, size_t size);
 
-/* Finds the innermost frame of the main thread in the output of `py-spy dump`.  Returns 1 and
- * writes it to text, or returns 0 if it was not found. */
+/* Writes the innermost frame of the main thread in `dump`, the output of `py-spy dump`.  Returns 1,
+ * or 0 if there is no such frame. */
 int python_frame(const char *dump, char *text, size_t size);
 
 #endif

@@ -12,7 +12,7 @@
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"
 
-#define TIMEOUT_S 60 /* in seconds; so long since a debugger reads the symbols of every library */
+#define TIMEOUT_S 60 /* most seconds of a tool; a debugger reads the symbols of every library */
 
 static int stack_show(char **argv)
 {
@@ -128,7 +128,7 @@ static int stack_show_jobs(struct job_list *jobs, const struct ctctl_options *op
     return WRONG_USAGE;
 }
 
-/* words: [JOB] RANK */
+/* The words are [JOB] RANK. */
 int command_stack(struct ctctl_options *options, char **words, int count)
 {
     char *end;

@@ -123,7 +123,8 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
         printf("  it does not use libct, or not yet; its processes:\n");
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);
-    if (!uses_libct(job)) /* the CPU time that a rank uses in 1 s shows whether the rank computes */
+    /* waits 1 s, since the CPU time used in 1 s shows whether a rank computes */
+    if (!uses_libct(job))
         poll(NULL, 0, time_left_ms((int64_t)(job->now_ns / 1000000) + 1000, 1000));
     if (options->verbose || !uses_libct(job))
         for (int i = 0; i < job->ranks; i++)

@@ -25,7 +25,8 @@
 /* What a rank did since the last picture. */
 struct top_row {
     int looks, inside;
-    uint64_t calls, calls_before; /* number of collectives that the rank has begun */
+    /* number of collectives that the rank has begun, now and at the last picture */
+    uint64_t calls, calls_before;
     double cpu, cpu_before;
     int is_new; /* 1 if the rank was not in the previous picture */
     pid_t pid;
@@ -101,8 +102,8 @@ static void print_row(const struct job_snapshot *job, int i, const struct top_ro
     const int room = width - 44;
     char now[RANK_TEXT];
     const double of_time = row->is_new || seconds <= 0 ? 0 : 1 / seconds;
-    /* The number of calls may be smaller than before, since it no longer includes the calls of a
-     * group that was destroyed. */
+    /* The number of calls may be smaller than before, since the calls of a destroyed group no
+     * longer count. */
     const uint64_t calls = row->calls > row->calls_before ? row->calls - row->calls_before : 0;
 
     printf("%6d %8d %c %5.0f %9.0f %8d  ", rank->rank, (int)rank->process.pid,
@@ -149,8 +150,8 @@ static void print_picture(struct top *top, const struct job_snapshot *job, doubl
 
 /* ---- The loop ---------------------------------------------------------------------------- */
 
-/* Finds the selected job.  Returns NULL after it has printed an error message if several jobs or no
- * job is selected.  Returns NULL without a message if the job of earlier pictures is gone. */
+/* Finds the job to show.  If the user selected no job or several jobs, prints an error message and
+ * returns NULL.  If the job of earlier pictures is gone, only returns NULL. */
 static struct job_snapshot *find_job(const struct top *top, struct job_list *jobs)
 {
     struct job_snapshot *found = NULL;
@@ -172,8 +173,8 @@ static struct job_snapshot *find_job(const struct top *top, struct job_list *job
     return found;
 }
 
-/* Waits for `ms`.  Returns 1 at once if the user types q, or if standard input, a terminal, has
- * ended.  Returns 0 after the wait. */
+/* Waits for `ms`.  Returns 0 after that time.  Returns 1 at once if the user types q, or if
+ * standard input is a terminal that has been closed. */
 static int is_ended_by_key(const struct top *top, int ms)
 {
     struct pollfd key = { STDIN_FILENO, POLLIN, 0 };

@@ -24,7 +24,7 @@ static void trace_warn(const struct trace_merge *merge)
         fputs("\n", stderr);
 }
 
-/* Returns 1 if `output` is also an input file, since writing it would destroy the input. */
+/* Returns 1 if `output` is also an input file.  Writing such a file would destroy the input. */
 static int is_input(const struct trace_merge *merge, const char *output)
 {
     struct stat out, in;
