@@ -11,8 +11,8 @@
 #include "launcher/workers/program.h"
 #include "launcher/workers/worker_env.h"
 
-/* Prints a cell of a table.  If the text is too long, the next cell is printed in its column on the
- * next line. */
+/* Prints a cell of a table.  If the text is too long for the cell, the next cell starts in its own
+ * column on the next line. */
 static void cell(const char *text, int width, int next_column)
 {
     if ((int)strlen(text) < width)

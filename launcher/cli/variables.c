@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* variables.c - warns about misspelt CT_ and PET_ variables.  It ignores an unknown name that is
- * not similar to a known name, since that variable may belong to another program. */
+/* variables.c - warns about misspelt CT_ and PET_ variables.  An unknown name that is not similar
+ * to a known name is ignored, since the variable may belong to another program. */
 #include "launcher/cli/cli.h"
 
 #include <ctype.h>
@@ -82,7 +82,7 @@ static void variable_warn(const char *where, const char *text, size_t length)
     char name[64];
     const char *meant;
 
-    if (*text != 'C' && *text != 'P') /* most variables end here */
+    if (*text != 'C' && *text != 'P') /* most variables have another first letter */
         return;
     snprintf(name, sizeof name, "%.*s", (int)length, text);
     meant = !strncmp(name, "CT_", 3)    ? variable_meant(name)
