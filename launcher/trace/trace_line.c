@@ -69,8 +69,8 @@ static int integer(const char **at, int64_t *value)
     return errno == 0;
 }
 
-/* Reads a number with three decimals, such as "1234.567" in microseconds, as nanoseconds, or reads
- * an integer. */
+/* Reads a number.  A number with three decimals, such as "1234.567", is in us, and *value is in ns.
+ * An integer is stored unchanged. */
 static int line_number(const char **at, int64_t *value)
 {
     const int is_negative = **at == '-';
@@ -88,7 +88,7 @@ static int line_number(const char **at, int64_t *value)
 
 /* ---- A line ------------------------------------------------------------------ */
 
-#define CLOCK_MEMBERS 5 /* number of members of ctrun_part that describe its clock */
+#define CLOCK_MEMBERS 5 /* number of members that describe the clock in ctrun_part */
 
 static int is(const struct token *key, const char *name)
 {

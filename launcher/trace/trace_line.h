@@ -20,24 +20,26 @@ struct token {
     size_t size;
 };
 
-/* Tokens are valid until the next line is read. */
+/* A line of the trace.  Its tokens are valid until the next line is read. */
 struct trace_line {
     /* the event, "{...}"; text.at is NULL at the end of the trace and of the file */
     struct token text;
-    /* for ctrun_part, the event that ends a node's part of a round: its clock's name as JSON, or
+    /* for ctrun_part, the last event of a node's part of a round: the name of its clock as JSON, or
      * null */
     struct token clock;
-    struct token moved;  /* the text to replace when the part moves: a time, an error or a label */
-    const char *instead; /* the new text for `moved`; NULL if the new text is the moved time */
-    int64_t process, ns; /* ns: the time to move, in ns */
-    uint64_t wall_ns;    /* for ctrun_part: CLOCK_REALTIME minus the part's clock */
-    int clocks;          /* number of the line's members that describe the clock */
+    /* the text to replace if the part is moved to another clock: a time, an error or a label */
+    struct token moved;
+    /* the new text for `moved`; NULL if the new text is the time `ns` plus the shift */
+    const char *instead;
+    int64_t process, ns; /* ns: the event's "ts", in ns */
+    uint64_t wall_ns;    /* for ctrun_part, CLOCK_REALTIME minus the part's clock, in ns */
+    int clocks;          /* number of members in the line that describe the clock */
 };
 
 struct trace_lines {
     const char *path;
     FILE *file;
-    /* a line; lines of ctrun have some hundreds of bytes, but another file may be a single long
+    /* the last line; lines of ctrun have a few hundred bytes, but another file may be a single long
      * line */
     char data[64 << 10];
     size_t number; /* number of the last line that was read */

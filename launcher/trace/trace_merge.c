@@ -9,9 +9,9 @@
 #include "runtime/trace/trace_json.h"
 #include "runtime/util/json_writer.h"
 
-/* A part: what a node did in a round.  No two files of a job have parts with the same number.  The
- * numbers in a file rise from round to round, but the successor of a coordinator starts again at
- * the first number. */
+/* A part of a trace, with the events of a node in a round.  No two files of a job have parts with
+ * the same number.  The numbers in a file rise from round to round, but the successor of a
+ * coordinator starts again at the first number. */
 struct merge_part {
     int64_t number;
     int file;
@@ -19,7 +19,7 @@ struct merge_part {
     /* the name of the part's clock as JSON; "" if the part has no end */
     char clock[2 * TRACE_CLOCK_TEXT];
     uint64_t wall_ns;  /* CLOCK_REALTIME minus the part's clock, in ns */
-    uint64_t shift_ns; /* ns to add to get the clock of the first file */
+    uint64_t shift_ns; /* ns that must be added to get the time by the clock of the first file */
 };
 
 /* ---- Reading ----------------------------------------------------------------- */
@@ -78,15 +78,15 @@ static ct_status merge_check(const struct trace_merge *merge)
     return CT_OK;
 }
 
-/* Returns 1 if two parts are on the same clock.  A clock without a name is the same only within a
- * file. */
+/* Returns 1 if two parts are on the same clock.  Clocks without a name ("null") are the same only
+ * within a file. */
 static int is_same_clock(const struct merge_part *a, const struct merge_part *b)
 {
     return !strcmp(a->clock, b->clock) && (a->file == b->file || strcmp(a->clock, "null") != 0);
 }
 
-/* Moves the parts to the clock of the first file.  A part whose clock is not known is not moved.
- * Parts on the same clock move together. */
+/* Computes the shift of each part to the clock of the first file.  A part without a known clock
+ * gets no shift.  Parts on the same clock get the same shift. */
 static void merge_shift(const struct trace_merge *merge)
 {
     const struct merge_part *const end = merge->parts + merge->part_count, *base = merge->parts;
@@ -106,8 +106,8 @@ static void merge_shift(const struct trace_merge *merge)
 
 /* ---- Writing ----------------------------------------------------------------- */
 
-/* Writes a line.  If the line moves to another clock, its error becomes unknown, since the error of
- * wall clocks is not known. */
+/* Writes a line.  If the line moves to another clock, its clock error is replaced by null, since
+ * the error of wall clocks is not known. */
 static void merge_write_line(FILE *out, const struct trace_line *line, uint64_t shift_ns)
 {
     const char *from = line->text.at, *const end = from + line->text.size;
@@ -156,7 +156,7 @@ static ct_status merge_file(struct trace_merge *merge, int file, FILE *out, cons
         merge_write_line(out, &line, part->shift_ns);
         *gap = ",\n";
         if (ferror(out))
-            break; /* errno has the reason, which reading on would change */
+            break; /* errno has the reason, and further reading would change it */
     }
     trace_lines_close(&lines);
     return status;
