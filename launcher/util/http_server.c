@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_server.c - implements the server of http_server.h.
+/* http_server.c - implements the HTTP server that http_server.h describes.
  *
  * Each iteration of the event loop accepts one connection.  The server reads a head in any number
- * of pieces, and passes on the request.  It reads and drops what follows the head, such as a body
- * or a second request.  After the answer the server shuts down its side, and reads until the client
- * closes.  If the server closed a connection with unread bytes, the kernel would reset the
- * connection, and the client would lose the end of its answer. */
+ * of pieces, and passes on the request.  It reads and drops whatever the client sends after the
+ * head, such as a body or a second request.  After the answer the server shuts down its side, and
+ * reads until the client closes.  If the server closed a connection with unread bytes, the kernel
+ * would reset the connection, and the client would lose the end of its answer. */
 #include "launcher/util/http_server.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@
 #include "runtime/util/clock.h"
 
 #define REQUEST_BYTES 65536 /* most bytes that a client may send in total */
-#define SHARE 8             /* one in so many descriptors may be a connection */
+#define SHARE 8             /* at most 1/SHARE of the descriptors may be connections */
 #define FLUSH_MS 100
 
 static const struct timeval patience = { 10, 0 };
@@ -166,7 +166,7 @@ static int http_read(struct http_connection *connection)
 
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    if (got == 0) /* a client that has sent its request may shut down only its side */
+    if (got == 0) /* after its request, a client may shut down only its side */
         return connection->state == HTTP_WAITS || connection->state == HTTP_ANSWERED
                    ? event_del(&connection->readable)
                    : -1;
@@ -208,8 +208,8 @@ static void http_on_event(evutil_socket_t fd, short what, void *arg)
         http_free(connection);
 }
 
-/* Closes a connection to make room for a new connection.  Closes no connection whose client waits
- * for an answer or receives it. */
+/* Closes the oldest connection that neither waits for an answer nor receives an answer, if any, to
+ * make room for a new connection. */
 static void http_make_room(struct http_server *server)
 {
     for (int i = 0; i < server->connections; i++)
@@ -284,7 +284,7 @@ static void http_flush(struct http_server *server)
 
     do {
         count = 0;
-        /* downwards, since http_free() moves the connections after i */
+        /* backwards, since http_free() moves later connections */
         for (int i = server->connections - 1; i >= 0; i--) {
             struct http_connection *const connection = server->connection[i];
 

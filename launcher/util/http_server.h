@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_server.h - serves HTTP/1.1 on a socket: GET and HEAD, one request for each connection.
+/* http_server.h - serves HTTP/1.1 on a socket.  Each connection has one request, GET or HEAD.
  *
- * The limits of the server protect the descriptors that workers need, and let other connections
- * proceed.  There are at most 128 connections, or an eighth of the descriptors that ctrun may have.
+ * Limits protect the descriptors that workers need, and let other connections proceed.  There are
+ * at most 128 connections, or an eighth of the descriptors that ctrun may have, whichever is less.
  * A head has at most 8 KiB, and must arrive within 10 seconds.  A client may send at most 64 KiB in
  * total.  A client that accepts no byte of an answer for 10 seconds is disconnected.  If all
  * connections are in use, a new connection replaces the oldest connection that neither waits for an
- * answer nor receives it. */
+ * answer nor receives an answer. */
 #ifndef LAUNCHER_UTIL_HTTP_SERVER_H
 #define LAUNCHER_UTIL_HTTP_SERVER_H
 
@@ -27,9 +27,9 @@ struct http_connection {
         HTTP_SHUT      /* the answer is sent, and the client must close the connection next */
     } state;
     int fd;
-    int kind; /* for the caller: what the client waits for */
+    int kind; /* set by the caller: what the client waits for */
     struct event readable, writable;
-    /* timer: the client has not sent its head, or has not closed the connection, in time */
+    /* timer that fires if the client sends its head or closes the connection too late */
     struct event late;
     char head[HTTP_HEAD];
     size_t got; /* number of bytes that the client has sent */
@@ -57,8 +57,8 @@ void http_server_open(struct http_server *server, struct event_base *base, int l
  * be called twice. */
 void http_server_close(struct http_server *server);
 
-/* Sends a whole answer.  `status` is a text such as "200 OK".  `headers` are further headers, each
- * with its CR LF. */
+/* Sends a whole answer.  `status` is a text such as "200 OK".  `headers` are additional headers,
+ * each of which ends with CR LF. */
 void http_answer(struct http_connection *connection, const char *status, const char *type,
                  const char *headers, const char *body, size_t size);
 void http_refuse(struct http_connection *connection, const char *status, const char *why);

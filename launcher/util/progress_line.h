@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress_line.h - finds the room for a line on a terminal that is rewritten in place during a
- * long operation. */
+/* progress_line.h - finds the space for a progress line, which is rewritten in place on a terminal.
+ */
 #ifndef LAUNCHER_UTIL_PROGRESS_LINE_H
 #define LAUNCHER_UTIL_PROGRESS_LINE_H
 
-/* Returns the largest number of characters in the line.  The terminal would break a longer line,
- * and could not rewrite its first part.  Returns 0 if the descriptor is not a terminal, or if the
+/* Returns how many characters a progress line may have.  A terminal breaks a longer line, and its
+ * first part would not be rewritten.  Returns 0 if the descriptor is not a terminal, or if the
  * terminal can't rewrite a line (TERM=dumb). */
 int progress_room(int fd);
 

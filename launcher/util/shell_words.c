@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies a word from *at to `to`, without its quotes.  Returns the end of the copy.  Sets *open to
- * a quote that is not closed, or to 0. */
+/* Copies a word from *at to `to` without its quotes, and moves *at behind the word.  Returns the
+ * end of the copy.  Sets *open to a quote that is not closed, or to 0. */
 static char *take_word(const char **at, char *to, char *open)
 {
     const char *from = *at;
@@ -34,7 +34,7 @@ static char *take_word(const char **at, char *to, char *open)
 
 char **shell_split(const char *text, char *open)
 {
-    /* A word has at least one character, and a space follows it. */
+    /* A word has at least one character, and white space follows each word but the last. */
     const size_t most = strlen(text) / 2 + 2;
     char **words = malloc(most * sizeof *words + strlen(text) + 1), *to;
     size_t count = 0;
