@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - is the main program of ctrun.  It reads the command line into options, makes a job of
- * the options, and returns the job's exit code. */
+/* main.c - has main() of ctrun, which reads the command line into options, runs a job with these
+ * options, and returns the job's exit code. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -40,13 +40,13 @@ static void fill_standard_descriptors(void)
 
 static int main_refuse(const char *error)
 {
-    if (*error) /* if "", another ctrun of the step logs the error */
+    if (*error) /* if the error is "", another ctrun of the step logs the error */
         log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
     report_own_fault(error);
     return 2;
 }
 
-/* Returns 1 if the user typed "ctrun help", and there is no program called "help". */
+/* Returns 1 if the user typed "ctrun help", and no program is called "help". */
 static int asks_for_help(int argc, char **argv)
 {
     char path[PATH_MAX];
@@ -55,8 +55,8 @@ static int asks_for_help(int argc, char **argv)
            && program_search("help", path, sizeof path) != 0;
 }
 
-/* If a ctrun must be started on each node first, starts them, or prints how.  Returns the exit
- * code, or -1 if this ctrun itself runs a node. */
+/* Starts a ctrun on each node if the options require that, or prints how.  Returns the exit code,
+ * or -1 if this ctrun must run a node itself. */
 static int start_elsewhere(const struct options *options, char **words)
 {
     const int by_hosts =
