@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - ctrun: reads words into options, makes a job of the options, and returns the job's exit
- * code. */
+/* main.c - has main() of ctrun, which reads the command line into options, runs a job with these
+ * options, and returns the job's exit code. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
 
-/* Opens descriptors 0, 1 and 2 if ctrun was started without them.  Otherwise one of ctrun's sockets
+/* Opens descriptors 0, 1 and 2 if ctrun was started without them.  Otherwise a socket of ctrun
  * would become a worker's stdin. */
 static void fill_standard_descriptors(void)
 {
@@ -40,13 +40,13 @@ static void fill_standard_descriptors(void)
 
 static int main_refuse(const char *error)
 {
-    if (*error) /* "": another ctrun of the step logs the error */
+    if (*error) /* if the error is "", another ctrun of the step logs the error */
         log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
     report_own_fault(error);
     return 2;
 }
 
-/* Says whether the user typed "ctrun help", and no program has that name. */
+/* Returns 1 if the user typed "ctrun help", and no program is called "help". */
 static int asks_for_help(int argc, char **argv)
 {
     char path[PATH_MAX];
@@ -55,8 +55,8 @@ static int asks_for_help(int argc, char **argv)
            && program_search("help", path, sizeof path) != 0;
 }
 
-/* If a ctrun has to be started on each node first, does that, or shows how.  Returns the exit code;
- * -1: this ctrun runs a node itself. */
+/* Starts a ctrun on each node if the options require that, or prints how.  Returns the exit code,
+ * or -1 if this ctrun must run a node itself. */
 static int start_elsewhere(const struct options *options, char **words)
 {
     const int by_hosts =
@@ -115,7 +115,8 @@ static int run(const struct options *options)
     if (*options->signals.unknown)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
-    if (meeting.kind != MEET_STATIC || options->node_rank == 0) /* one ctrun logs it */
+    /* only one ctrun of the job logs this */
+    if (meeting.kind != MEET_STATIC || options->node_rank == 0)
         nproc_warn(options, size);
     return job_run(options, &meeting, size, observers);
 }

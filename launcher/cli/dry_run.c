@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dry_run.c - prints what a run would execute on this node: for each worker a comment, then one
- * shell command.  The command sets ctrun's variables in addition to those that a worker inherits.
- * Nothing is executed, and no socket is opened.
+/* dry_run.c - prints what a run would execute on this node: a comment and a shell command for each
+ * worker.  The command sets ctrun's variables in addition to those that a worker inherits.  Nothing
+ * is executed, and no socket is opened.
  *
- * The words and variables come from the functions that a run uses, so they can't differ from a run.
- * As without ctrun, rank 0 serves the store at torchrun's port, and there is neither a generation
- * nor a secret: so workers that are started by hand find each other.  In a job of several nodes,
- * the ranks are right if each node starts as many workers. */
+ * The words and variables are the same as in a run, since the same functions make them.  Rank 0
+ * hosts the store at torchrun's port, and there is neither a generation nor a secret, as in a job
+ * without ctrun.  So workers that the user starts by hand find each other.  In a job of several
+ * nodes, the ranks are right only if each node starts the same number of workers. */
 #include "launcher/cli/cli.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/log.h"
 
-/* Describes the job as far as it is known before a run. */
+/* Returns what is known about the round before a run. */
 static struct round dry_run_round(const struct options *options, const struct meeting *meeting,
                                   int size)
 {
@@ -53,7 +53,7 @@ static void dry_run_word(const char *option, const char *word)
     printf(" \\\n");
 }
 
-/* Unsets a variable of ctrun that no worker inherits. */
+/* Prints "-u NAME" if no worker inherits this variable of ctrun's environment. */
 static void dry_run_unset(const struct worker_env *env, const char *entry)
 {
     char name[4096];
@@ -82,7 +82,7 @@ static void dry_run_print(const struct worker_env *env, int local_rank, char **v
     if (place && place->bound) {
         cpus_write(&place->cpus, cpus);
         printf("taskset -c %s ", cpus);
-    } else if (strchr(argv[0], '=')) { /* env would take the program for a variable */
+    } else if (strchr(argv[0], '=')) { /* env(1) would mistake the program for a variable */
         printf("sh -c 'exec \"$0\" \"$@\"' ");
     }
     shell_print(stdout, argv);

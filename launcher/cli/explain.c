@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain.c - prints what a run would be, and why.  Nothing is run. */
+/* explain.c - prints what a run would do, and why.  Nothing is run. */
 #include "launcher/cli/cli.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 #include "launcher/workers/program.h"
 #include "launcher/workers/worker_env.h"
 
-/* Prints a cell.  If the text is too long, the next cell is on the next line, in its own column. */
+/* Prints a cell of a table.  If the text is too long for the cell, the next cell starts in its own
+ * column on the next line. */
 static void cell(const char *text, int width, int next_column)
 {
     if ((int)strlen(text) < width)
@@ -92,7 +93,8 @@ static void print_word(const char *word)
     shell_quote(stdout, word);
 }
 
-/* Prints where each worker would run, if an option says so.  0, or ctrun's exit code. */
+/* Prints where each worker would run, if an option determines it.  Returns 0, or ctrun's exit code.
+ */
 static int explain_places(const struct options *options, int size)
 {
     struct placement *placement;

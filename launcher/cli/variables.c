@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* variables.c - warns about misspelt CT_ and PET_ variables.  An unknown name that is near to no
- * known name is left alone: it may belong to another program. */
+/* variables.c - warns about misspelt CT_ and PET_ variables.  An unknown name that is not similar
+ * to a known name is ignored, since the variable may belong to another program. */
 #include "launcher/cli/cli.h"
 
 #include <ctype.h>
@@ -14,8 +14,8 @@
 #include "runtime/bootstrap/variables.h"
 #include "runtime/util/log.h"
 
-/* Gives the PET_ variable that the user may have meant, by what follows PET_.  NULL: ctrun reads
- * `name` itself, or no known name is near to it. */
+/* Returns the PET_ variable that the user may have meant.  Compares only the text after "PET_".
+ * Returns NULL if ctrun reads `name` itself, or if no known name is similar. */
 static const char *torchruns_meant(const char *name)
 {
     struct suggestion best = { NULL, 0 };
@@ -32,8 +32,8 @@ static const char *torchruns_meant(const char *name)
     return best.word ? best.word - 4 : NULL;
 }
 
-/* Says whether ctrun reads the variable from its own environment.  Then the variable has no effect
- * when a worker has it. */
+/* Returns 1 if ctrun reads the variable from its own environment.  Then the variable has no effect
+ * in a worker's environment. */
 static int is_option(const char *name)
 {
     for (enum option i = 0; i < OPTIONS; i++)
@@ -82,7 +82,7 @@ static void variable_warn(const char *where, const char *text, size_t length)
     char name[64];
     const char *meant;
 
-    if (*text != 'C' && *text != 'P') /* most variables end here */
+    if (*text != 'C' && *text != 'P') /* most variables have another first letter */
         return;
     snprintf(name, sizeof name, "%.*s", (int)length, text);
     meant = !strncmp(name, "CT_", 3)    ? variable_meant(name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_table.c - the commands and options of ctctl, one row for each. */
+/* command_table.c - has a table row for each command and each option of ctctl. */
 #include "launcher/ctctl/command_table.h"
 
 #include <getopt.h>
@@ -36,10 +36,11 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
 
 static int command_help(struct ctctl_options *options, char **words, int count);
 
-/* A command: its row, and its function, which gets the words after the command's name. */
+/* A command's table row, and its function, which is called with the words after the command's name.
+ */
 struct ctctl_command {
     struct command_row row;
-    int least, most; /* words that the command takes */
+    int least, most; /* fewest and most words after the command's name */
     int (*run)(struct ctctl_options *options, char **words, int count);
 };
 
@@ -104,7 +105,8 @@ const struct program_words ctctl_words = { "ctctl", option_at, command_at };
 
 /* ---- --help ---------------------------------------------------------------- */
 
-/* Breaks lines at blanks: each line starts after `indent` blanks and ends before column 96. */
+/* Prints the text in lines that are broken at spaces.  Each line starts after `indent` spaces and
+ * ends before column 96. */
 static void print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = indent;
@@ -190,7 +192,7 @@ static void print_help(FILE *out)
         out);
 }
 
-/* Prints the help of one command: "trace merge", or "trace" alone. */
+/* Prints the help of a command. */
 static void print_command_help(FILE *out, const struct command_row *command)
 {
     print_usage(out, command, "usage:");
@@ -227,7 +229,8 @@ int ctctl_unknown(const char *what, const char *typed)
     return WRONG_USAGE;
 }
 
-/* Stores the value of an option.  0, or the exit code after a message. */
+/* Stores the value of an option.  Returns 0, or the exit code after it has printed an error
+ * message. */
 static int command_take(struct ctctl_options *options, int option, const char *value)
 {
     char *end;
@@ -256,8 +259,8 @@ static int command_take(struct ctctl_options *options, int option, const char *v
     return 0;
 }
 
-/* Says why getopt_long() refused an option.  optopt: the option or its letter; 0: no option has the
- * name `word`. */
+/* Prints why getopt_long() refused an option.  The global variable optopt is the option's letter or
+ * 256 plus its index, or 0 if no option is called `word`. */
 static void command_refuse(int letter, const char *word)
 {
     char what[64];
@@ -279,7 +282,8 @@ static void command_refuse(int letter, const char *word)
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv)
 {
     struct option known[CTCTL_OPTIONS + 1] = { 0 };
-    char letters[3 * CTCTL_OPTIONS + 2] = ":"; /* ":": says that a value is missing */
+    /* the leading ':' makes getopt_long() return ':' if a value is missing */
+    char letters[3 * CTCTL_OPTIONS + 2] = ":";
     int index, letter, at_once = CTCTL_OPTIONS;
 
     for (int i = 0; i < CTCTL_OPTIONS; i++) {
@@ -309,8 +313,8 @@ int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc,
     return at_once;
 }
 
-/* Checks that the command takes all options that were given.  0, or the exit code after a message.
- */
+/* Checks that each option that the user gave belongs to the command.  Returns 0, or the exit code
+ * after it has printed an error message. */
 static int command_check_options(const struct command_row *command, unsigned taken)
 {
     char what[64], which[128] = "";
@@ -328,7 +332,7 @@ static int command_check_options(const struct command_row *command, unsigned tak
     return 0;
 }
 
-/* Gives the number of words in `name`, if the user's words begin with them; 0: they do not. */
+/* Returns the number of words in `name` if the user's words begin with them, and otherwise 0. */
 static int begins_with(char **words, int count, const char *name)
 {
     int used = 0;
@@ -340,7 +344,8 @@ static int begins_with(char **words, int count, const char *name)
     return used;
 }
 
-/* Says what is wrong with the words, as "stack: a word is missing: ctctl stack [JOB] RANK". */
+/* Prints what is wrong with the words, such as "stack: a word is missing: ctctl stack [JOB] RANK".
+ * Returns the exit code. */
 static int lacks(const char *typed, const char *what, const struct command_row *command)
 {
     char text[200];
@@ -362,8 +367,8 @@ static int name_a_command(void)
     return ctctl_wrong("name a command: ", names);
 }
 
-/* Finds the command with which the words begin.  used: the number of words in its name.  NULL: no
- * command. */
+/* Finds the command with which the words begin, and sets *used to the number of words in its name.
+ * Returns NULL if no command matches. */
 static const struct ctctl_command *find_command(char **words, int count, int *used)
 {
     for (int i = 0; i < COMMANDS; i++)
@@ -372,8 +377,8 @@ static const struct ctctl_command *find_command(char **words, int count, int *us
     return NULL;
 }
 
-/* Finds the first command of several words whose first word is `word`: "trace" finds "trace merge".
- */
+/* Finds the first command with a name of several words that begins with `word`: "trace" finds
+ * "trace merge".  Returns NULL if there is no such command. */
 static const struct command_row *find_by_first_word(const char *word)
 {
     for (int i = 0; i < COMMANDS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_table.h - the commands and options of ctctl, one row for each.  Parsing, --help,
- * completion and the manual are made from the rows. */
+/* command_table.h - has a table row for each command and each option of ctctl.  Parsing, --help,
+ * completion and the manual use these rows. */
 #ifndef LAUNCHER_CTCTL_COMMAND_TABLE_H
 #define LAUNCHER_CTCTL_COMMAND_TABLE_H
 
@@ -24,22 +24,25 @@ enum ctctl_option {
 
 extern const struct program_words ctctl_words;
 
-/* Prints the help of the command with which the words begin; without words, of all commands.
- * Returns the exit code. */
+/* Prints the help of the command with which the words begin, or of all commands if there are no
+ * words.  Returns the exit code. */
 int ctctl_help(FILE *out, char **words, int count);
 
-/* Reads the options of argv and moves the other words to its end, from optind on.  taken: a bit for
- * each option that was given.  CTCTL_OPTIONS: all are right; CTCTL_HELP and the like: to be carried
- * out at once, so no option after it was read; -1: wrong, after a message. */
+/* Reads the options of argv, and moves the other words to the end of argv, from optind on.  Sets a
+ * bit of *taken for each option that was given.  Returns CTCTL_OPTIONS if all options are right, or
+ * -1 after it has printed an error message.  Returns CTCTL_HELP, CTCTL_VERSION or
+ * CTCTL_PRINT_COMPLETION if that option must be carried out at once, and then it has ignored all
+ * later options. */
 int ctctl_read_options(struct ctctl_options *options, unsigned *taken, int argc, char **argv);
 
-/* Runs the command that the words begin with; returns ctctl's exit code. */
+/* Runs the command that the words begin with.  `taken` has a bit for each option that was given.
+ * Returns ctctl's exit code. */
 int ctctl_run(struct ctctl_options *options, unsigned taken, char **words, int count);
 
-/* Says that a word is wrong; returns the exit code. */
+/* Prints the error message `what` `which`.  Returns the exit code. */
 int ctctl_wrong(const char *what, const char *which);
-/* Says that a command or option is unknown, and which one the user may have meant; returns the exit
- * code. */
+/* Prints that a command or option is unknown, and which command or option the user may have meant.
+ * Returns the exit code. */
 int ctctl_unknown(const char *what, const char *typed);
 
 #endif

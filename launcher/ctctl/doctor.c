@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c - the command ctctl doctor.  The work is done in launcher/doctor. */
+/* doctor.c - implements the command ctctl doctor with the functions of launcher/doctor. */
 #include "launcher/ctctl/ctctl.h"
 
 int command_doctor(struct ctctl_options *options, char **words, int count)

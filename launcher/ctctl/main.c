@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - ctctl: shows the jobs of this host, merges traces, and examines hosts before a job.
+/* main.c - has main() of ctctl, which shows the jobs of this host, merges traces, and examines
+ * hosts before a job.
  *
- * ctctl is separate from ctrun because ctrun would take a command's name for the user's program. It
- * reads the control pages and /proc and needs no answer, so it works while ranks and ctrun hang,
- * are stopped, or are dead. */
+ * ctctl and ctrun are separate programs, since ctrun would mistake a command's name for the user's
+ * program.  ctctl reads the control pages and /proc, and needs no answer from a process.  So ctctl
+ * works while ranks and ctrun hang, are stopped, or are dead. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 #include "launcher/ctctl/command_table.h"
 #include "launcher/util/standard_output.h"
 
-/* Prints a shell script for --print-completion; returns the exit code. */
+/* Prints a shell script for --print-completion.  Returns the exit code. */
 static int print_completion(const char *shell)
 {
     const char *parsed;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* new.c - ctctl new: makes a folder with a small program that uses libct, and that builds and runs.
- */
+/* new.c - implements ctctl new, which creates a folder with a small program that uses libct. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +13,7 @@
 
 #define MARK "@NAME@"
 
-/* the files of the folder (template/embed.S) */
+/* contents of the files of the new folder, from template/embed.S */
 extern const char template_main[], template_cmake[], template_readme[];
 
 static int cannot(const char *path)
@@ -40,7 +39,7 @@ static int new_write_file(const char *name, const char *file, const char *text)
     return fclose(out) != 0 || result ? cannot(path) : 0;
 }
 
-/* Says whether the name can be that of a target of CMake and of a file. */
+/* Returns 1 if the name is valid for a CMake target and for a file. */
 static int new_is_name(const char *name)
 {
     static const char *const of_cmake[] = { "all", "clean", "help", "install", "test" };
@@ -54,7 +53,7 @@ static int new_is_name(const char *name)
                   == length;
 }
 
-/* Cuts off the last part of a path. */
+/* Removes the last component of a path. */
 static void cut_name(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -62,7 +61,7 @@ static void cut_name(char *path)
     *(slash ? slash : path) = '\0';
 }
 
-/* Prints the commands to type next.  If this ctctl is on PATH, ctrun is there, too, and CMake finds
+/* Prints the commands to type next.  If this ctctl is on PATH, ctrun is also there, and CMake finds
  * libct in the folders next to it. */
 static void print_next(const char *name)
 {

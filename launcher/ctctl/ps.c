@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps.c - prints a line for each job. */
+/* ps.c - implements ctctl ps, which prints a line for each job. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* select.c - selects jobs of this host for a command. */
+/* select.c - selects the jobs of this host that a command shows. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

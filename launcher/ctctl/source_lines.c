@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source_lines.c - finds source lines with addr2line, and Python's with py-spy. */
+/* source_lines.c - finds source lines of C with addr2line, and of Python with py-spy. */
 #include "launcher/ctctl/source_lines.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 /* ---- Addresses, by addr2line ------------------------------------------------- */
 
-/* Many ranks are at few places of the same program.  So each place is looked up once, and one run
- * of the tool looks up all places of a file. */
+/* Many ranks are at the same few places of a program.  So each place is looked up only once, and
+ * addr2line runs only once for all places in a file. */
 
 #define MOST_PLACES 64
 #define TIMEOUT_S 10
@@ -22,7 +22,7 @@
 struct source_place {
     struct module module;
     int looked_up;
-    char words[160]; /* "": the line is not known */
+    char words[160]; /* source line as text; "" if not known */
 };
 
 struct source_places {
@@ -50,7 +50,7 @@ int source_words(const char *function, const char *place, char *text, size_t siz
     return 1;
 }
 
-/* The output has two lines for each address. */
+/* Parses the output of addr2line, which has two lines for each address. */
 static void parse_output(struct source_places *places, const int *which, int count, char *output)
 {
     char *rest = NULL, *function = strtok_r(output, "\n", &rest);
@@ -66,7 +66,7 @@ static void parse_output(struct source_places *places, const int *which, int cou
     }
 }
 
-/* Looks up all places in the file of the first one. */
+/* Looks up all places that are in the same file as place number `first`. */
 static void lines_look_up(struct source_places *places, int first)
 {
     const char *name = places->place[first].module.name;
@@ -96,7 +96,7 @@ static void lines_look_up(struct source_places *places, int first)
     free(out.data);
 }
 
-/* Finds the place in the list, or adds it.  NULL: the list is full. */
+/* Finds the place in the list, or adds it.  Returns NULL if the list is full. */
 static struct source_place *find_place(struct source_places *places, const struct module *module)
 {
     for (int i = 0; i < places->count; i++)
@@ -109,7 +109,8 @@ static struct source_place *find_place(struct source_places *places, const struc
     return &places->place[places->count++];
 }
 
-/* Calls act for each call that a rank is in and whose place is known. */
+/* Calls act for each call that a rank is in, if the call's place could be found and added to
+ * `places`. */
 static void each_call(struct job_snapshot *job, struct source_places *places,
                       void (*act)(struct group_snapshot *group, const struct source_place *place))
 {
@@ -138,7 +139,7 @@ void source_lines(struct job_snapshot *job)
 {
     struct source_places *places = calloc(1, sizeof *places);
 
-    module_places(job); /* the result if the list is full, or if no tool is installed */
+    module_places(job); /* this is the result if the list is full, or if no tool is installed */
     if (!places)
         return;
     each_call(job, places, NULL);
@@ -164,7 +165,7 @@ int python_is_it(const struct process_snapshot *process)
     return !strncmp(name ? name + 1 : process->name, "python", 6);
 }
 
-/* Reads the output of py-spy, such as
+/* Parses the output of py-spy, such as
  *
  *     Thread 4310 (idle): "MainThread"
  *         step (train.py:12)

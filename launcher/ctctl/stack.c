@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack.c - prints the stacks of a rank with the tools that are installed.  Without a tool, it
- * prints what /proc shows. */
+/* stack.c - implements ctctl stack, which prints the stacks of a rank with the tools that are
+ * installed.  Without a tool, it prints what /proc shows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"
 
-#define TIMEOUT_S 60 /* a debugger reads the symbols of every library */
+#define TIMEOUT_S 60 /* most seconds of a tool; a debugger reads the symbols of every library */
 
 static int stack_show(char **argv)
 {
@@ -50,7 +50,7 @@ static int by_c_tool(char *pid)
     return tool_is_there("gdb") && stack_show(gdb);
 }
 
-/* Prints what /proc shows of the process.  Used if no tool is installed. */
+/* Prints what /proc shows about the process.  Used if no tool is installed, or all tools failed. */
 static void by_proc(const struct process_snapshot *process)
 {
     static const char *const files[] = { "wchan", "syscall", "stack" };
@@ -128,7 +128,7 @@ static int stack_show_jobs(struct job_list *jobs, const struct ctctl_options *op
     return WRONG_USAGE;
 }
 
-/* words: [JOB] RANK */
+/* The words are [JOB] RANK. */
 int command_stack(struct ctctl_options *options, char **words, int count)
 {
     char *end;

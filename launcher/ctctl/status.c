@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.c - prints the verdicts on each job, and with -v where each rank is. */
+/* status.c - implements ctctl status, which prints the verdicts on each job, and with -v also where
+ * each rank is. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,13 +34,14 @@ static void print_call(const struct job_snapshot *job, const struct group_snapsh
         printf(" at %s", group->where);
 }
 
-/* Says whether the process has used no processor time since its snapshot was taken. */
+/* Returns 1 if the process has used no CPU time since its snapshot was taken. */
 static int is_idle(const struct process_snapshot *process)
 {
     return process_read(process->pid).cpu_s <= process->cpu_s;
 }
 
-/* Prints "  rank 3: pid 4310, S (futex), 12.3 s CPU; in all_reduce #5 ... | python train.py". */
+/* Prints a line such as " rank 3: pid 4310, S (futex), 12.3 s CPU; in all_reduce #5 ...; python
+ * train.py". */
 static void print_rank(const struct job_snapshot *job, const struct rank_snapshot *rank,
                        int tell_idle)
 {
@@ -91,8 +93,8 @@ static int has_group(const struct rank_snapshot *rank)
     return 0;
 }
 
-/* Says whether a rank has used libct: it called ct_init_process_group(), or it made a group without
- * that (ct_create_group()). */
+/* Returns 1 if a rank has used libct: it called ct_init_process_group(), or it created a group
+ * without that call (ct_create_group()). */
 static int uses_libct(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
@@ -121,7 +123,8 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
         printf("  it does not use libct, or not yet; its processes:\n");
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);
-    if (!uses_libct(job)) /* the CPU time used in 1 s shows whether a rank computes */
+    /* waits 1 s, since the CPU time used in 1 s shows whether a rank computes */
+    if (!uses_libct(job))
         poll(NULL, 0, time_left_ms((int64_t)(job->now_ns / 1000000) + 1000, 1000));
     if (options->verbose || !uses_libct(job))
         for (int i = 0; i < job->ranks; i++)

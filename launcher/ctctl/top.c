@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top.c - ctctl top: shows what each rank of a job does, once a second.
+/* top.c - implements ctctl top, which shows once a second what each rank of a job does.
  *
- * The page of a job says where a rank is at one moment.  ctctl top looks at it several times a
- * second to find how much of the time a rank is in calls, and how many calls it makes.  On a
- * terminal each picture replaces the one before, until q or Ctrl-C; elsewhere one picture is
- * printed. */
+ * The page of a job shows where a rank is at a moment.  ctctl top reads the page several times a
+ * second, to find how much of the time a rank is in calls, and how many calls it makes.  On a
+ * terminal each picture replaces the previous picture, until the user presses q or Ctrl-C.  If
+ * standard output is not a terminal, ctctl top prints one picture and ends. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,12 +22,13 @@
 #define LOOK_MS 100
 #define PICTURE_MS 1000
 
-/* What a rank did between two pictures. */
+/* What a rank did since the last picture. */
 struct top_row {
     int looks, inside;
-    uint64_t calls, calls_before; /* collectives that the rank has begun */
+    /* number of collectives that the rank has begun, now and at the last picture */
+    uint64_t calls, calls_before;
     double cpu, cpu_before;
-    int is_new; /* 1: the rank was not in the picture before this one */
+    int is_new; /* 1 if the rank was not in the previous picture */
     pid_t pid;
 };
 
@@ -101,8 +102,8 @@ static void print_row(const struct job_snapshot *job, int i, const struct top_ro
     const int room = width - 44;
     char now[RANK_TEXT];
     const double of_time = row->is_new || seconds <= 0 ? 0 : 1 / seconds;
-    /* The number of calls may be smaller than before: a group that was destroyed is no longer
-     * counted. */
+    /* The number of calls may be smaller than before, since the calls of a destroyed group no
+     * longer count. */
     const uint64_t calls = row->calls > row->calls_before ? row->calls - row->calls_before : 0;
 
     printf("%6d %8d %c %5.0f %9.0f %8d  ", rank->rank, (int)rank->process.pid,
@@ -149,7 +150,8 @@ static void print_picture(struct top *top, const struct job_snapshot *job, doubl
 
 /* ---- The loop ---------------------------------------------------------------------------- */
 
-/* Finds the selected job.  NULL, after a message: several jobs are selected, or none. */
+/* Finds the job to show.  If the user selected no job or several jobs, prints an error message and
+ * returns NULL.  If the job of earlier pictures is gone, only returns NULL. */
 static struct job_snapshot *find_job(const struct top *top, struct job_list *jobs)
 {
     struct job_snapshot *found = NULL;
@@ -171,7 +173,8 @@ static struct job_snapshot *find_job(const struct top *top, struct job_list *job
     return found;
 }
 
-/* 1: the user typed q, or standard input, a terminal, has ended; 0: ms have passed. */
+/* Waits for `ms`.  Returns 0 after that time.  Returns 1 at once if the user types q, or if
+ * standard input is a terminal that has been closed. */
 static int is_ended_by_key(const struct top *top, int ms)
 {
     struct pollfd key = { STDIN_FILENO, POLLIN, 0 };
@@ -193,7 +196,7 @@ static void terminal_begin(struct top *top)
     signal(SIGTERM, top_end);
     if (!top->is_terminal)
         return;
-    printf("\033[?1049h\033[?25l"); /* switches to the alternate screen, hides the cursor */
+    printf("\033[?1049h\033[?25l"); /* switches to the alternate screen and hides the cursor */
     if (tcgetattr(STDIN_FILENO, &top->before) == 0) {
         raw = top->before;
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -211,8 +214,8 @@ static void terminal_end(const struct top *top)
         tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
 }
 
-/* Looks at the job, and prints a picture when it is time.  The first look prints nothing, since
- * rates need two looks.  0: go on; 1: done; -1: failed. */
+/* Reads the state of the job, and prints a picture when it is time.  The first call prints nothing,
+ * since rates need two readings.  Returns 0 to continue, 1 when done, or -1 if it failed. */
 static int top_show(struct top *top, struct job_list *jobs)
 {
     const int64_t now = clock_ms();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c - ctctl trace merge: merges the traces of several nodes. */
+/* trace.c - implements ctctl trace merge, which merges the traces of several nodes. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void trace_warn(const struct trace_merge *merge)
         fputs("\n", stderr);
 }
 
-/* Says whether `output` is also an input file: writing it would destroy the input. */
+/* Returns 1 if `output` is also an input file.  Writing such a file would destroy the input. */
 static int is_input(const struct trace_merge *merge, const char *output)
 {
     struct stat out, in;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* addresses.c - finds the addresses of a name.  getaddrinfo() has no deadline, and takes half a
+/* addresses.c - finds the addresses of a host name.  getaddrinfo() has no timeout, and takes half a
  * minute if the name server is unreachable.  So a forked process calls it, and an alarm ends that
  * process. */
 #include "launcher/doctor/addresses.h"
@@ -13,7 +13,8 @@
 
 #define LOOKUP_SECONDS 3
 
-/* Prints each address on a line to `out`, and ends the process.  The exit code is the error's. */
+/* Prints each address of the name on a line to `out`, and ends the process.  The exit code is the
+ * negative error of getaddrinfo(), 0 for success. */
 static _Noreturn void addresses_look_up(const char *name, FILE *out)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -28,7 +29,7 @@ static _Noreturn void addresses_look_up(const char *name, FILE *out)
             == 0)
             fprintf(out, "%s\n", text);
     fflush(out);
-    _exit(-error); /* errors are from -127 to 0 */
+    _exit(-error); /* errors of getaddrinfo() are from -127 to 0 */
 }
 
 void addresses_find(struct addresses *addresses, const char *name)

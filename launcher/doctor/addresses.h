@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* addresses.h - the addresses of a name, as programs on this host find them. */
+/* addresses.h - finds the addresses of a host name, as programs on this host find them. */
 #ifndef LAUNCHER_DOCTOR_ADDRESSES_H
 #define LAUNCHER_DOCTOR_ADDRESSES_H
 
@@ -8,7 +8,7 @@
 struct addresses {
     int count;
     char text[ADDRESSES][64];
-    char error[200]; /* why there are none */
+    char error[200]; /* the reason if count is 0 */
 };
 
 void addresses_find(struct addresses *addresses, const char *name);

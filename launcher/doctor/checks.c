@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checks.c - one row for each check of a host: the function that checks, what it means if something
- * is wrong, and what the user can do.
+/* checks.c - has a table row for each check of a host.  The row has the function that checks, the
+ * level of a failed check, and what the user can do.
  *
- * A function writes what it saw.  If that is wrong, it writes a sentence.  The checks run under the
- * limits and with the variables that ctrun has when ctrun --hosts starts it here: a login shell has
- * others. */
+ * A check function writes what it found, or an error message if the check failed.  The checks run
+ * with the limits and variables that ctrun has when ctrun --hosts starts it on this host, since a
+ * login shell may have other limits and variables. */
 #include "launcher/doctor/checks.h"
 
 #include <dirent.h>
@@ -41,25 +41,28 @@
 #include "runtime/util/memory_file.h"
 #include "runtime/util/text.h"
 
-#define RANK_FILES 200 /* descriptors of a rank, without its connections: CUDA, NCCL */
+#define RANK_FILES 200 /* descriptors that a rank needs for CUDA and NCCL, without connections */
 #define WORKER_THREADS 16
 #define LEAST_MEMORY ((long long)512 << 20)
 #define LEAST_ROOM ((long long)64 << 20)
-#define LEAST_DEV_SHM ((long long)128 << 20) /* Docker gives 64 MiB */
+#define LEAST_DEV_SHM ((long long)128 << 20) /* warns if less; Docker's default is 64 MiB */
 #define VERSION_SECONDS 5
 
-/* What the checks depend on, besides the host. */
+/* The facts that the checks depend on, in addition to the host itself. */
 struct check_input {
-    int hosts; /* in the job; 1: checks that matter only between hosts are left out */
+    /* number of hosts in the job; checks that matter only between hosts are skipped if this is 1 */
+    int hosts;
     const char *ctctl, *folder;
-    int cores; /* of this host */
+    int cores; /* number of CPU cores of this host */
 };
 
-enum { UNKNOWN = -1, FINE, WRONG }; /* UNKNOWN: can't be seen, or does not matter here */
+/* results of a check; UNKNOWN if the fact can't be determined, or does not matter here */
+enum { UNKNOWN = -1, FINE, WRONG };
 
 /* ---- Small readers ------------------------------------------------------------------ */
 
-/* 0; -1: the file does not exist. */
+/* Reads the first line of a file, "" if the file is empty.  Returns 0, or -1 if the file can't be
+ * opened. */
 static int check_read_line(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -120,12 +123,13 @@ static int gpu_count(void)
 
 static int has_library(const char *name)
 {
-    return dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL; /* stays loaded: the process ends soon */
+    /* the library is not unloaded, since the process ends soon */
+    return dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL;
 }
 
 /* ---- ctrun --------------------------------------------------------------------------- */
 
-/* Looks for ctrun as branch.c looks for ctctl: in the same folder, then along PATH. */
+/* Looks for ctrun in ctctl's folder, then along PATH, as branch.c looks for ctctl. */
 static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
 {
     const char *slash = strrchr(input->ctctl, '/');
@@ -159,7 +163,7 @@ static int wrong_ctrun(const struct check_input *input, char *text, size_t size)
     return result;
 }
 
-/* Checks the user's folder: ctrun --hosts changes to it on each host. */
+/* Checks that the user's folder exists here, since ctrun --hosts changes to it on each host. */
 static int wrong_folder(const struct check_input *input, char *text, size_t size)
 {
     if (input->hosts == 1)
@@ -173,8 +177,8 @@ static int wrong_folder(const struct check_input *input, char *text, size_t size
 
 /* ---- Limits -------------------------------------------------------------------------- */
 
-/* Gives the descriptors that ctrun or a rank needs, whichever needs more, if each host has a worker
- * for each core. */
+/* Returns how many descriptors ctrun or a rank needs, whichever needs more, in a job with a worker
+ * for each core of each host. */
 static long files_needed(const struct check_input *input)
 {
     const long launcher = limits_descriptors(input->cores, 2) + input->hosts;
@@ -196,8 +200,8 @@ static int wrong_nofile(const struct check_input *input, char *text, size_t size
     return limit.rlim_max < (rlim_t)needed ? WRONG : FINE;
 }
 
-/* Checks the soft limit, which the workers get.  ctrun raises only its own limit to the hard one.
- */
+/* Checks the soft limit, which the workers get.  ctrun raises only its own soft limit to the hard
+ * limit. */
 static int wrong_soft_nofile(const struct check_input *input, char *text, size_t size)
 {
     const long needed = RANK_FILES + (long)input->cores * input->hosts;
@@ -212,7 +216,7 @@ static int wrong_soft_nofile(const struct check_input *input, char *text, size_t
     return limit.rlim_cur < (rlim_t)needed ? WRONG : FINE;
 }
 
-/* Checks the limit on locked memory, which only the libraries of InfiniBand need. */
+/* Checks the limit on locked memory, which matters only to InfiniBand libraries. */
 static int wrong_memlock(const struct check_input *input, char *text, size_t size)
 {
     DIR *folder = opendir("/sys/class/infiniband");
@@ -284,7 +288,8 @@ static int wrong_memory(const struct check_input *input, char *text, size_t size
 
 static const char shared_words[] = "written by another process";
 
-/* Does what a follower does: gets the descriptor and writes to the memory. */
+/* Acts as a rank that receives shared memory: receives the descriptor and writes to the memory.
+ * Returns the exit code, 0 for success. */
 static int follow(const char *name)
 {
     const int64_t deadline = deadline_after(2000);
@@ -299,7 +304,7 @@ static int follow(const char *name)
     return 0;
 }
 
-/* Does what the ranks of a host do to share memory: sends a memfd over an abstract unix socket. */
+/* Shares memory as the ranks of a host do: sends a memfd over an abstract unix socket. */
 static int wrong_shared_memory(const struct check_input *input, char *text, size_t size)
 {
     const int64_t deadline = deadline_after(3000);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c - `ctctl doctor`: has one connection to each host, as ctrun --hosts has.
+/* doctor.c - runs `ctctl doctor`, which has a connection to each host, as ctrun --hosts does.
  *
- * 1. On each host a relay starts `ctctl --doctor-node` (node.c), which checks the host and says
- *    where it listens.
- * 2. When all hosts have done that, or are lost, each host gets the list of all hosts.
- * 3. Then the hosts measure in steps: in step k, each host i measures the way to host i + k.  So
- *    in a step only one host measures a given host.  All steps with pings come before all steps
- *    with data, since data would make the pings slower.  Then each pair that looks bad is measured
- *    again, alone: another pair or program may have been in the way.
- * 4. report.c prints the result.
+ *     1. On each host a relay starts `ctctl --doctor-node` (node.c), which checks the host and
+ *        reports the address at which it listens.
+ *     2. When each host has reported its address, or is lost, each host gets the list of all hosts.
+ *     3. Then the hosts measure in steps.  In step k, each host i measures the connection to host
+ *        i + k, so in each step only one host measures a given host.  All steps with pings come
+ *        before all steps with data, since data would make the pings slower.  Then each pair that
+ *        looks bad is measured again, alone, since another pair or program may have disturbed the
+ *        first measurement.
+ *     4. report.c prints the result.
  *
- * Hosts answer through ssh, so ctctl also learns that the network between the hosts is broken.  A
- * step ends when every host has said so; a host that does not answer is left out of the next steps.
- */
+ * Hosts answer through ssh, so ctctl also learns when the network between the hosts is broken.  A
+ * step ends when every host has reported that it is done.  A host that does not answer is left out
+ * of the next steps. */
 #include "launcher/doctor/doctor.h"
 
 #include <errno.h>
@@ -32,12 +33,13 @@
 #include "runtime/util/log.h"
 #include "runtime/util/text.h"
 
-#define ANSWER_SECONDS 40 /* for a step; ssh gives up after 30 */
+#define ANSWER_SECONDS 40 /* most seconds that a step may take; ssh gives up after 30 */
 #define END_SECONDS 2
 #define PINGS 60
 #define BURSTS 5
-#define ALONE_PAIRS 40 /* at most so many pairs are measured alone */
-#define MOST_ROWS 200  /* rows of a host; it may send one more for the name of each host */
+#define ALONE_PAIRS 40 /* most pairs that are measured alone */
+/* most rows that a host may send, in addition to a row for the name of each host */
+#define MOST_ROWS 200
 #define LONGEST_LINE ((size_t)64 << 10)
 #define DOCTOR_WORD "--doctor-node"
 
@@ -47,23 +49,27 @@
 
 struct examined {
     struct doctor *doctor;
-    enum { EXAMINED_BUSY, EXAMINED_DONE, EXAMINED_GONE } state; /* DONE: with its last command */
-    struct text output;                                         /* a line without its end */
-    char listens[160]; /* its address and port; "": other hosts can't measure it */
-    int rows;          /* its findings, and lines that ctctl prints as they are */
-    int has_address;   /* it has said where it listens, or why it can't listen */
+    /* EXAMINED_DONE if the host is done with its last command */
+    enum { EXAMINED_BUSY, EXAMINED_DONE, EXAMINED_GONE } state;
+    struct text output; /* the part of a line that the host has sent so far */
+    /* address and port at which the host listens; "" if other hosts can't measure it */
+    char listens[160];
+    int rows;        /* number of lines with findings, and of lines that ctctl prints unchanged */
+    int has_address; /* 1 if the host has reported where it listens, or why it can't listen */
 };
 
 struct doctor {
     struct event_base *base;
     struct event timer;
-    struct options options; /* that ctrun would have here */
+    struct options options; /* the options that ctrun would have here */
     struct start start;
     struct branches branches;
     struct examined *hosts;
-    int busy;       /* hosts that have not answered */
-    int step;       /* 0: checks; then the list of hosts, all pings, all data, pairs alone */
-    int pairs_seen; /* pairs that find_bad_pair() has looked at */
+    int busy; /* number of hosts that have not answered yet */
+    /* 0 for the checks; then the steps for the list of hosts, all pings, all data, and pairs alone
+     */
+    int step;
+    int pairs_seen; /* number of pairs that find_bad_pair() has checked */
     int is_ending;
     struct report report;
 };
@@ -76,9 +82,9 @@ static void set_state(struct examined *host, int state)
     host->state = state;
 }
 
-/* Gives the number of the next pair that looks bad; -1: no other pair does.  The first call
- * computes the usual figures, before a pair is measured alone: such pairs are faster and would make
- * the others look bad. */
+/* Returns the number of the next pair that looks bad, or -1 after the last such pair.  The first
+ * call computes the usual figures, before any pair is measured alone.  Pairs that are measured
+ * alone are faster, and would make the other pairs look bad. */
 static int find_bad_pair(struct doctor *d)
 {
     const struct matrix *matrix = &d->report.matrix;
@@ -95,9 +101,10 @@ static int find_bad_pair(struct doctor *d)
     return -1;
 }
 
-/* Writes what the hosts read next: the list of hosts, or a command to measure.  Nothing: their
- * input ends, and so do they (srun would report any other end).  Gives FRAME_ALL, or the number of
- * the host that measures alone. */
+/* Writes what the hosts read next: the list of hosts, or a command to measure.  After the last
+ * command it writes nothing, and the caller closes the input of the hosts' processes.  Then these
+ * processes end with exit code 0, since srun would report any other end.  Returns FRAME_ALL, or the
+ * number of the host that measures alone. */
 static int write_step(struct doctor *d, int step, struct text *text)
 {
     const int hosts = d->report.hosts, distances = hosts - 1;
@@ -124,8 +131,8 @@ static void begin_step(struct doctor *d)
 
     d->is_ending = text.used == 0;
     branches_send(&d->branches, &(struct relay_frame){ FRAME_INPUT, to, 0, text.data, text.used });
-    /* A relay that gets nothing for SILENCE_SECONDS takes ctctl for lost.  No step takes as long.
-     */
+    /* A relay that receives nothing for SILENCE_SECONDS assumes that ctctl is lost.  Every step is
+     * shorter. */
     branches_send(&d->branches, &(struct relay_frame){ FRAME_BEAT, FRAME_ALL, 0, NULL, 0 });
     free(text.data);
     for (int i = 0; i < d->report.hosts; i++)
@@ -134,7 +141,7 @@ static void begin_step(struct doctor *d)
     event_add(&d->timer, &(struct timeval){ d->is_ending ? END_SECONDS : ANSWER_SECONDS, 0 });
 }
 
-/* Begins the next step if no host is busy. */
+/* Begins the next step if no host is busy.  After the last step, ends the event loop. */
 static void go_on(struct doctor *d)
 {
     while (d->busy == 0 && !d->is_ending)
@@ -178,8 +185,8 @@ static void take_pair(struct doctor *d, int from, char **words)
     report_add(&d->report, from, LEVEL_FAIL, "network", text, words[5]);
 }
 
-/* Stores the address of a host, until the list is sent.  The hosts read the list word by word, so
- * an address must have exactly two words. */
+/* Stores the address at which a host listens, until ctctl sends the list of hosts.  The hosts read
+ * the list word by word, so the address must be exactly two words. */
 static void take_address(struct examined *host, const char *said)
 {
     char address[128];
@@ -192,8 +199,8 @@ static void take_address(struct examined *host, const char *said)
     host->has_address = 1;
 }
 
-/* Splits a line whose first word is `first`.  0: the first word is another one, and the line is
- * unchanged. */
+/* Splits a line at its tabs if its first word is `first`.  Returns 1, or 0 if the line begins with
+ * another word, and then the line is unchanged. */
 static int doctor_split(char *line, const char *first, char *words[7])
 {
     const size_t length = strlen(first);
@@ -213,7 +220,7 @@ static void doctor_take_line(void *arg, char *line)
     const int host = (int)(p - d->hosts);
     char *words[7];
 
-    if (p->state == EXAMINED_GONE) /* an earlier line made ctctl give the host up */
+    if (p->state == EXAMINED_GONE) /* ctctl has given up this host because of an earlier line */
         return;
     if (doctor_split(line, "listen", words)) {
         take_address(p, words[1]);
@@ -345,7 +352,7 @@ static void diagnose_clock(struct doctor *d, int host)
                level == LEVEL_OK ? "" : "run chrony, ntpd or systemd-timesyncd on both");
 }
 
-/* Reports the results that a host did not send, although it said that it was done. */
+/* Reports the results that a host did not send, although it reported that it was done. */
 static void diagnose_silence(struct doctor *d, int host)
 {
     static const char remedy[] = "install the same build on all hosts, and see what it printed";
@@ -386,8 +393,8 @@ static void diagnose(struct doctor *d)
 
 /* ---- Begin and end ---------------------------------------------------------------------- */
 
-/* Reads the options as ctrun does: from the words, CT_HOSTS and the like, job.ini, the scheduler.
- * 0; or the exit code, after an error in the log. */
+/* Reads the options as ctrun does, from the options of ctctl, CT_HOSTS and similar variables,
+ * job.ini, and the scheduler.  Returns 0, or the exit code after it has logged an error. */
 static int read_options(struct doctor *d, const struct doctor_options *given)
 {
     const char *words[][2] = { { "--hosts", given->hosts },
@@ -398,21 +405,22 @@ static int read_options(struct doctor *d, const struct doctor_options *given)
     char error[1024];
     int count = 1;
 
-    /* Several tasks on a node are an error for ctrun, but not for ctctl. */
+    /* ctrun refuses to run as one of several tasks on a node, but ctctl may. */
     unsetenv("SLURM_STEP_NUM_TASKS");
     for (int i = 0; i < 4; i++)
         if (words[i][1]) {
             argv[count++] = words[i][0];
             argv[count++] = words[i][1];
         }
-    argv[count] = "true"; /* a program, which ctrun would start */
+    argv[count] = "true"; /* the program that ctrun would start; it is not run */
     if (options_read(&d->options, (char **)argv, error, sizeof error) == OPTIONS_RUN)
         return 0;
     log_line(LOG_ERROR, "%s (ctctl --help)", error);
     return 2;
 }
 
-/* Takes the hosts of --hosts or --hostfile, else those of the scheduler, else this host. */
+/* Chooses the hosts of --hosts or --hostfile, or else the hosts of the scheduler, or else this
+ * host. */
 static void choose_hosts(struct options *options)
 {
     const char *step = getenv("SLURM_STEP_NUM_NODES");
@@ -427,7 +435,7 @@ static void choose_hosts(struct options *options)
         options->ssh = SRUN_SHELL;
 }
 
-/* 0; or the exit code, after an error in the log. */
+/* Prepares the start on all hosts.  Returns 0, or the exit code after it has logged an error. */
 static int doctor_plan(struct doctor *d)
 {
     static char *words[6] = { DOCTOR_WORD };
@@ -442,7 +450,7 @@ static int doctor_plan(struct doctor *d)
     words[3] = (char *)(d->options.iface ? d->options.iface : "");
     words[4] = (char *)(secret ? secret : "");
     d->start.words = words;
-    d->start.folder = "/"; /* the user's folder may be missing there, and a check says so */
+    d->start.folder = "/"; /* the user's folder may be missing there, which a check reports */
     d->start.at_once = 1;
     d->start.variables = remote_environment(0);
     d->busy = d->report.hosts = hosts = d->start.nodes;
@@ -472,7 +480,7 @@ static int examine(struct doctor *d)
     }
     evtimer_assign(&d->timer, d->base, time_is_over, d);
     event_add(&d->timer, &(struct timeval){ ANSWER_SECONDS, 0 });
-    signal(SIGPIPE, SIG_IGN); /* reading finds an ssh that has ended */
+    signal(SIGPIPE, SIG_IGN); /* a read detects that an ssh has ended */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); /* spawn() needs all signals blocked */
     result = branches_open(&d->branches, d->base, &d->start, 0, d->report.hosts, &hooks, d);
@@ -495,11 +503,11 @@ int doctor_on_host(char **argv)
 int doctor_run(const struct doctor_options *given)
 {
     const char *task = getenv("SLURM_STEP_ID") ? getenv("SLURM_PROCID") : NULL;
-    static struct doctor d; /* never freed: the process ends with it */
+    static struct doctor d; /* never freed, since the process ends after this function */
     int code;
 
     if (!given->hosts && !given->hostfile && task && atoi(task) > 0)
-        return 0; /* srun started a doctor on each node, and task 0 examines all nodes */
+        return 0; /* srun started ctctl on each node, and only task 0 examines the nodes */
     log_setup("ctctl", LOG_WARN);
     if ((code = read_options(&d, given)) != 0 || (code = doctor_plan(&d)) != 0
         || (code = examine(&d)) != 0)

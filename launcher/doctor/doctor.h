@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.h - ctctl doctor: says whether a job can run on these hosts, and what prevents it. */
+/* doctor.h - runs ctctl doctor, which finds out whether a job can run on these hosts, and what
+ * prevents it. */
 #ifndef LAUNCHER_DOCTOR_DOCTOR_H
 #define LAUNCHER_DOCTOR_DOCTOR_H
 
@@ -7,16 +8,17 @@
 #include "launcher/doctor/matrix.h"
 
 struct doctor_options {
-    const char *hosts, *hostfile, *ssh, *iface; /* NULL: not given */
+    const char *hosts, *hostfile, *ssh, *iface; /* NULL if not given */
     int json, verbose;
 };
 
-/* Returns the exit code: 0; 1: there is a FAIL; 2: wrong usage. */
+/* Checks the hosts and prints the results.  Returns the exit code: 0 if no check failed, 1 if there
+ * is a FAIL, or 2 for wrong usage. */
 int doctor_run(const struct doctor_options *options);
 
 /* Runs ctctl on a host that doctor_run() examines: as a relay, or as the process that the relay
- * starts (node.c).  The first word, which no user writes, says which.  Returns the exit code; -1:
- * the first word says neither. */
+ * starts (node.c).  The first word of argv tells which; users never type that word.  Returns the
+ * exit code, or -1 if the first word is neither of the two. */
 int doctor_on_host(char **argv);
 
 /* ---- node.c ---- */
@@ -34,10 +36,10 @@ struct diagnosis {
 struct report {
     int hosts;
     const struct host_slots *list_of_hosts; /* belongs to the caller */
-    int *lost;                              /* 1: the host did not answer */
+    int *lost;                              /* [hosts]; 1 if the host did not answer */
     struct diagnosis *list;
     int count;
-    enum finding_level worst; /* of them, after report_finish() */
+    enum finding_level worst; /* worst level in list; set by report_finish() */
     struct matrix matrix;
     double usual[FIGURES];
     double seconds;
@@ -46,7 +48,7 @@ struct report {
 const char *report_name(const struct report *report, int host);
 void report_add(struct report *report, int host, enum finding_level level, const char *check,
                 const char *text, const char *remedy);
-void report_finish(struct report *report); /* is called after the last report_add() */
+void report_finish(struct report *report); /* must be called after the last report_add() */
 void report_print(const struct report *report, int verbose);
 void report_print_json(const struct report *report);
 

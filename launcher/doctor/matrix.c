@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matrix.c - see matrix.h. */
+/* matrix.c - computes which pairs and hosts are slow from the measurements between hosts. */
 #include "launcher/doctor/matrix.h"
 
 #include <stdlib.h>
 
-#define SLOW 4 /* times slower: other programs slow a network down less, and for a moment */
+/* a pair is bad if its bandwidth is lower than the usual bandwidth by this factor; other programs
+ * slow a network less, and only briefly */
+#define SLOW 4
+/* a round trip is bad if it is longer than the usual round trip by this factor */
 #define FAR 10
-#define FAR_US 500 /* and at least so long: shorter times differ because of the processors */
+/* a round trip is bad only if it is also longer than this, in us, since shorter round trips differ
+ * because of the processors */
+#define FAR_US 500
 
 void pair_take(struct host_pair *pair, uint64_t bytes, int64_t ns, int64_t began, int64_t theirs)
 {
@@ -90,8 +95,9 @@ int64_t matrix_skew(const struct matrix *matrix, int host)
     return host == 0 ? 0 : pair->figure[TRIP_US] > 0 ? -pair->skew_ns : NO_SKEW;
 }
 
-/* Times in logs and --deadline are by each host's own clock; from minutes on tickets of Kerberos
- * and munge are refused, and make takes new files for old ones. */
+/* Returns how bad a clock difference in ns is.  Times in logs and --deadline depend on each host's
+ * own clock.  If clocks differ by minutes, Kerberos and munge refuse tickets, and make(1) mistakes
+ * new files for old files. */
 enum finding_level clock_level(int64_t skew)
 {
     const int64_t apart = skew < 0 ? -skew : skew;

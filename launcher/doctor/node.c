@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.c - `ctctl --doctor-node`: runs on each host.
+/* node.c - runs `ctctl --doctor-node` on each host.
  *
- * It checks the host and listens.  Then ctctl sends the list of all hosts, and commands: the number
- * of pings and bursts, and the distance to the host that is measured (its number minus this one's).
- * The results are lines on standard output, with tabs between the words.  A line "done" follows the
- * checks, the list, and each command:
+ * This process checks the host and listens.  Then ctctl sends the list of all hosts, and commands.
+ * A command has the number of pings, the number of bursts, and the distance to the host that is to
+ * be measured (the number of that host minus the number of this host).  The results are lines on
+ * standard output, with tabs between the words.  A line "done" follows the checks, the list, and
+ * each command:
  *
- *   out  row LEVEL CHECK REMEDY TEXT    listen "ADDRESS PORT"
- *        pair HOST TRIP BYTES/S SKEW REMEDY ERROR
- *   in   NAME ADDRESS PORT, for each host in order    then PINGS BURSTS DISTANCE, for each command
+ *     out  row LEVEL CHECK REMEDY TEXT
+ *          listen "ADDRESS PORT"
+ *          pair HOST TRIP BYTES/S SKEW REMEDY ERROR
+ *     in   NAME ADDRESS PORT, for each host in order
+ *          PINGS BURSTS DISTANCE, for each command
  *
- * Another process answers the other hosts.  It ends with this process, which ends with its standard
- * input. */
+ * A second process answers the other hosts.  It ends when this process ends, and this process ends
+ * when its standard input ends. */
 #include <endian.h>
 #include <netdb.h>
 #include <signal.h>
@@ -30,23 +33,24 @@
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 
-#define CONNECT_MS 4000 /* three tries of the kernel: at 0, 1 and 3 s */
-#define STEP_MS 3000    /* to wait for an answer */
-#define PINGS_MS 200    /* no ping starts after this time; BURSTS_MS: no burst */
+/* longest connect(), enough for three attempts of the kernel at 0, 1 and 3 s */
+#define CONNECT_MS 4000
+#define STEP_MS 3000 /* longest wait for an answer */
+#define PINGS_MS 200 /* no ping starts later than this; BURSTS_MS is the same for bursts */
 #define BURSTS_MS 250
 #define FIRST_BURST ((uint64_t)256 << 10)
 #define LARGEST_BURST ((uint64_t)16 << 20)
-#define BURST_NS 30000000 /* after a shorter burst, the next one is larger */
+#define BURST_NS 30000000 /* ns; if a burst took less, the next burst is larger */
 #define CHUNK ((size_t)256 << 10)
 
 struct doctor_peer {
     char name[256], address[128];
-    int port; /* 0: can't be measured */
+    int port; /* 0 if the peer can't be measured */
     struct host_pair pair;
 };
 
 struct doctor_node {
-    struct hosts_node job; /* its run id is the secret, which a peer must send */
+    struct hosts_node job; /* the run id is the secret that a peer must send */
     struct doctor_peer *peers;
 };
 
@@ -54,8 +58,9 @@ static char chunk[CHUNK];
 
 /* ---- Where others reach this host --------------------------------------------------------- */
 
-/* Finds the address from which this host sends packets to the first host.  Clients of the store
- * find theirs in the same way. */
+/* Finds the address from which this host sends packets to `address`.  Clients of the store find
+ * their own address in the same way.  Returns 1, or 0 if there is no such address or it is a
+ * loopback address. */
 static int address_towards(const char *address, char *text, size_t size)
 {
     const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
@@ -65,7 +70,8 @@ static int address_towards(const char *address, char *text, size_t size)
     if (getaddrinfo(address, "29500", &hints, &to) != 0)
         return 0;
     fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    found = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 /* connect() sends nothing */
+    /* connect() of a UDP socket sends nothing */
+    found = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0
             && socket_local_address(fd, text, size) == CT_OK && !is_loopback_address(text);
     if (fd >= 0)
         close(fd);
@@ -109,14 +115,14 @@ static void answer_pings_and_data(int fd, const char *secret)
     }
 }
 
-/* Forks a process that answers the other hosts.  It forks another one for each connection, so that
- * no connection waits for another. */
+/* Forks a process that answers the other hosts.  That process forks again for each connection, so
+ * that no connection waits for another connection. */
 static void answer_others(int listener, const char *secret)
 {
     const pid_t parent = getpid();
     int fd;
 
-    if (fork() != 0) /* if fork() failed, the other hosts say that this one does not answer */
+    if (fork() != 0) /* if fork() failed, the other hosts report that this host does not answer */
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGCHLD, SIG_IGN);
@@ -133,8 +139,8 @@ static void answer_others(int listener, const char *secret)
     _exit(0);
 }
 
-/* Prints the last word of a line.  Tabs and ends of lines would make further words and lines, and a
- * folder's name or ctrun's output may contain them. */
+/* Prints the last word of a line.  Replaces tabs and newlines, which would start new words and
+ * lines, by spaces.  The name of a folder or the output of ctrun may contain them. */
 static void say_text(const char *text)
 {
     for (; *text; text++)
@@ -183,7 +189,7 @@ static void check_name(const char *name, int is_first)
                 "the same name server or /etc/hosts on all hosts, or --hosts with addresses");
 }
 
-/* Sends the bytes and reads the other host's clock.  Gives the time in ns; -1: failed. */
+/* Sends the bytes and reads the other host's clock.  Returns the time in ns; -1 if it failed. */
 static int64_t exchange(struct host_pair *pair, int fd, uint64_t bytes)
 {
     const int64_t deadline = deadline_after(STEP_MS), time = clock_ns(CLOCK_REALTIME);
@@ -201,8 +207,9 @@ static int64_t exchange(struct host_pair *pair, int fd, uint64_t bytes)
     return ns;
 }
 
-/* Repeats exchange().  bytes: 0 for pings; bursts grow while they take little time.  -1: an
- * exchange failed. */
+/* Repeats exchange() until `times` exchanges are done, or `ms` have passed.  `bytes` is 0 for
+ * pings.  For bursts, the number of bytes grows while the bursts take little time.  Returns 0, or
+ * -1 if an exchange failed. */
 static int exchange_often(struct host_pair *pair, int fd, uint64_t bytes, int times, int ms)
 {
     const int64_t end = deadline_after(ms);
@@ -226,9 +233,10 @@ static const char large_remedy[] =
     "the same MTU on all hosts and on the way (ip link; ping -M do -s 1472 HOST, 8972 where it is "
     "9000)";
 
-/* Measures the way to a peer.  Small packets may pass where large ones do not (a tunnel takes less
- * than the interface's MTU), so a failure of the first burst has its own sentence.  NULL: success;
- * or the start of a sentence, which ct_last_error() ends. */
+/* Measures the connection to a peer.  Small packets may pass where large packets do not, since a
+ * tunnel may allow less than the interface's MTU.  So a failure of the first burst has a separate
+ * error message.  Returns NULL for success, or the start of an error message, which the caller
+ * completes with ct_last_error().  Sets *remedy to what the user can do. */
 static const char *node_measure(const struct doctor_node *node, struct doctor_peer *peer, int pings,
                                 int bursts, const char **remedy)
 {
@@ -254,7 +262,7 @@ static const char *node_measure(const struct doctor_node *node, struct doctor_pe
     return failed;
 }
 
-/* Reads a command and measures.  -1: ctctl has sent the last command. */
+/* Reads a command and measures.  Returns 0, or -1 after the last command. */
 static int node_take_command(const struct doctor_node *node)
 {
     struct doctor_peer *peer;
@@ -295,17 +303,20 @@ static int read_peers(struct doctor_node *node)
     return node->peers ? 0 : -1;
 }
 
-/* words: the path of ctctl where the user typed it; the user's folder; --iface or ""; the file of
- * the secret or "". */
+/* Checks this host and measures connections until standard input ends.  Returns the exit code.  The
+ * words are the path of ctctl where the user typed the command, the user's folder, the value of
+ * --iface or "", and the path of the file with the secret or "". */
 int doctor_node(char **words)
 {
     const char *job = getenv(HOSTS_NODE_VARIABLE);
-    static struct doctor_node node; /* never freed: the process ends with it */
+    static struct doctor_node node; /* never freed, since the process ends after this function */
 
     if (!job || hosts_node_read(&node.job, job) < 0)
         return 2;
-    dup2(STDOUT_FILENO, STDERR_FILENO); /* ctctl prints lines that it does not know */
-    setvbuf(stdout, NULL, _IOLBF, 0);   /* so a forked process has nothing left to write */
+    /* stderr goes to ctctl as well, which prints all lines that it does not know */
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    /* line-buffered, so that a forked process has no output of its parent left to write */
+    setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("CT_STORE_SECRET_FILE", words[3], 1);
     checks_run(node.job.nodes, words[0], words[1], say_finding);
     if (node.job.nodes > 1)

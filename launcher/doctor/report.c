@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - prints the results of ctctl doctor: first the problems with their remedies, the worst
- * first; then tables of round trips and bandwidth. */
+/* report.c - prints the results of ctctl doctor.  First come the problems with their remedies, the
+ * worst problems first, then tables of round trips and bandwidth. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "runtime/util/json_writer.h"
 #include "runtime/util/text.h"
 
-#define WIDE 12 /* a table of more hosts is wider than a terminal */
+#define WIDE 12 /* most hosts in a table; a table of more hosts is wider than a terminal */
 
 static const char *const level_words[LEVELS] = { "ok", "warn", "FAIL" };
 
@@ -30,7 +30,7 @@ void report_add(struct report *report, int host, enum finding_level level, const
     }
     report->list = more;
     more += report->count++;
-    more->level = level > LEVEL_FAIL ? LEVEL_FAIL : level; /* a host may send anything */
+    more->level = level > LEVEL_FAIL ? LEVEL_FAIL : level; /* a host may send any number */
     more->host = host;
     snprintf(more->check, sizeof more->check, "%s", check);
     snprintf(more->text, sizeof more->text, "%s", text);
@@ -39,8 +39,8 @@ void report_add(struct report *report, int host, enum finding_level level, const
 
 /* ---- Findings ------------------------------------------------------------------------- */
 
-/* Sorts by check, text, level and host.  The same text may be right on one host and wrong on
- * another one that needs more. */
+/* Compares by check, text, level and host.  Findings with the same text may have different levels,
+ * since the same value may be enough for one host, and too small for another host. */
 static int by_text(const void *a, const void *b)
 {
     const struct diagnosis *x = a, *y = b;
@@ -51,7 +51,8 @@ static int by_text(const void *a, const void *b)
     return x->level != y->level ? (int)x->level - (int)y->level : x->host - y->host;
 }
 
-/* Adds a warning for each host that differs where hosts should be alike. */
+/* Turns a fact into a warning if it should be the same on all hosts but differs.  Also finds the
+ * worst level. */
 void report_finish(struct report *report)
 {
     if (report->count > 0)
@@ -89,7 +90,8 @@ static void print_remedy(const char *remedy)
         printf("       remedy: %s\n", remedy);
 }
 
-/* Of findings that follow each other and have the same remedy, the last one has it. */
+/* Prints the findings of a level.  If consecutive findings have the same remedy, only the last
+ * finding shows it. */
 static void print_level(const struct report *report, enum finding_level level)
 {
     const char *remedy = "";

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* blocker.c - finds why a rank keeps others waiting.
  *
- * Facts from ctrun and the kernel come first: the rank ended, or its process is stopped.  Then
- * comes what the rank wrote to the control page: the call that it is in, and its state. */
+ * Facts from ctrun and the kernel come first: whether the rank has ended, or its process is
+ * stopped.  Next comes what the rank wrote to the control page: its state, and the call that it is
+ * in. */
 #include "launcher/inspect/blocker.h"
 
 #include <stdio.h>
@@ -26,8 +27,9 @@ int all_stopped(const struct job_snapshot *job)
     return stopped > 1;
 }
 
-/* Finds the oldest call that the rank is in, except call number seq of `line`.  The oldest, since
- * younger calls may be asynchronous. */
+/* Finds the group of the oldest call that the rank is in, except call number seq of `line`.
+ * Returns NULL if the rank is in no other call.  The oldest call is the best guess, since younger
+ * calls may be asynchronous. */
 static const struct group_snapshot *other_call(const struct rank_snapshot *rank,
                                                const struct group_snapshot *line, uint64_t seq)
 {
@@ -45,7 +47,7 @@ static const struct group_snapshot *other_call(const struct rank_snapshot *rank,
     return found;
 }
 
-/* Says what a rank does that runs and is in no call. */
+/* Returns what a running rank does while it is in no call. */
 static enum activity_kind blocker_state_of(const struct job_snapshot *job,
                                            const struct rank_snapshot *rank,
                                            const struct group_snapshot *line, int left)
@@ -78,7 +80,7 @@ struct activity activity_of(const struct job_snapshot *job, int at,
         does.kind = RANK_ENDED;
     else if (rank->process.pid == 0)
         does.kind = RANK_NOT_STARTED;
-    else if (is_gone(&rank->process)) /* without a group, the end is an ordinary one */
+    else if (is_gone(&rank->process)) /* a rank without a group may end at any time */
         does.kind = rank->state == CONTROL_LEFT || left || (!line && rank->state != CONTROL_INIT)
                         ? RANK_LEFT
                         : RANK_DIED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf_module.c - turns an address of a process into one that debug information uses.
- * /proc/<pid>/maps has the file and the offset; the file's program headers turn the offset into
- * that address. */
+/* elf_module.c - turns an address of a process into an address that debug information uses.
+ * /proc/<pid>/maps shows the mapped file and the offset in the file.  The file's program headers
+ * map the offset to the address. */
 #include "launcher/inspect/elf_module.h"
 
 #include <elf.h>
@@ -13,10 +13,10 @@
 
 #include "launcher/inspect/page_reader.h"
 
-#define HEADERS 64 /* at most so many program headers are read */
+#define HEADERS 64 /* most program headers that are read */
 
-/* Turns an offset in the file into an address in its symbol tables.  If the file is not a 64-bit
- * ELF file, gives the offset. */
+/* Turns an offset in the file into an address in the file's symbol tables.  Returns the offset
+ * itself if the file is not a 64-bit ELF file. */
 static uint64_t own_address(const char *path, uint64_t offset)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -41,8 +41,9 @@ static uint64_t own_address(const char *path, uint64_t offset)
     return found;
 }
 
-/* Names the module.  Its path goes through the root of the process: in a container, the same path
- * may be another file here. */
+/* Sets the module's name and path.  The path begins with /proc/<pid>/root, since in a container the
+ * same path may be a different file than here.  If the file is deleted, the path is /proc/<pid>/exe
+ * for the program itself, and "" for a library. */
 static void name_module(pid_t pid, char *path, struct module *module)
 {
     const char *slash = strrchr(path, '/');

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf_module.h - finds the file and offset of an address in a process, from /proc alone. */
+/* elf_module.h - finds the file and the offset of an address in a process, with /proc alone. */
 #ifndef LAUNCHER_INSPECT_ELF_MODULE_H
 #define LAUNCHER_INSPECT_ELF_MODULE_H
 
 #include "launcher/inspect/snapshot.h"
 
 struct module {
-    char path[512]; /* to open the file; "": it is deleted */
-    char name[64];  /* the last part of the path */
-    uint64_t at;    /* the address in the file's own symbol tables, as addr2line takes it */
+    char path[512]; /* the path that opens the file; "" if the file is deleted */
+    char name[64];  /* the last component of the path */
+    uint64_t at;    /* the address in the file's symbol tables, as addr2line expects it */
 };
 
-/* Takes a return address, and gives the address of the call before it.  0; -1: no file has it. */
+/* Finds the module of a return address, and sets module->at to the address of the call before it.
+ * Returns 0, or -1 if the address is in no file. */
 int module_find(pid_t pid, uint64_t address, struct module *module);
 
-/* Sets ->where of each call that a living rank is in to "train+0x1189". */
+/* For each call that a living rank is in, sets ->where to the module and the offset in it, such as
+ * "train+0x1189". */
 void module_places(struct job_snapshot *job);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_jobs.c - finds control pages.  Each page is a memfd that its maker holds open, as
- * /proc/<pid>/fd shows.
+/* find_jobs.c - finds control pages.  Each page is a memfd that its creator holds open, so
+ * /proc/<pid>/fd shows it.
  *
- * A page has its maker's pid, so copies of the descriptor in workers and their children are
- * skipped.  Each page of ctrun is a job.  A rank that another launcher started makes its own page.
- * So does a rank of ctrun that has closed the inherited descriptors: its CT_GENERATION says which
- * job it belongs to, and its page replaces its part of ctrun's page.  All other ranks with the same
- * launcher are one job: by the variables that launchers set, or by the parent process. */
+ * Each page contains the pid of its creator.  A descriptor in any other process is an inherited
+ * copy, and is skipped.  Each page of ctrun is a job.  A rank that another launcher started creates
+ * its own page.  A rank of ctrun that has closed the inherited descriptors also creates its own
+ * page.  The variable CT_GENERATION then tells which job the rank belongs to, and the rank's page
+ * replaces the rank's part of ctrun's page.  All other ranks with the same launcher form one job.
+ * The launcher is identified by the variables that launchers set, or else by the parent process. */
 #include "launcher/inspect/find_jobs.h"
 
 #include <dirent.h>
@@ -22,19 +23,21 @@
 #include "launcher/inspect/proc_info.h"
 
 #define MEMFD "/memfd:" CONTROL_NAME
-#define NO_MEMFD "/" CONTROL_NAME "." /* an unlinked file, used where there is no memfd */
-#define PAGES_OF_ONE 64               /* pages of one process: its threads may be ranks */
+/* the name of an unlinked file, which replaces the memfd on systems without memfd */
+#define NO_MEMFD "/" CONTROL_NAME "."
+#define PAGES_OF_ONE 64 /* most pages of a process; each thread may be a rank */
 
 struct search {
     struct job_list *jobs;
     int room, failed;
-    ino_t seen[PAGES_OF_ONE]; /* pages of the process that is searched */
+    ino_t seen[PAGES_OF_ONE]; /* inodes of the pages found in the process that is searched now */
     int pages;
 };
 
 /* ---- The key of a rank without ctrun ---------------------------------------- */
 
-/* Gives the value of variable `name` in an environment block; NULL: it is not set, or empty. */
+/* Returns the value of variable `name` in an environment block; NULL if the variable is not set or
+ * empty. */
 static const char *jobs_variable(const char *environment, size_t size, const char *name)
 {
     const size_t length = strlen(name);
@@ -110,7 +113,9 @@ static int is_new(struct search *search, ino_t inode)
     return 1;
 }
 
-/* Opens the page and checks it again: the descriptor may belong to another file now. */
+/* Opens the page, and adds it to the list if process pid created it.  Checks the file again,
+ * because the descriptor may belong to another file by now.  Returns 0 (also if the file is not
+ * such a page), or -1 if memory is exhausted. */
 static int take_page(struct search *search, pid_t pid, uid_t uid, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -177,7 +182,7 @@ static int by_rank(const void *a, const void *b)
                               : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Gives the size of the job's largest group. */
+/* Returns the size of the job's largest group. */
 static int world_of(const struct job_snapshot *job)
 {
     int world = 1;
@@ -189,7 +194,8 @@ static int world_of(const struct job_snapshot *job)
     return world;
 }
 
-/* Moves the ranks of `more` to job.  0; -1: out of memory, and both are unchanged. */
+/* Moves the ranks of `more` to job.  Returns 0, or -1 if memory is exhausted, and then both jobs
+ * are unchanged. */
 static int jobs_add_ranks(struct job_snapshot *job, struct job_snapshot *more)
 {
     const size_t count = (size_t)(job->ranks + more->ranks);
@@ -218,7 +224,8 @@ static struct rank_snapshot *rank_without_pid(struct job_snapshot *job, int rank
     return NULL;
 }
 
-/* Moves the rank of page `own` into the job of its ctrun.  1: done; 0: no such job is here. */
+/* Moves the only rank of the page `own` into the job of that rank's ctrun.  Returns 1, or 0 if that
+ * job is not in the list. */
 static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
 {
     for (int i = 0; i < jobs->count && *own->generation && own->ranks == 1; i++) {
@@ -233,7 +240,8 @@ static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
         *rank = own->rank[0];
         rank->worker = worker;
         rank->local_rank = rank->rank - job->base;
-        if (rank->state == CONTROL_STARTED) /* it made the page with its first group */
+        /* the rank created the page with its first group, so the rank is ready */
+        if (rank->state == CONTROL_STARTED)
             rank->state = CONTROL_READY;
         if (own->now_ns > job->now_ns)
             job->now_ns = own->now_ns;

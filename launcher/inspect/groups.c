@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* groups.c - finds the entries of several ranks that belong to the same group.
  *
- * All members of a group have the same id, and no other group has it.  A rank that left a group
- * keeps its entry, with the old id in ->was, until another group uses the entry.
+ * All members of a group have the same id, and no other group has it.  When a rank leaves a group,
+ * its entry stores the old id in ->was until another group uses the entry.
  *
- * A collective waits for all members that have not begun it.  A message waits for its peer; a
+ * A collective waits for all members that have not begun it.  A message waits for its peer, but a
  * receive from any rank waits for no rank in particular.  A circle of waits is a deadlock: no rank
  * of the circle can be the first to return, whatever the other processes do. */
 #include "launcher/inspect/groups.h"
@@ -31,7 +31,7 @@ static struct group_view *find_view(const struct groups *groups, const struct gr
     return NULL;
 }
 
-/* Finds the member that is job->rank[at]; NULL: it has no entry. */
+/* Finds the member that is job->rank[at]; NULL if that rank has no entry for the group. */
 static const struct group_member *member_of(const struct group_view *view, int at)
 {
     int low = 0, high = view->in;
@@ -52,8 +52,8 @@ static const struct group_member *member_of(const struct group_view *view, int a
     return NULL;
 }
 
-/* Writes the members to groups->members[used] and after it: first those in the group, then those
- * that left.  Gives their number. */
+/* Stores the members of the group in groups->members, from index `used` on: first the members in
+ * the group, then the members that left.  Returns their number. */
 static int gather(struct groups *groups, struct group_view *view, int used)
 {
     const struct job_snapshot *job = groups->job;
@@ -141,9 +141,9 @@ static void find_waits(struct groups *groups, uint64_t least_ns)
     }
 }
 
-/* Finds which waits never end.  A wait is free (its ->needed is NULL) if every waiting
- * member that it needs is free.  Members that never become free are in a deadlock.  Each ->needed
- * only moves forward, at most members_used times. */
+/* Finds which waits never end.  A wait is free if every waiting member that it needs is free.  Free
+ * waits have NULL in ->needed.  Members that never become free are in a deadlock.  The loop ends,
+ * since each ->needed only moves forward, at most members_used times. */
 static void find_deadlocks(struct groups *groups)
 {
     const struct group_member *end = groups->members + groups->members_used;
@@ -164,7 +164,7 @@ static void find_deadlocks(struct groups *groups)
 }
 
 /* Numbers the deadlocks.  From each member in a deadlock, the chain of ->needed leads into one
- * circle. */
+ * circle.  A chain that reaches a deadlock with a number gets the same number. */
 static void number_deadlocks(struct groups *groups)
 {
     struct group_member *members = groups->members, *at;

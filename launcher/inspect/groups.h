@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.h - puts the groups of a job together from the entries of its ranks, and finds which
- * members wait for each other. */
+/* groups.h - assembles the groups of a job from the entries of its ranks, and finds which members
+ * wait for each other. */
 #ifndef LAUNCHER_INSPECT_GROUPS_H
 #define LAUNCHER_INSPECT_GROUPS_H
 
@@ -9,22 +9,27 @@
 struct group_member {
     const struct group_view *view;
     int at;                            /* index in job->rank */
-    const struct group_snapshot *line; /* its entry */
-    int left;                          /* it left the group, and its entry was not used again */
-    int waits;                         /* in line->now, for least_ns or longer */
-    int deadlock;                      /* number of its deadlock, from 1; 0: not in a deadlock */
-    const struct group_member *needed; /* the member of the same deadlock for which it waits */
-    int in_circle; /* 1: it is part of the circle of waits; 0: it waits for a part of it */
+    const struct group_snapshot *line; /* the member's entry for the group */
+    int left;     /* 1 if the member left the group, and no other group uses the entry yet */
+    int waits;    /* 1 if the member has waited in line->now for least_ns or longer */
+    int deadlock; /* number of the member's deadlock, from 1; 0 if it is not in a deadlock */
+    /* the member of the same deadlock for which this member waits; NULL if in no deadlock */
+    const struct group_member *needed;
+    /* 1 if the member is part of the circle of waits; 0 if it waits for a member of the circle */
+    int in_circle;
 };
 
 struct group_view {
     uint64_t id;
     const char *name;
     int size;
-    struct group_member *member; /* [count], the members with an entry; part of groups->members */
-    int count, in;     /* the first `in` have not left; both parts are in the order of ranks */
-    int is_world;      /* its ranks are all ranks of the job */
-    int by_group_rank; /* threads: members share a rank of the job; group ranks name them */
+    struct group_member *member; /* [count] members with an entry; part of groups->members */
+    /* number of members; the first `in` are in the group, the rest have left; both parts are sorted
+     * by rank */
+    int count, in;
+    int is_world; /* 1 if the group has all ranks of the job */
+    /* 1 if members are threads with the same rank in the job, so group ranks name them */
+    int by_group_rank;
 };
 
 struct groups {
@@ -36,21 +41,22 @@ struct groups {
     int deadlocks;
 };
 
-/* 0; -1: out of memory.  In both cases the caller must call groups_close(). */
+/* Finds the groups and the deadlocks of waits that last least_ns or longer.  Returns 0, or -1 if
+ * memory is exhausted.  In both cases the caller must call groups_close(). */
 int groups_open(struct groups *groups, const struct job_snapshot *job, uint64_t least_ns);
 void groups_close(struct groups *groups);
 
-/* Finds the member that is rank `rank` of the group; NULL: it has no entry. */
+/* Finds the member with rank `rank` in the group; NULL if that rank has no entry. */
 const struct group_member *member_numbered(const struct group_view *view, int rank);
 
-/* Gives the number by which verdicts name the member: usually its rank in the job. */
+/* Returns the number by which verdicts name the member, usually its rank in the job. */
 int member_name(const struct groups *groups, const struct group_member *member);
 
-/* Gives the number by which verdicts name rank `rank` of the group of that entry; `rank` itself if
- * it has no entry here. */
+/* Returns the number by which verdicts name the member with rank `rank` in the group of entry
+ * `line`.  Returns `rank` itself if that member has no entry here. */
 int groups_name(const struct groups *groups, const struct group_snapshot *line, int rank);
 
-/* Says whether the member is in collective call number seq, perhaps on another thread. */
+/* True if the member is in collective call number seq, perhaps on another thread. */
 static inline int member_is_in(const struct group_member *member, uint64_t seq)
 {
     const struct group_snapshot *line = member->line;
@@ -59,7 +65,8 @@ static inline int member_is_in(const struct group_member *member, uint64_t seq)
            && (line->now.seq != seq || line->now.phase == CONTROL_IN);
 }
 
-/* Gives the member's record of call number seq; NULL: it left, or the ring has dropped the call. */
+/* Returns the member's record of call number seq; NULL if the member left, or the ring has dropped
+ * the call. */
 const struct call_snapshot *member_call(const struct groups *groups,
                                         const struct group_member *member, uint64_t seq);
 
@@ -68,10 +75,11 @@ static inline int member_in_message(const struct group_member *member)
     return member->waits && member->line->now.seq == 0;
 }
 
-/* Gives the peer's call in the member's message; NULL: the peer is not in it. */
+/* Returns the peer's call that is the other end of the member's message; NULL if the peer is not in
+ * such a call. */
 const struct call_snapshot *member_other_end(const struct group_member *member);
 
-/* Says whether the member's call can't end before job->rank[at] makes its call. */
+/* True if the member's call can't end before job->rank[at] makes its own call. */
 int member_needs(const struct group_member *member, int at);
 
 #endif

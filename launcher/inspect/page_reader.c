@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* page_reader.c - copies a control page while ranks write to it.
  *
- * The page is read with pread() and never mapped: if a process truncates the file meanwhile, the
- * copy is short, and there is no SIGBUS.
+ * The page is read with pread() and never mapped.  If a process truncates the file meanwhile,
+ * pread() returns fewer bytes, and no SIGBUS occurs.
  *
- * The copy of an entry is good if its version was even, and the same before and after.  If the
- * entry changes during each copy, its rank is making calls.  If the writer was stopped in the
- * middle, the version stays odd.  Then the ring has the whole call, since ranks write the ring
- * first. */
+ * A copy of an entry is valid if the entry's version was even, and was the same before and after
+ * the copy.  If the entry changes during each attempt, its rank is making calls.  If the writer was
+ * stopped in the middle, the version stays odd.  Then the reader uses the ring, which has the whole
+ * call, since ranks write the ring first. */
 #include "launcher/inspect/page_reader.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
-#define MOST_COPIES 20 /* tries for one entry */
+#define MOST_COPIES 20 /* most attempts to copy an entry */
 
 static int read_at(int fd, size_t at, void *to, size_t size)
 {
@@ -32,8 +32,8 @@ static int read_at(int fd, size_t at, void *to, size_t size)
 
 /* ---- Text ------------------------------------------------------------------ */
 
-/* Gives the length of the UTF-8 character at data; 0: it is not valid, or is a control character.
- */
+/* Returns the length in bytes of the UTF-8 character at data; 0 if the character is not valid, or
+ * is a control character. */
 static size_t character(const unsigned char *data, size_t left)
 {
     const size_t size = *data < 0x80 ? 1 : *data < 0xc2 ? 0 : *data < 0xe0 ? 2 : 3;
@@ -120,7 +120,7 @@ static struct call_snapshot take_call(const struct control_call *call)
                                    .group = call->group };
 }
 
-/* Copies the ring, the newest call first.  The list ends at a call that is not valid: older calls
+/* Copies the ring, the newest call first.  Stops at the first invalid call, because older calls
  * can't be relied on. */
 static void take_ring(struct rank_snapshot *rank, const struct control_rank *page)
 {
@@ -137,8 +137,8 @@ static void take_ring(struct rank_snapshot *rank, const struct control_rank *pag
     }
 }
 
-/* 1: the entry was copied between two writes; 0: it changed during each copy; -1: it can't be read,
- * or its writer stopped in the middle. */
+/* Copies an entry.  Returns 1 if the entry was copied between two writes, 0 if it changed during
+ * each copy, or -1 if it can't be read or its writer stopped in the middle. */
 static int copy_entry(int fd, size_t at, struct control_group *line)
 {
     const size_t version = at + offsetof(struct control_group, version);
@@ -157,9 +157,9 @@ static int copy_entry(int fd, size_t at, struct control_group *line)
     return first == after ? -1 : 0;
 }
 
-/* Copies the ring again, because the writer of this entry stopped in the middle: the ring has the
- * call, but was copied before.  -1: the entry has not changed since; 0: its writer goes on after
- * all. */
+/* Copies the ring again after the writer of this entry stopped in the middle, since the first copy
+ * of the ring may be too old to have the call.  Returns -1 if the entry has not changed since, or 0
+ * if its writer has continued. */
 static int take_ring_again(int fd, size_t at, size_t line, struct rank_snapshot *rank)
 {
     const size_t version = line + offsetof(struct control_group, version);
@@ -222,13 +222,13 @@ static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
             || read_at(fd, version, &after, sizeof after) < 0)
             return;
     if (before != after || before % 2)
-        return; /* half of a text would name a wrong thing */
+        return; /* half of a text would name something wrong */
     page_text(rank->waiting_for, sizeof rank->waiting_for, words, sizeof words);
     rank->waiting_since_ns = since;
 }
 
-/* Takes the source place that a rank wrote, if it belongs to the call: the group, the number and
- * the time must match. */
+/* Copies the source place that a rank wrote to the group that has the same id, call number and time
+ * as the place. */
 static void take_place(int fd, size_t at, struct rank_snapshot *rank)
 {
     const size_t first = offsetof(struct control_rank, place_version);
@@ -288,7 +288,8 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
             valid = copy_entry(fd, where, &page.groups[i]);
         if (valid < 0)
             valid = take_ring_again(fd, at, where, rank);
-        if (atomic_load(&page.groups[i].id)) /* bytes of a destroyed group are in bytes_before */
+        /* only for groups that exist, since bytes_before includes the bytes of destroyed groups */
+        if (atomic_load(&page.groups[i].id))
             rank->bytes += page.groups[i].bytes;
         take_entry(rank, i, &page.groups[i], valid);
     }

@@ -7,12 +7,12 @@
 
 #include "launcher/inspect/snapshot.h"
 
-/* Copies the page; fd is its memory.  0; -1 and errno: it can't be read, or is not a valid control
- * page, and there is nothing to free. */
+/* Copies the page from its file fd.  Returns 0, or -1 with errno set if fd can't be read or has no
+ * valid control page.  After -1 the caller has nothing to free. */
 int page_read(int fd, struct job_snapshot *job);
 
-/* Copies bytes from an untrusted source as text: it fits in size, is UTF-8, and has no control
- * characters. */
+/* Copies at most `most` bytes from an untrusted source as text of fewer than `size` bytes.  The
+ * text is valid UTF-8 without control characters: '?' replaces each other byte. */
 void page_text(char *text, size_t size, const char *bytes, size_t most);
 
 #endif

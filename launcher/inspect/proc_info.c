@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proc_info.c - reads /proc.  That also works for stopped processes, and never waits for them. */
+/* proc_info.c - reads /proc.  Reading /proc also works for stopped processes, and never waits for
+ * them. */
 #include "launcher/inspect/proc_info.h"
 
 #include <dirent.h>
@@ -31,7 +32,8 @@ size_t process_file(pid_t pid, const char *name, char *text, size_t size)
     return used;
 }
 
-/* Names the system calls in which a main thread often sleeps. */
+/* Returns a short name for a system call in which a main thread often sleeps; NULL for other calls.
+ */
 static const char *call_name(long number)
 {
     switch (number) {
@@ -66,8 +68,8 @@ static const char *call_name(long number)
     return NULL;
 }
 
-/* Names a restarted call: after SIGSTOP and SIGCONT, /proc shows restart_syscall for a system call
- * with a timeout. */
+/* Returns the name of a restarted system call.  After SIGSTOP and SIGCONT, /proc shows
+ * restart_syscall in place of a system call with a timeout. */
 static const char *restarted_name(pid_t pid)
 {
     char text[64];
@@ -150,7 +152,7 @@ int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg)
 
 /* ---- The process of a rank -------------------------------------------------- */
 
-/* A search for the process that has pid `named` in a pid namespace below the worker. */
+/* A search for a descendant of the worker that has pid `named` in its own pid namespace. */
 struct nested {
     pid_t worker, named, found;
 };
@@ -165,8 +167,8 @@ static int is_below(pid_t pid, pid_t worker)
     return 0;
 }
 
-/* Says whether the process has pid nested->named in its own namespace: "NSpid: 4310 7" means pid
- * 4310 here, and 7 there. */
+/* Returns 1 if the process has pid nested->named in its own namespace.  "NSpid: 4310 7" means that
+ * the pid is 4310 here, and 7 in the process's namespace. */
 static int has_that_pid(void *arg, pid_t pid, uid_t uid)
 {
     struct nested *nested = arg;
@@ -188,9 +190,10 @@ static int has_that_pid(void *arg, pid_t pid, uid_t uid)
     return 1;
 }
 
-/* Gives the pid, as seen here, of the process that wrote rank->pid; 0: it is gone.  The process
- * must be a descendant of the worker, because the kernel may have given the pid to another process,
- * or the pid may be of a pid namespace that the worker made. */
+/* Returns the pid, as seen here, of the process that wrote rank->pid; 0 if the process is gone.
+ * The process must be a descendant of the worker.  A process that is not may have got the same pid
+ * from the kernel later.  The rank's pid may also be valid only in a pid namespace that the worker
+ * created. */
 static pid_t writer_of(const struct rank_snapshot *rank)
 {
     struct nested nested = { rank->worker, rank->pid, 0 };

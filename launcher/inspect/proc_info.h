@@ -5,16 +5,18 @@
 
 #include "launcher/inspect/snapshot.h"
 
-/* Reads one process; ->state is 0 if no process has that pid. */
+/* Reads the state of a process.  ->state is 0 if no process has that pid. */
 struct process_snapshot process_read(pid_t pid);
 
 /* Fills in the processes and commands of all ranks of the job, and the state of its ctrun. */
 void process_read_all(struct job_snapshot *job);
 
-/* Reads a file of /proc/<pid>/ as text; "" if it can't be read.  Gives the length. */
+/* Reads a file of /proc/<pid>/ as text, which is "" if the file can't be read.  Returns the length
+ * of the text. */
 size_t process_file(pid_t pid, const char *name, char *text, size_t size);
 
-/* Calls visit for each process until visit returns 1.  Returns the value of the last call. */
+/* Calls visit for each process until visit returns a value other than 0.  Returns the value of the
+ * last call, or 0 if there was no call. */
 int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg);
 
 #endif

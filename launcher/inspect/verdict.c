@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict.c - decides which verdicts a job gets.  Reads only the snapshot.
+/* verdict.c - decides which verdicts a job gets, and reads only the snapshot.
  *
- * Each deadlock gets a verdict: which ranks wait in a circle, and which ranks wait for the circle.
- * Each group in which other members wait gets a verdict about its newest collective call and the
- * messages that members are in.  Then come verdicts without a group: on ranks that wait in
- * ct_init_process_group(), on ranks that wait for the store, and on processes that are stopped or
- * gone although no rank waits for them yet.  A program without libct gets only the last kind. */
+ * Each deadlock gets a verdict, which lists the ranks that wait in a circle and the ranks that wait
+ * for the circle.  Each group in which other members wait gets a verdict about its newest
+ * collective call and the messages that members are in.  Verdicts without a group follow: on ranks
+ * that wait in ct_init_process_group(), on ranks that wait for the store, and on processes that are
+ * stopped or gone although no rank waits for them yet.  A program without libct gets only the last
+ * kind. */
 #include "launcher/inspect/verdict.h"
 
 #include <stdio.h>
@@ -19,8 +20,8 @@ struct work {
     const struct job_snapshot *job;
     struct groups groups;
     uint64_t least_ns;
-    char *mentioned; /* [ranks] 1: a verdict already says what keeps the rank from going on */
-    int failed;      /* out of memory */
+    char *mentioned; /* [ranks] 1 if a verdict already tells why the rank can't continue */
+    int failed;      /* 1 if memory is exhausted */
 };
 
 /* ---- Making a verdict ------------------------------------------------------- */
@@ -43,8 +44,8 @@ static void drop_last(struct verdict_list *list)
     free(v->circle);
 }
 
-/* Names what differs between two calls; NULL: nothing.  The two ends of a message (seq 0) always
- * differ in operation and root. */
+/* Returns a word for what differs between two calls; NULL if nothing differs.  Operations and roots
+ * are not compared for messages (seq 0), since the two ends of a message always differ in them. */
 static const char *difference(const struct call_snapshot *a, const struct call_snapshot *b)
 {
     return a->seq && a->operation != b->operation ? "operations"
@@ -56,14 +57,15 @@ static const char *difference(const struct call_snapshot *a, const struct call_s
                                                   : NULL;
 }
 
-/* Says whether the clause, of a deadlock, names neither the group nor the peer of a message. */
+/* Returns 1 if the activity is a message in a deadlock.  Then its clause names neither the group
+ * nor the peer. */
 static int is_unsaid_message(const struct activity *does)
 {
     return does->peer == PEER_UNSAID && does->call->seq == 0;
 }
 
-/* Says whether one clause can describe both ranks.  A clause that names the process describes one
- * rank only. */
+/* Returns 1 if one clause can describe the ranks of both activities.  A clause that names the
+ * process can describe only one rank. */
 static int verdict_is_same(const struct activity *a, const struct activity *b)
 {
     if (a->kind != b->kind || a->kind == RANK_ENDED || a->kind == RANK_DIED
@@ -78,7 +80,8 @@ static int verdict_is_same(const struct activity *a, const struct activity *b)
                && !difference(a->call, b->call) && !strcmp(activity_where(a), activity_where(b)));
 }
 
-/* Finds the set of ranks that do this, or makes one; NULL: out of memory. */
+/* Finds the set of ranks with this activity, or adds an empty set.  Returns NULL if memory is
+ * exhausted. */
 static struct rank_set *find_set(struct verdict *v, const struct activity *does)
 {
     struct rank_set *more;
@@ -98,7 +101,8 @@ static void verdict_add(struct work *w, struct verdict *v, int rank, int at, str
     struct rank_set *set = find_set(v, &does);
     struct set_member *more = set ? set->member : NULL;
 
-    if (set && (set->count & (set->count - 1)) == 0) /* the room is a power of two and is used up */
+    /* the allocated room, a power of two, is used up */
+    if (set && (set->count & (set->count - 1)) == 0)
         more = realloc(more, (set->count ? 2 * (size_t)set->count : 1) * sizeof *more);
     if (!more) {
         v->sets -= set && set->count == 0;
@@ -120,11 +124,13 @@ static void verdict_add(struct work *w, struct verdict *v, int rank, int at, str
 /* A group in which members wait. */
 struct standing {
     const struct group_view *view;
-    const struct call_snapshot *call; /* the newest collective call; NULL: only messages */
-    int one_could;                    /* a waiting member is not held (activity_is_held()) */
+    /* the newest collective call; NULL if members wait only in messages */
+    const struct call_snapshot *call;
+    int one_could; /* 1 if at least one waiting member is not held (activity_is_held()) */
 };
 
-/* Says whether a member waits for rank `number` of the group, in a message. */
+/* Returns 1 if a member waits for rank `number` of the group in a message.  If members wait in a
+ * collective call, returns 1 for each rank. */
 static int is_needed(const struct standing *g, int number)
 {
     for (int i = 0; i < g->view->in && !g->call; i++) {
@@ -137,8 +143,8 @@ static int is_needed(const struct standing *g, int number)
     return g->call != NULL;
 }
 
-/* Says whether the member's peer waits in another message of the group, which then shows the
- * reason. */
+/* Returns 1 if the member's peer waits in another message of the group.  Then that message shows
+ * the reason. */
 static int is_behind(const struct group_member *member)
 {
     for (int i = 0; i < member->view->in && member_in_message(member); i++)
@@ -164,8 +170,8 @@ static struct activity waits_there(const struct work *w, const struct group_memb
     return does;
 }
 
-/* Gives the member's own part in what the verdict is about: its message, or its part of the newest
- * collective.  NULL: it made no such call, or that is not known. */
+/* Returns the member's call that the verdict is about: its message, or its part of the newest
+ * collective.  Returns NULL if the member made no such call, or if the call is not known. */
 static const struct call_snapshot *part_of(const struct work *w, const struct standing *g,
                                            const struct group_member *member)
 {
@@ -174,8 +180,8 @@ static const struct call_snapshot *part_of(const struct work *w, const struct st
     return g->call ? member_call(&w->groups, member, g->call->seq) : NULL;
 }
 
-/* Says what the member does: RANK_IN_CALL, RANK_BLOCKED, RANK_RETURNED, or what it does instead of
- * the call. */
+/* Returns what the member does: RANK_IN_CALL, RANK_BLOCKED, RANK_RETURNED, or what it does instead
+ * of the call. */
 static struct activity does_there(const struct work *w, const struct standing *g,
                                   const struct group_member *member)
 {
@@ -193,7 +199,7 @@ static struct activity does_there(const struct work *w, const struct standing *g
     return does;
 }
 
-/* Names what differs between the members' calls; NULL: nothing. */
+/* Returns a word for what differs between the members' calls; NULL if nothing differs. */
 static const char *differs(const struct work *w, const struct standing *g)
 {
     const char *differ = NULL;
@@ -210,8 +216,8 @@ static const char *differs(const struct work *w, const struct standing *g)
 }
 
 /* Adds the members that wait or made another call, then the members that they wait for.  If all
- * waiting members are held, they are added as waiting, since they still wait for the others.  1: a
- * member has waited for less than least_ns. */
+ * waiting members are stopped or gone, they count as waiting, since they still wait for the other
+ * members.  Returns 1 if a member has waited for less than least_ns. */
 static int add_members(struct work *w, struct verdict *v, struct standing *g)
 {
     int some = 0, young = 0;
@@ -238,8 +244,8 @@ static int add_members(struct work *w, struct verdict *v, struct standing *g)
     return young;
 }
 
-/* Adds a dead rank of another host, unless it had returned from the call.  0: as far as ctrun
- * knows, it was not in the group. */
+/* Adds a dead rank of another host, unless it had returned from the call.  Returns 0 if the rank
+ * was not in the group, as far as ctrun knows. */
 static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
                     const struct death_snapshot *death)
 {
@@ -257,8 +263,8 @@ static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
     return known;
 }
 
-/* Adds the missing ranks that have no entry here.  For the world, they are named by their rank in
- * the job; for other groups, it is only known how many they are. */
+/* Adds the missing ranks that have no entry here.  In the world, the verdict names them by their
+ * rank in the job.  In other groups, only their number is known. */
 static void add_without_line(struct work *w, struct verdict *v, const struct standing *g)
 {
     const struct job_snapshot *job = w->job;
@@ -340,7 +346,7 @@ static void add_deadlocked(struct work *w, struct verdict *v, const struct group
     verdict_add(w, v, member_name(&w->groups, member), member->at, does);
 }
 
-/* Lists the circle, starting with its lowest rank. */
+/* Lists the circle of waits that the member is in, starting with the lowest rank. */
 static void take_circle(struct work *w, struct verdict *v, const struct group_member *member)
 {
     const struct group_member *lowest = member, *at = member;
@@ -359,8 +365,8 @@ static void take_circle(struct work *w, struct verdict *v, const struct group_me
         v->circle[v->circled++] = member_name(&w->groups, at);
 }
 
-/* Adds the ranks of the circle, then the ranks that wait for them.  A verdict on a deadlock across
- * groups names no group. */
+/* Adds the ranks of the circle, then the ranks that wait for the circle.  The verdict has no group
+ * name if the circle spans several groups. */
 static void judge_deadlock(struct work *w, int number)
 {
     struct verdict *v = verdict_begin(w, VERDICT_DEADLOCK);
@@ -387,7 +393,7 @@ static void judge_deadlock(struct work *w, int number)
 
 /* ---- Without a group --------------------------------------------------------------- */
 
-/* 1: the rank waits in ct_init_process_group(), or keeps others waiting there. */
+/* Returns 1 if the rank waits in ct_init_process_group(), or if other ranks wait for it there. */
 static int does_in_init(const struct work *w, int i, struct activity *does)
 {
     const struct rank_snapshot *rank = &w->job->rank[i];
@@ -402,7 +408,7 @@ static int does_in_init(const struct work *w, int i, struct activity *does)
     return does->waits && does->waited_ns >= w->least_ns;
 }
 
-/* 1: the rank waits for what it named by control_waiting(). */
+/* Returns 1 if the rank waits for what it named with control_waiting(). */
 static int does_at_store(const struct work *w, int i, struct activity *does)
 {
     const struct rank_snapshot *rank = &w->job->rank[i];
@@ -412,7 +418,7 @@ static int does_at_store(const struct work *w, int i, struct activity *does)
            && does->waited_ns >= w->least_ns;
 }
 
-/* 1: the process is stopped or gone, and no other verdict says so. */
+/* Returns 1 if the process is stopped or gone, and no other verdict reports it. */
 static int does_as_process(const struct work *w, int i, struct activity *does)
 {
     const struct rank_snapshot *rank = &w->job->rank[i];
@@ -429,8 +435,8 @@ static int does_as_process(const struct work *w, int i, struct activity *does)
                    || (does->kind == RANK_DIED && rank->wrapper.state)));
 }
 
-/* Makes a verdict of the waiting ranks, then of the ranks that they wait for.  VERDICT_PROCESS has
- * only the second kind.  NULL: there is no such rank. */
+/* Makes a verdict with the waiting ranks, then the ranks that they wait for.  VERDICT_PROCESS has
+ * no waiting ranks.  Returns NULL if the verdict would be empty. */
 static struct verdict *judge_ranks(struct work *w, enum verdict_kind kind,
                                    int (*does_it)(const struct work *w, int i,
                                                   struct activity *does))
@@ -494,7 +500,8 @@ int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job,
     *list = (struct verdict_list){ .job = job };
     w.failed = groups_open(&w.groups, job, least_ns) < 0
                || !(w.mentioned = calloc((size_t)job->ranks + 1, 1))
-               /* one for each deadlock, each group, init and the store; two for processes */
+               /* room for a verdict for each deadlock, each group, init and the store, and two for
+                * processes */
                || !(list->verdict = calloc((size_t)w.groups.deadlocks + (size_t)w.groups.count + 4,
                                            sizeof(struct verdict)));
     if (!w.failed) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict_text.c - a table of formats: how the sentence of a verdict begins, and a clause for each
- * set of ranks in it.
+/* verdict_text.c - writes verdicts with two tables of formats.  One table has the beginning of the
+ * sentence for each kind of verdict.  The other table has a clause for each set of ranks.
  *
- * A name in {} is a field.  A part in [] is left out if its first field is empty.  A verdict
- * without a beginning first names the ranks that the others wait for, then the ranks that wait. */
+ * A word in {} is the name of a field, and the field's text replaces it.  A part in [] is left out
+ * if its first field is empty.  If a verdict has no beginning, its sentence describes first the
+ * ranks that the others wait for, then the ranks that wait. */
 #include "launcher/inspect/verdict_text.h"
 
 #include <ctype.h>
@@ -69,7 +70,8 @@ static const struct format activities[ACTIVITIES] = {
                                          "go on" },
 };
 
-/* Clauses for waiting ranks.  They follow the clauses for the ranks that these wait for. */
+/* Clauses for waiting ranks.  They follow the clauses for the ranks that the waiting ranks wait
+ * for. */
 static const char waits_in_call[] =
     "{ranks} {has} waited {time}[ in {new call}[ of group {other group}]][ at {where}]";
 static const char waits_in_init[] =
@@ -161,7 +163,7 @@ static const char *describe_state(const struct process_snapshot *process)
     return "";
 }
 
-/* Writes "rank 3" or "ranks 0-2,5".  A long list ends in dots, to leave room for other clauses. */
+/* Writes "rank 3" or "ranks 0-2,5".  A long list ends in "...", so that other clauses still fit. */
 static void describe_ranks(const struct rank_set *set, char *text, size_t size)
 {
     const struct set_member *member = set->member;
@@ -181,8 +183,8 @@ static void describe_ranks(const struct rank_set *set, char *text, size_t size)
     }
 }
 
-/* Gives a process of the set if all its processes do the same; NULL: they differ, or are on another
- * host. */
+/* Returns a process of the set if all processes of the set are in the same state.  Returns NULL if
+ * their states differ, or if a rank is on another host. */
 static const struct process_snapshot *common_process(const struct rank_set *set,
                                                      const struct job_snapshot *job)
 {
@@ -198,7 +200,7 @@ static const struct process_snapshot *common_process(const struct rank_set *set,
     return first;
 }
 
-/* 0: the pid is not known. */
+/* Returns the pid of a member of the set; 0 if the pid is not known. */
 static pid_t pid_of(const struct rank_set *set, int member, const struct job_snapshot *job)
 {
     const int at = set->member[member].at;
@@ -209,7 +211,7 @@ static pid_t pid_of(const struct rank_set *set, int member, const struct job_sna
                                              : 0;
 }
 
-/* "pids 4310, 4311 on node-a, sleeping" */
+/* Writes the pids, the host and the common state, such as "pids 4310, 4311 on node-a, sleeping". */
 static void describe_processes(const struct rank_set *set, const struct job_snapshot *job,
                                const char *host, char *text, size_t size)
 {
@@ -227,8 +229,8 @@ static void describe_processes(const struct rank_set *set, const struct job_snap
 /* ---- Fields ------------------------------------------------------------------------- */
 
 enum {
-    FLICKERS = 1, /* the field is not part of the key */
-    TEXT_ONLY = 2 /* JSON has the value as numbers */
+    FLICKERS = 1, /* the sentence's key does not depend on the field */
+    TEXT_ONLY = 2 /* the field is left out of JSON, which has the value as numbers */
 };
 
 struct fields {
@@ -249,7 +251,7 @@ static void set_field(struct fields *f, const char *name, int flags, const char 
     snprintf(field->text, sizeof field->text, "%s", text);
 }
 
-/* Says why perhaps no process here has an entry for the ranks. */
+/* Returns text with the possible reasons why no process here has an entry for the ranks. */
 static const char *perhaps(const struct rank_set *ranks, const struct job_snapshot *job)
 {
     return job->own_memory
@@ -259,7 +261,7 @@ static const char *perhaps(const struct rank_set *ranks, const struct job_snapsh
                             : ", which may have left the group";
 }
 
-/* Writes "0 -> 1 -> 2 -> 0".  The middle of a long circle is left out. */
+/* Writes "0 -> 1 -> 2 -> 0", and leaves out the middle of a long circle. */
 static void describe_circle(const struct verdict *verdict, char *text, size_t size)
 {
     const int count = verdict->circled, shown = 8;
@@ -277,7 +279,8 @@ static void describe_circle(const struct verdict *verdict, char *text, size_t si
         snprintf(text + used, size - used, "%d", verdict->circle[0]);
 }
 
-/* Gives the collective call that the missing ranks have not made; NULL: none. */
+/* Returns the collective call that the missing ranks have not made; NULL if no set waits in a
+ * collective. */
 static const struct call_snapshot *missed_call(const struct verdict *verdict)
 {
     for (int i = 0; i < verdict->sets; i++)
@@ -287,7 +290,7 @@ static const struct call_snapshot *missed_call(const struct verdict *verdict)
     return NULL;
 }
 
-/* Says whether an earlier clause has named the call. */
+/* Returns 1 if an earlier clause of the sentence already names the call. */
 static int verdict_is_named(const struct verdict *verdict, const struct call_snapshot *call)
 {
     const struct call_snapshot *missed = missed_call(verdict);
@@ -298,7 +301,8 @@ static int verdict_is_named(const struct verdict *verdict, const struct call_sna
     return 0;
 }
 
-/* Sets the fields for singular or plural, and those for the call in which others wait. */
+/* Sets the fields that depend on singular or plural, and the fields about the call in which other
+ * ranks wait. */
 static void describe_grammar(struct fields *f, const struct verdict *verdict,
                              const struct rank_set *ranks)
 {
@@ -333,7 +337,7 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
                          const struct rank_set *ranks, const struct job_snapshot *job)
 {
     const struct activity *does = &ranks->does;
-    static const struct rank_snapshot none; /* stands for a rank of another host */
+    static const struct rank_snapshot none; /* used for a rank of another host */
     const struct rank_snapshot *rank =
         ranks->member->at >= 0 ? &job->rank[ranks->member->at] : &none;
     const char *host = does->death ? does->death->host : job->nodes > 1 ? job->host : "";
@@ -373,8 +377,8 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
     describe_grammar(f, verdict, ranks);
 }
 
-/* Finds the field whose name begins at `name` and ends with '}'. A format has only names of fields.
- */
+/* Finds the field with the name from `name` up to the next '}'.  A format contains only names of
+ * fields that exist. */
 static const struct field *find_field(const struct fields *f, const char *name)
 {
     const size_t length = strcspn(name, "}");
@@ -404,7 +408,7 @@ static void verdict_put(struct sentence *s, const char *text, size_t length, int
     s->is_cut |= fits < length;
     for (size_t i = 0; i < length && is_in_key; i++) {
         s->key = (s->key ^ (unsigned char)text[i]) * 1099511628211u;
-        if (text[i] == '#') /* so the key is the same for the next call, at the next step */
+        if (text[i] == '#') /* so that the key is the same for the next call of a loop */
             i += strspn(text + i + 1, "0123456789");
     }
 }
@@ -428,8 +432,8 @@ static void verdict_expand(struct sentence *s, const char *format, const struct 
     }
 }
 
-/* Writes the clauses of the sets from number `first` on.  The waiting sets come first in a verdict.
- */
+/* Writes the clauses of the sets, from number `first` on.  The sets of waiting ranks come first in
+ * a verdict. */
 static void put_sets(struct sentence *s, const struct verdict *verdict,
                      const struct job_snapshot *job, int first)
 {
@@ -448,8 +452,8 @@ static void put_sets(struct sentence *s, const struct verdict *verdict,
     }
 }
 
-/* Writes "rank 3 has not joined all_reduce #5; its last call was #4.  Ranks 0-2 have waited 2.0 s".
- */
+/* Writes the awaited ranks, then the waiting ranks: "rank 3 has not joined all_reduce #5; its last
+ * call was #4.  Ranks 0-2 have waited 2.0 s". */
 static void put_culprits_first(struct sentence *s, const struct verdict *verdict,
                                const struct job_snapshot *job)
 {
@@ -497,7 +501,7 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
         put_culprits_first(&s, verdict, job);
     if (s.is_cut) {
         s.used = size - 4;
-        while ((text[s.used] & 0xc0) == 0x80) /* cuts no character in half */
+        while ((text[s.used] & 0xc0) == 0x80) /* avoids cutting a UTF-8 character in half */
             s.used--;
         s.used += (size_t)snprintf(text + s.used, 4, "...");
     }
@@ -568,7 +572,7 @@ void verdict_json(struct json_text *json, const struct verdict *verdict,
 
 /* ---- What a rank does --------------------------------------------------------- */
 
-/* Finds the first group in which the rank is in a call; NULL: it is in no call. */
+/* Finds the first group in which the rank is in a call; NULL if the rank is in no call. */
 static const struct group_snapshot *group_of_call(const struct rank_snapshot *rank)
 {
     for (int i = 0; i < CONTROL_GROUPS; i++)

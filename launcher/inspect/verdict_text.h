@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict_text.h - writes verdicts, and their parts, as text and as JSON. */
+/* verdict_text.h - writes verdicts, and parts of verdicts, as text and as JSON. */
 #ifndef LAUNCHER_INSPECT_VERDICT_TEXT_H
 #define LAUNCHER_INSPECT_VERDICT_TEXT_H
 
 #include "launcher/inspect/verdict.h"
 #include "runtime/util/json_writer.h"
 
-#define VERDICT_TEXT 1000 /* a line of ctrun's log can't be longer */
+/* longest text of a verdict, in bytes; a line of ctrun's log can't be longer */
+#define VERDICT_TEXT 1000
 
-/* Writes one sentence, which ends in "..." if it is cut.  Gives a key of the sentence.  Times,
- * process states and a call's #number do not change the key. */
+/* Writes the verdict as one sentence, which ends in "..." if it does not fit into size.  Returns
+ * the sentence's key, a hash that does not depend on times, process states and a call's #number. */
 uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *job, char *text,
                       size_t size);
 
-/* Writes the verdict as an object of an array, with its text.  `seconds` is the name of the waiting
- * time. */
+/* Writes the verdict as an object of an array, with its text.  `seconds` is the name of the JSON
+ * field for the waiting time. */
 void verdict_json(struct json_text *json, const struct verdict *verdict,
                   const struct job_snapshot *job, const char *seconds);
 
 /* Writes "2.1 s", "3.5 min", or "2.0 h". */
 void describe_time(uint64_t ns, char *text, size_t size);
 
-/* Writes "all_reduce #12 (4 f32, sum)", or "send of 4 f32 to rank 1 (tag 0)".  peer: the rank of
- * the message, -1: any, PEER_UNSAID: writes "send (4 f32, tag 0)". */
+/* Writes "all_reduce #12 (4 f32, sum)" or "send of 4 f32 to rank 1 (tag 0)".  `peer` is the other
+ * rank of a message, or -1 for any rank.  If `peer` is PEER_UNSAID, the text has no peer, such as
+ * "send (4 f32, tag 0)". */
 void describe_call(const struct call_snapshot *call, int peer, char *text, size_t size);
 
 /* Writes "exited with code 3", "died of SIGKILL", or "was lost with its host". */
 void describe_death(const struct death_snapshot *death, char *text, size_t size);
 
-/* Writes what the rank does now: "all_reduce #12 (4 f32, sum) on group world at train.c:88", "waits
- * for key x of the store", "exited with code 3", "(futex)"; "": it computes. */
+/* Writes what the rank does now, such as "all_reduce #12 (4 f32, sum) on group world at
+ * train.c:88", "waits for key x of the store", "exited with code 3" or "(futex)".  Writes "" if the
+ * rank computes. */
 #define RANK_TEXT 512
 void describe_rank(const struct job_snapshot *job, const struct rank_snapshot *rank, char *text,
                    size_t size);
 
-/* Says whether the rank is in a call of a group, or in another wait that it announced. */
+/* Returns 1 if the rank is in a call of a group, or in another wait that it announced. */
 int rank_is_in_call(const struct rank_snapshot *rank);
 
 #endif

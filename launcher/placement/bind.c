@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bind.c - --bind: gives workers the CPUs near a GPU, those of a NUMA node, whole cores, or listed
- * CPUs.
+/* bind.c - implements --bind, which binds workers to CPUs near a GPU, CPUs of a NUMA node, whole
+ * cores, or listed CPUs.
  *
- *   gpu     the cores of the GPU's node, divided among the workers whose GPUs are at the node
- *   numa    all CPUs of a node; nodes are filled in blocks, 0 0 1 1
- *   core    all physical cores, divided among the workers
- *   LIST    the CPUs that the user wrote, by local rank
+ *     gpu     the cores of the GPU's node, divided among the workers with GPUs at that node
+ *     numa    all CPUs of a node; consecutive workers share a node, as in 0 0 1 1
+ *     core    all physical cores, divided among the workers
+ *     LIST    the CPUs that the user wrote for each local rank
  *
- * A worker gets whole cores, with all their hardware threads: two workers on the threads of one
- * core would slow each other.  gpu and numa also prefer the memory of the node.  They do not force
- * it, since a worker that needs more memory than the node has would be killed. */
+ * With gpu and core, a worker gets whole cores with all their hardware threads, since two workers
+ * on the threads of one core would slow each other.  gpu and numa also prefer the memory of the
+ * node.  They do not force it, since a worker that needs more memory than the node has would be
+ * killed. */
 #include "launcher/placement/placement.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #include "config/values/parse_placement.h"
 #include "runtime/util/log.h"
 
-/* Gives the set of cores.  The lowest CPU of a core stands for the core. */
+/* Returns the cores that have CPUs in `within`.  The lowest CPU of a core represents the core. */
 static struct cpus core_names(const struct topology *topology, const struct cpus *within)
 {
     struct cpus names = { { 0 } };
@@ -106,8 +107,9 @@ static int bind_to_nodes(struct placement *placement)
     return 0;
 }
 
-/* Gives the node of worker i's GPU.  If there are more workers than GPUs, they take turns.  -1: the
- * kernel does not know the node, or the name of the GPU is not known. */
+/* Returns the NUMA node of worker i's GPU.  If there are more workers than GPUs, several workers
+ * share a GPU.  Returns -1 if the kernel does not know the node, or the name of the GPU is not
+ * known. */
 static int gpu_node(const struct placement *placement, int i)
 {
     const struct devices *devices = &placement->devices;
@@ -135,7 +137,8 @@ static int bind_to_gpus(struct placement *placement)
             }
         if (cpus_count(&near) == 0)
             return place_empty(placement->devices.device[i % placement->devices.count].name, node);
-        if (together <= place_cores(topology, &near)) /* with too few cores, each worker gets all */
+        /* if there are fewer cores than workers, each worker gets all cores */
+        if (together <= place_cores(topology, &near))
             share = place_share(topology, &near, before, together);
         bind_to(&placement->place[i], &share, node);
     }
@@ -154,7 +157,7 @@ static int bind_to_list(struct placement *placement, const char *list)
         if (!*at) {
             log_line(LOG_ERROR, "--bind=%s has CPUs for %d %s, but there are %d workers", list, i,
                      i == 1 ? "worker" : "workers", placement->size);
-            return 2; /* wrong usage: it does not depend on this machine */
+            return 2; /* 2 means wrong usage, since the list is too short on any machine */
         }
         at = cpu_list(at, cpus.bytes, sizeof cpus.bytes);
         if (!cpus_within(&cpus, allowed)) {

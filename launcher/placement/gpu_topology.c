@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_topology.c - finds what is between the GPUs.  sysfs shows the tree of PCI: the folder of a
- * device lies in the folder of the bridge before it.  NVLinks, if present, are the nearer way
- * (nvlink.c). */
+/* gpu_topology.c - finds the connections between GPUs.  sysfs shows the PCI tree: the folder of a
+ * device is inside the folder of the bridge that connects the device.  NVLinks, which nvlink.c
+ * finds, take precedence over PCI. */
 #include "launcher/placement/gpu_topology.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@
 
 /* ---- sysfs ----------------------------------------------------------------------------- */
 
-/* Gives the socket of the node's first processor. */
+/* Returns the socket of the node's first processor; -1 if unknown. */
 static int gpu_topology_socket_of(const char *sys, int node)
 {
     char cpus[64], socket[16];
@@ -28,8 +28,8 @@ static int gpu_topology_socket_of(const char *sys, int node)
     return atoi(socket);
 }
 
-/* Finds "pci0000:17/..." in "/sys/devices/pci0000:17/..."; NULL: the folder is not in the tree of
- * PCI. */
+/* Returns the part of the path from the host bridge on, such as "pci0000:17/..." in
+ * "/sys/devices/pci0000:17/...".  Returns NULL if the folder is not in the PCI tree. */
 static const char *host_bridge_in(const char *folder)
 {
     const char *at = folder;
@@ -48,7 +48,7 @@ static void read_speed(struct linked_gpu *gpu, const char *folder)
 
     if (sysfs_line(speed, sizeof speed, "%s/current_link_speed", folder) < 0)
         return;
-    if (strstr(speed, " PCIe")) /* older kernels write no " PCIe" */
+    if (strstr(speed, " PCIe")) /* older kernels omit " PCIe" */
         *strstr(speed, " PCIe") = '\0';
     if (sysfs_line(width, sizeof width, "%s/current_link_width", folder) == 0)
         snprintf(gpu->speed, sizeof gpu->speed, "%s x%s", speed, width);
@@ -84,8 +84,8 @@ static int folders_in(const char *path)
     return folders;
 }
 
-/* Gives the number of folders that both paths share.  *below: how many folders the longer rest has;
- * the device's own counts. */
+/* Returns the number of leading folders that both paths share.  Sets *below to the number of
+ * folders in the longer rest, including the device's own folder. */
 static int common_folders(const char *one, const char *other, int *below)
 {
     int common = 0, more[2];
@@ -112,7 +112,8 @@ static enum way way_by_pci(const struct linked_gpu *one, const struct linked_gpu
     if (!*one->path || !*other->path)
         return WAY_UNKNOWN;
     common = common_folders(one->path, other->path, &below);
-    if (common > 1) /* the host bridge and at least one switch, whose port is a folder, too */
+    /* the paths share the host bridge and a switch; a port of a switch is a folder, too */
+    if (common > 1)
         return below <= 2 ? WAY_PIX : WAY_PXB;
     if (common == 1)
         return WAY_PHB;

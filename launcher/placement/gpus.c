@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpus.c - finds the device files of GPUs, and what the driver and PCI say about them.
+/* gpus.c - finds the device files of GPUs, and what the driver and PCI report about the GPUs.
  *
- * The driver's folder in /proc has the address, the UUID and the number of the device file.  If it
- * is hidden, and there are as many device files as PCI devices, both lists are taken to be in the
- * same order.
+ * The driver's folder in /proc has the address, the UUID and the number of the device file of each
+ * GPU.  If that folder is hidden, and there are as many device files as PCI devices, both lists are
+ * assumed to be in the same order.
  *
- * CUDA numbers GPUs by speed unless CUDA_DEVICE_ORDER=PCI_BUS_ID.  For GPUs of one kind, both
- * orders are the order of PCI addresses.  This file assumes that order. */
+ * CUDA numbers GPUs by speed unless CUDA_DEVICE_ORDER=PCI_BUS_ID.  For GPUs of one model, both
+ * orders equal the order of PCI addresses, which this file assumes. */
 #include "launcher/placement/gpus.h"
 
 #include <ctype.h>
@@ -27,7 +27,8 @@ static int all_digits(const char *text)
     return !*text;
 }
 
-/* Reads the value after "name:" from a file with such lines. */
+/* Reads the value after "name:" from a file of such lines.  Returns 0, or -1 if the file has no
+ * such line. */
 static int described(const char *path, const char *name, char *value, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -122,7 +123,7 @@ static void by_device_files(struct gpus *gpus, const char *root)
     qsort(gpus->gpu, (size_t)gpus->count, sizeof *gpus->gpu, by_address);
 }
 
-/* Says whether the device is a display or 3D controller of NVIDIA.  The sound and USB functions of
+/* Returns 1 if the device is a display or 3D controller of NVIDIA.  The sound and USB functions of
  * a GPU have other classes. */
 static int is_nvidia_gpu(const char *root, const char *address)
 {
@@ -175,7 +176,8 @@ static int gpus_is_name(const char *item)
     return !strncmp(item, "GPU-", 4) || !strncmp(item, "MIG-", 4);
 }
 
-/* Finds a GPU by its UUID, which may be shortened as long as only one GPU matches. */
+/* Finds the GPU with a UUID that begins with item.  Returns -1 if no GPU or more than one GPU
+ * matches. */
 static int by_uuid(const struct gpus *gpus, const char *item)
 {
     int found = -1;
@@ -197,7 +199,8 @@ static int uuids_are_known(const struct gpus *gpus)
     return gpus->count > 0;
 }
 
-/* Copies the item at *text, without spaces around it, to name.  *text moves past its comma. */
+/* Copies the item at *text, without spaces around it, to name.  Moves *text past the comma after
+ * the item. */
 static void take_item(const char **text, char *name, size_t size)
 {
     const char *start = *text + strspn(*text, " \t");
@@ -209,7 +212,8 @@ static void take_item(const char **text, char *name, size_t size)
     snprintf(name, size, "%.*s", (int)length, start);
 }
 
-/* 0: the item names a GPU or a part of one; -1: it names nothing that is there. */
+/* Returns 0 if the item may refer to a GPU or a part of a GPU, or -1 if it refers to no existing
+ * device.  Sets device->gpu to the index of the GPU, or to -1 if the index is not known. */
 static int find_device(const struct gpus *gpus, struct visible_gpu *device)
 {
     device->gpu = -1;
@@ -261,7 +265,8 @@ void gpus_visible(const struct gpus *gpus, const char *value, struct devices *vi
     visible->count = gpus->count;
 }
 
-/* Gives the position in `visible` of the GPU that an item of --gpus means; -1: not visible. */
+/* Returns the position in `visible` of the GPU that an item of --gpus refers to; -1 if that GPU is
+ * not visible. */
 static int position_of(const struct gpus *gpus, const struct devices *visible, const char *item)
 {
     const int gpu = gpus_is_name(item) ? by_uuid(gpus, item) : -1;
@@ -290,7 +295,7 @@ int gpus_choose(const struct gpus *gpus, const struct devices *visible, const ch
 
         take_item(&list, item.name, sizeof item.name);
         position = position_of(gpus, visible, item.name);
-        /* A part of a GPU is not in the list of whole GPUs. */
+        /* A MIG device, a part of a GPU, is not in the list of visible GPUs. */
         if (position < 0 && !strncmp(item.name, "MIG-", 4) && find_device(gpus, &item) == 0
             && chosen->count < GPUS_MOST) {
             chosen->device[chosen->count++] = item;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* numa_binding.c - --numa-binding: torchrun's four ways to choose CPUs near a GPU.
+/* numa_binding.c - implements --numa-binding, torchrun's four ways to choose CPUs near a GPU.
  *
- *   node           all CPUs of its NUMA node
- *   socket         also those of the other nodes in the same socket
- *   exclusive      the node's cores, divided among the GPUs there
- *   core-complex   the CPUs of the node that share one last-level cache
+ *     node           all CPUs of the GPU's NUMA node
+ *     socket         all CPUs of all nodes in the same socket
+ *     exclusive      the node's cores, divided among the GPUs there
+ *     core-complex   the CPUs of the node that share one last-level cache
  *
- * torchrun starts each worker under numactl; ctrun sets the affinity itself, to the same CPUs.
- * Neither binds memory: a page comes from the node that first touches it. */
+ * torchrun starts each worker under numactl.  ctrun itself sets the affinity, to the same CPUs.
+ * Neither torchrun nor ctrun binds memory, so a page comes from the node that first touches it. */
 #include "launcher/placement/placement.h"
 
 #include <stdlib.h>
@@ -31,7 +31,8 @@ int place_empty(const char *device, int node)
     return 1;
 }
 
-/* Gives the node of a GPU.  If the kernel does not know it, gives node 0, as torchrun does. */
+/* Returns the NUMA node of a GPU.  If the kernel does not know the node, returns 0, as torchrun
+ * does. */
 static int node_of(const struct placement *placement, int device)
 {
     const int node = placement->gpus.gpu[placement->devices.device[device].gpu].node;
@@ -47,8 +48,8 @@ static int numa_socket_of(const struct topology *topology, int node)
     return lowest < 0 ? -2 : topology->cpu[lowest].socket;
 }
 
-/* Gives the CPUs of all nodes in the same socket.  The lowest CPU of a node says which socket that
- * is. */
+/* Returns the CPUs of all nodes that are in the same socket as `node`.  The lowest CPU of a node
+ * determines the node's socket. */
 static struct cpus socket_cpus(const struct topology *topology, int node)
 {
     const int socket = numa_socket_of(topology, node);
@@ -86,8 +87,8 @@ static int larger_first(const void *a, const void *b)
     return left->count != right->count ? right->count - left->count : left->lowest - right->lowest;
 }
 
-/* Gives the CPUs of complex number k in `within`; larger complexes come first.  An empty set: out
- * of memory. */
+/* Returns the CPUs of core complex number k in `within`.  Larger complexes have lower numbers.
+ * Returns an empty set if memory is exhausted. */
 static struct cpus complex_cpus(const struct topology *topology, const struct cpus *within, int k)
 {
     struct complex *complexes = calloc((size_t)cpus_count(within) + 1, sizeof *complexes);
@@ -113,8 +114,8 @@ static struct cpus complex_cpus(const struct topology *topology, const struct cp
     return chosen;
 }
 
-/* Chooses the CPUs of worker i.  Its GPU is number `index` of the `together` GPUs at its node.  1:
- * the error is logged. */
+/* Chooses the CPUs of worker i, which has GPU number `index` of the `together` GPUs at its node.
+ * Returns 0, or 1 after it has logged an error. */
 static int cpus_for(const struct placement *placement, enum numa_binding mode, int i, int index,
                     int together, struct cpus *cpus)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvlink.c - finds NVLinks with libnvidia-ml.so.1.
  *
- * The library comes with the driver, but its header comes neither with the driver nor with every
- * toolkit: so the few declarations that are needed are here.  A link ends at a GPU or at an
- * NVSwitch.  Two GPUs at switches have as many links between them as the one with fewer links has.
- * The library stays loaded, since it belongs to a driver. */
+ * The driver contains this library, but neither the driver nor every toolkit contains its header.
+ * So this file has its own copy of the few declarations that it needs.  A link ends at a GPU or at
+ * an NVSwitch.  If switches connect two GPUs, the number of links between them is the smaller of
+ * the two GPUs' numbers of links.  The library is never unloaded, since it belongs to a driver. */
 #include "launcher/placement/gpu_topology.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,8 @@ struct nvml {
     int (*remote_pci)(void *device, unsigned link, struct nvml_pci *pci);
 };
 
-/* The ends of one GPU's links. */
+/* Counts the other ends of a GPU's links: at_gpu[i] links end at GPU i, and at_switch links end at
+ * NVSwitches. */
 struct ends {
     int at_gpu[LINKED_GPUS_MOST], at_switch;
     const char *generation;
@@ -69,7 +70,7 @@ static const char *generation_of(const struct nvml *nvml, void *device, unsigned
     return generations[version];
 }
 
-/* Finds the GPU with that address; -1: it is not in the list. */
+/* Finds the GPU with that PCI address; -1 if it is not in the list. */
 static int gpu_at(const struct gpu_links *links, const struct nvml_pci *pci)
 {
     for (int i = 0; i < links->count; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placement.c - chooses a place for each worker by the options.
+/* placement.c - chooses a place for each worker according to the options.
  *
- * First the GPUs: CUDA_VISIBLE_DEVICES limits them (or HIP_VISIBLE_DEVICES, which takes
- * precedence), then --gpus, whose numbers count in what is left.  Then the CPUs, among those that
- * ctrun itself may use: taskset, a cpuset or a batch system may have limited them for a reason. */
+ * First come the GPUs.  CUDA_VISIBLE_DEVICES limits them, or HIP_VISIBLE_DEVICES, which takes
+ * precedence.  Then --gpus chooses by number among the visible GPUs.  Next come the CPUs, chosen
+ * only among those that ctrun itself may use, because taskset, a cpuset or a batch system may have
+ * limited them for a reason. */
 #include "launcher/placement/placement.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@
 
 /* ---- GPUs ---------------------------------------------------------------------- */
 
-/* Gives the variable as the worker gets it: a value of job.ini replaces an empty variable. */
+/* Returns the variable's value in the worker's environment, where a value of job.ini replaces an
+ * empty or missing variable. */
 static const char *placement_variable(const struct options *options, const char *name)
 {
     const char *there = getenv(name);
@@ -31,7 +33,8 @@ static const char *placement_variable(const struct options *options, const char 
     return there;
 }
 
-/* Gives the list of visible GPUs by torchrun's rule.  NULL: no list is set. */
+/* Returns the list of visible GPUs by torchrun's rule; NULL if no list is set.  Sets *hip to 1 if
+ * the list is from HIP_VISIBLE_DEVICES. */
 static const char *visible_list(const struct options *options, int *hip)
 {
     const char *list = placement_variable(options, "HIP_VISIBLE_DEVICES");
@@ -40,8 +43,8 @@ static const char *visible_list(const struct options *options, int *hip)
     return *hip ? list : placement_variable(options, "CUDA_VISIBLE_DEVICES");
 }
 
-/* Finds the GPUs that the options and the environment leave to the workers.  -1: --gpus names a GPU
- * that is not there; error says which. */
+/* Finds the GPUs that the options and the environment leave to the workers.  Returns 0, or -1 if
+ * --gpus lists a GPU that does not exist, with the error message in `error`. */
 static int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
                              struct devices *devices, char *error, size_t size)
 {
@@ -56,8 +59,8 @@ static int placement_devices(const struct options *options, const char *root, st
     return 0;
 }
 
-/* Takes the items of the list as they are written, whether or not they exist.  Without a list,
- * worker i gets number i (torchrun's rule). */
+/* Fills in placement->devices with each item of the list, whether or not that GPU exists.  Without
+ * a list, worker i gets GPU number i, by torchrun's rule. */
 static void own_devices(struct placement *placement, const char *list)
 {
     char number[12];
@@ -108,7 +111,7 @@ static int take_gpus(struct placement *placement, const struct options *options,
                  options->gpus ? options->gpus
                  : list        ? list
                                : "");
-        return options->gpus ? 2 : 1; /* 2: wrong usage, whatever the environment says */
+        return options->gpus ? 2 : 1; /* 2 means wrong usage, whatever the environment is */
     }
     for (int i = 0; i < placement->size && i < devices->count; i++)
         placement->place[i].device = &devices->device[i];
@@ -140,9 +143,9 @@ static int take_cpus(struct placement *placement, const struct options *options,
                : 0;
 }
 
-/* Drops the preferred memory nodes where they can't be used: the kernel has no NUMA, a container's
- * filter forbids the choice, the user has set a policy (numactl), or the node has no memory for
- * this process.  Then memory comes from where the kernel takes it. */
+/* Removes the preferred memory node of each worker that can't use it.  That is the case if the
+ * kernel has no NUMA, a container's filter forbids the choice, the user has set a policy (numactl),
+ * or the node has no memory for this process.  Then the kernel chooses where memory comes from. */
 static void check_memory(struct placement *placement)
 {
     unsigned long allowed[1024 / (8 * sizeof(unsigned long))] = { 0 };
@@ -224,8 +227,9 @@ void placement_destroy(struct placement *placement)
 
 /* ---- How many workers? ------------------------------------------------------- */
 
-/* Counts the CPUs: "cpu" is the affinity mask, as for torchrun and nproc(1).  Without a
- * GPU, ctrun chooses the meaning of "auto": no more workers than a container gets CPU time for. */
+/* Counts the CPUs.  "cpu" counts the CPUs in the affinity mask, as torchrun and nproc(1) do.  For
+ * "auto" without a GPU, ctrun's own rule also limits the number to the CPU time that the container
+ * gets. */
 
 static int count_cpus(int kind, char *why, size_t size)
 {
@@ -244,7 +248,7 @@ static int count_cpus(int kind, char *why, size_t size)
     return allowed;
 }
 
-/* Counts the GPUs.  0 with *why empty: there are none. */
+/* Counts the GPUs.  If there is no GPU, returns 0 with *why empty. */
 static int count_gpus(const struct options *options, char *why, size_t size)
 {
     struct devices devices;
@@ -253,7 +257,8 @@ static int count_gpus(const struct options *options, char *why, size_t size)
     *why = '\0';
     if (placement_devices(options, "", &gpus, &devices, why, size) < 0)
         return 0;
-    if (options->gpus) /* the user names them: GPUs of other makers have other device files */
+    /* --gpus counts even if no GPU was found: other vendors' GPUs have other device files */
+    if (options->gpus)
         snprintf(why, size, "GPUs of --gpus");
     else if (gpus.count == 0 || devices.count == 0)
         return 0;

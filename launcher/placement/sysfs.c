@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sysfs.c - reads a file of one line. */
+/* sysfs.c - reads the first line of a file. */
 #include "launcher/placement/sysfs.h"
 
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology.c - reads the machine as the kernel shows it in sysfs.
+/* topology.c - reads the machine's topology from sysfs.
  *
- * Each allowed CPU starts as a core of unknown socket at node 0.  Then the values from sysfs
- * replace these.  So if a kernel or a container hides a file, only that value is unknown.  Numbers
- * are never assumed to be in order: on many machines CPU 0's sibling is CPU 64, and on some GPU 0
- * is at node 3.
+ * Each allowed CPU starts as its own core, in an unknown socket, at node 0.  Values from sysfs
+ * replace these defaults.  So if a kernel or a container hides a file, only the values in that file
+ * are unknown.  Numbers are never assumed to be in order: on many machines CPU 0's sibling is CPU
+ * 64, and on some machines GPU 0 is at node 3.
  *
- * On Linux hwloc reads these files, too.  If they are complete, it gives the same result. */
+ * On Linux, hwloc reads the same files.  If they are complete, hwloc finds the same topology. */
 #include "launcher/placement/topology.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "config/values/parse_placement.h"
 #include "launcher/placement/sysfs.h"
 
-/* Gives the lowest CPU of a list such as "3,67"; otherwise if the list is not valid. */
+/* Returns the lowest CPU of a list such as "3,67", or `otherwise` if the list is not valid. */
 static int lowest_of(const char *list, int otherwise)
 {
     struct cpus cpus;
@@ -24,7 +24,7 @@ static int lowest_of(const char *list, int otherwise)
     return cpu_list(list, cpus.bytes, sizeof cpus.bytes) ? cpus_next(&cpus, 0) : otherwise;
 }
 
-/* Gives the cache of the highest level that holds data. */
+/* Returns the lowest CPU that shares the highest-level cache for data; -1 if unknown. */
 static int last_cache(const char *folder)
 {
     char text[2048];
@@ -57,8 +57,8 @@ static struct cpu read_cpu(const char *root, int number)
     return cpu;
 }
 
-/* Reads the nodes.  Their numbers may have gaps; "online" lists them in the format of a list of
- * CPUs. */
+/* Reads the nodes.  Their numbers may have gaps, so the file "online" lists them, in the format of
+ * a list of CPUs. */
 static void read_nodes(struct topology *topology, const char *root)
 {
     struct cpus nodes, cpus;
@@ -70,7 +70,8 @@ static void read_nodes(struct topology *topology, const char *root)
     for (int node = cpus_next(&nodes, 0); node >= 0; node = cpus_next(&nodes, node + 1)) {
         if (sysfs_line(text, sizeof text, "%s/sys/devices/system/node/node%d/cpulist", root, node)
                 < 0
-            || !cpu_list(text, cpus.bytes, sizeof cpus.bytes)) /* memory without CPUs */
+            /* such a node has memory, but no CPUs */
+            || !cpu_list(text, cpus.bytes, sizeof cpus.bytes))
             continue;
         for (int cpu = cpus_next(&cpus, 0); cpu >= 0; cpu = cpus_next(&cpus, cpu + 1))
             topology->cpu[cpu].node = node;

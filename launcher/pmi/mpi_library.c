@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_library.c - reads the names in a program's DT_NEEDED.  Libraries that its libraries need are
- * not read: they would have to be found as the dynamic linker finds them, and the compiler wrappers
- * (mpicc) name MPI in each program.  The file may hold anything, so only little of it is read. */
+/* mpi_library.c - reads the library names in a program's DT_NEEDED.  It does not read which
+ * libraries these libraries need, since it would have to find them as the dynamic linker does.
+ * That is not necessary, since the compiler wrappers (mpicc) put MPI into each program's DT_NEEDED.
+ * The file may contain anything, so only a limited number of bytes is read. */
 #include "launcher/pmi/mpi_library.h"
 
 #include <elf.h>
@@ -11,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEADERS 64   /* program headers that are read at most */
-#define ENTRIES 1024 /* entries of the dynamic section that are read at most */
+#define HEADERS 64   /* most program headers that are read */
+#define ENTRIES 1024 /* most entries of the dynamic section that are read */
 
-/* Is called with the name of each library. */
+/* The type of a function that is called with the name of each library. */
 typedef void visitor(void *arg, const char *name);
 
 struct image {
@@ -23,7 +24,8 @@ struct image {
     int count;
 };
 
-/* Turns an address in memory into an offset in the file; -1: it is not in the file. */
+/* Turns an address in memory into an offset in the file; -1 if the file does not contain that
+ * address. */
 static off_t offset_of(const struct image *image, uint64_t address)
 {
     for (int i = 0; i < image->count; i++) {
@@ -36,7 +38,7 @@ static off_t offset_of(const struct image *image, uint64_t address)
     return -1;
 }
 
-/* Reads the name at that address and calls visit. */
+/* Reads the library name at that address and calls visit. */
 static void visit_at(const struct image *image, uint64_t address, visitor *visit, void *arg)
 {
     const off_t at = offset_of(image, address);
@@ -135,7 +137,7 @@ enum mpi_library mpi_library_of(const char *path)
 /* ---- Are there other libraries? ------------------------------------------------- */
 
 struct others {
-    int ranks; /* libct or an MPI */
+    int ranks; /* number of libraries that are libct or an MPI */
     int unknown;
 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_protocol.c - a table of the requests, and a function for each.
+/* pmi_protocol.c - parses the requests with a table, and has a function for each request.
  *
- * The words of a request, "key=value", have spaces between them.  The last word of a put, a publish
- * and an abort goes up to the end of the line.  A rank may send anything: a line that is not a
- * request is PMI_WRONG, and a request that can't be carried out is refused in the reply. */
+ * A request consists of words, "key=value", with spaces between them.  The last word of a put, a
+ * publish and an abort extends to the end of the line.  A rank may send anything.  A line that is
+ * not a request is PMI_WRONG.  If a request can't be carried out, the reply refuses it. */
 #include "launcher/pmi/pmi_protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PUT_COST 128 /* bytes that a put costs in addition to its text */
+#define PUT_COST 128 /* bytes that a put counts for, in addition to its text */
 
 struct pmi_request_line {
     const char *line;
@@ -23,8 +23,8 @@ struct pmi_request_line {
 
 /* ---- Words ------------------------------------------------------------------ */
 
-/* Gives what follows "name=" up to the end of the line; data is NULL if the line has no such word.
- */
+/* Returns the text after "name=" up to the end of the line; data is NULL if the line has no such
+ * word. */
 static struct bytes rest_of(const struct pmi_request_line *r, const char *name)
 {
     const size_t length = strlen(name);
@@ -50,7 +50,8 @@ static struct bytes word_of(const struct pmi_request_line *r, const char *name)
     return word;
 }
 
-/* Gives the word `name` if the line begins with it. */
+/* Returns the value of the word `name` if the line begins with that word; otherwise data is NULL.
+ */
 static struct bytes first_of(const struct pmi_request_line *r, const char *name)
 {
     const struct bytes word = word_of(r, name);
@@ -63,7 +64,8 @@ static int pmi_is_word(struct bytes word, const char *text)
     return word.data && word.size == strlen(text) && !memcmp(word.data, text, word.size);
 }
 
-/* Gives the number; fallback if the word is missing or is not a number. */
+/* Returns the number after "name="; fallback if the word is missing or its value is not a number.
+ */
 static int pmi_number_of(const struct pmi_request_line *r, const char *name, int fallback)
 {
     const struct bytes word = word_of(r, name);
@@ -78,8 +80,8 @@ static int pmi_number_of(const struct pmi_request_line *r, const char *name, int
     return *end || value < INT32_MIN || value > INT32_MAX ? fallback : (int)value;
 }
 
-/* Adds a reply that ends with `value`.  A client has put the value: any bytes but an end of line.
- */
+/* Adds a reply that consists of `head` and `value`.  A client has put the value, which may contain
+ * any bytes except a newline. */
 static enum pmi_outcome answer_with(struct pmi_request_line *r, const char *head,
                                     struct bytes value)
 {
@@ -127,7 +129,8 @@ static enum pmi_outcome get_universe_size(struct pmi_request_line *r)
     return PMI_ANSWERED;
 }
 
-/* Counts the put.  NULL: it is allowed; or the reason why not. */
+/* Adds the put's size to the rank's total.  Returns NULL if the put is allowed, or the reason why
+ * it is not. */
 static const char *why_not_put(const struct pmi_request_line *r, struct bytes key,
                                struct bytes value)
 {
@@ -190,8 +193,8 @@ static enum pmi_outcome finalize(struct pmi_request_line *r)
     return PMI_ANSWERED;
 }
 
-/* Reads an abort.  The message may contain spaces, but control characters are not taken: a terminal
- * would obey them. */
+/* Reads an abort.  Its message may contain spaces.  A '?' replaces each character that is not
+ * printable ASCII, since a terminal would obey control characters. */
 static enum pmi_outcome abort_job(struct pmi_request_line *r)
 {
     const struct bytes message = rest_of(r, "message");
@@ -260,8 +263,8 @@ static enum pmi_outcome lookup_name(struct pmi_request_line *r)
 
 /* ---- Spawn ------------------------------------------------------------------- */
 
-/* Reads a line of a spawn, which ends with "endcmd".  The reply follows the last spawn and refuses:
- * ctrun starts no further processes. */
+/* Reads a line of a spawn, which ends with the line "endcmd".  After the last spawn of a request,
+ * the reply refuses the request, since ctrun does not start further processes. */
 static enum pmi_outcome within_spawn(struct pmi_request_line *r)
 {
     struct pmi_client *client = r->client;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_server.c - serves each worker on a socket, in ctrun's event loop.
+/* pmi_server.c - answers each worker's PMI requests on a socket, in ctrun's event loop.
  *
- * A worker may send anything.  So at most one request of its bytes is kept, nothing is read while a
- * reply waits, and the size of its puts is limited.  Bytes that are not a request close its socket,
- * and are its fault.
+ * A worker may send anything.  So the server stores at most one request from a worker, reads
+ * nothing while a reply is unsent, and limits the size of the worker's puts.  If a worker sends
+ * bytes that are not a request, that is a fault of the worker, and the server closes the worker's
+ * socket.
  *
- * A rank that has ended never enters the barrier, and the others would wait forever.  The call that
- * notices this does not report it, since ctrun may be counting deaths: a timer that is due at once
- * reports it.  A rank that called MPI_Abort() ends by itself as soon as it has written its message.
- * It gets ABORT_MS for that. */
+ * A rank that has ended never enters the barrier, so the other ranks would wait forever.  The
+ * function that notices this does not call the hook, since ctrun may be counting deaths at that
+ * moment.  Instead a timer that is due at once calls the hook.  A rank that called MPI_Abort() ends
+ * by itself as soon as it has written its message, and has ABORT_MS for that. */
 #include "launcher/pmi/pmi_server.h"
 
 #include <errno.h>
@@ -23,22 +24,23 @@
 #include "runtime/util/ranges.h"
 
 #define ABORT_MS 200
-#define LAST_READS 64 /* reads from a worker that has ended: its children may still write */
+/* most reads from a worker that has ended, since its children may still write */
+#define LAST_READS 64
 
 struct pmi_conn {
     struct pmi_server *server;
-    int fd;    /* -1: closed */
-    int given; /* the end for the worker; -1: closed in ctrun */
+    int fd;    /* ctrun's end of the socket pair; -1 if closed */
+    int given; /* the worker's end of the socket pair; -1 after ctrun has closed it */
     struct event readable, writable, report;
     struct pmi_client client;
     char in[PMI_LINE];
     size_t have;
     struct text out;
-    size_t sent; /* of out */
-    int waits;   /* it is in the barrier */
-    int ended;   /* with exit code 0 */
-    int began;   /* it has called MPI_Init() */
-    int is_full; /* a warning said that its puts are too large */
+    size_t sent; /* bytes of `out` that were sent */
+    int waits;   /* 1 while the rank is in the barrier */
+    int ended;   /* 1 if the worker has ended with exit code 0 */
+    int began;   /* 1 if the rank has called MPI_Init() */
+    int is_full; /* 1 if the server has warned that the rank's puts are too large */
     struct pmi_fault fault;
 };
 
@@ -69,7 +71,7 @@ static void set_fault(struct pmi_conn *conn, int code, int after_ms, const char 
 {
     const struct timeval patience = { after_ms / 1000, after_ms % 1000 * 1000 };
 
-    if (conn->fault.code) /* the first fault counts */
+    if (conn->fault.code) /* only the first fault counts */
         return;
     conn->fault.code = code;
     snprintf(conn->fault.what, sizeof conn->fault.what, "%s", what);
@@ -92,7 +94,7 @@ static void took_abort(struct pmi_conn *conn, const struct pmi_abort *abort)
     char what[64];
 
     snprintf(what, sizeof what, "called MPI_Abort with code %d", abort->code);
-    /* MPICH 5 says "abort", whatever the message of its caller was. */
+    /* MPICH 5 always sends "abort", not the program's own message. */
     set_fault(conn, code, ABORT_MS, what, strcmp(abort->message, "abort") ? abort->message : "");
 }
 
@@ -129,7 +131,9 @@ static void report_gone(evutil_socket_t fd, short what, void *arg)
                         "exited with code 0, and ranks of this node wait for it in MPI");
 }
 
-/* Finds a rank that has ended while others wait in the barrier: it will never enter. */
+/* Checks for a rank that has ended while other ranks wait in the barrier, which that rank will
+ * never enter.  Sets the fault of such a rank of this node, or starts a timer that reports such a
+ * rank of another node. */
 static void look_for_ended(struct pmi_server *server)
 {
     static const struct timeval at_once = { 0, 0 };
@@ -143,8 +147,8 @@ static void look_for_ended(struct pmi_server *server)
         event_add(&server->gone_timer, &at_once);
 }
 
-/* Warns if a rank ended before MPI_Init and others may wait for it.  They may wait outside the
- * barrier, too: MPICH 5 waits in shared memory. */
+/* Warns if a rank ended before MPI_Init() while other ranks may wait for it.  Those ranks need not
+ * be in the barrier, since MPICH 5 also waits in shared memory. */
 static void look_for_absent(struct pmi_server *server)
 {
     int ended = -1, initialized = 0;
@@ -200,7 +204,7 @@ static void enter_barrier(struct pmi_conn *conn)
     struct pmi_server *server = conn->server;
     const struct timeval limit = { server->stall, 0 }, at_once = { 0, 0 };
 
-    if (conn->fault.code) /* MPICH 5 enters the barrier while MPI_Abort() ends it */
+    if (conn->fault.code) /* MPICH 5 enters the barrier while MPI_Abort() ends the rank */
         event_add(&conn->report, &at_once);
     if (conn->fault.code || conn->waits)
         return;
@@ -228,7 +232,7 @@ static void pmi_server_write_out(struct pmi_conn *conn)
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) { /* until the reply is sent, nothing is read */
+        if (n < 0 && errno == EAGAIN) { /* the server reads nothing until the reply is sent */
             event_del(&conn->readable);
             event_add(&conn->writable, NULL);
             return;
@@ -242,7 +246,7 @@ static void pmi_server_write_out(struct pmi_conn *conn)
     conn->out.used = conn->sent = 0;
 }
 
-/* Carries out the complete requests, as long as their replies can be sent. */
+/* Carries out the complete requests, as long as the replies can be sent at once. */
 static void take_requests(struct pmi_conn *conn)
 {
     struct pmi_abort abort = { 0, "" };
@@ -278,7 +282,8 @@ static void take_requests(struct pmi_conn *conn)
         took_garbage(conn, conn->have, "(no line ends within 4096 bytes)");
 }
 
-/* 0: no more bytes now, or never again. */
+/* Reads from a worker and carries out its requests.  Returns 0 if there is nothing to read now, or
+ * the socket is closed. */
 static int read_some(struct pmi_conn *conn)
 {
     ssize_t n = -1;
@@ -288,7 +293,7 @@ static int read_some(struct pmi_conn *conn)
     n = recv(conn->fd, conn->in + conn->have, sizeof conn->in - conn->have, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (n <= 0) { /* the worker closed it or ended: its exit code says more */
+    if (n <= 0) { /* the worker closed the socket or ended, and its exit code tells more */
         close_conn(conn);
         return 0;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_space.c - the store's hash map without a size limit: the puts of a rank are limited where its
- * requests are read. */
+/* pmi_space.c - stores keys and values in the store's hash map.  The map has no size limit, since
+ * pmi_protocol.c limits the puts of each rank. */
 #include "launcher/pmi/pmi_space.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ int pmi_space_put(struct pmi_space *space, struct bytes key, struct bytes value)
     text_add(&space->fresh, "\n", 1);
     if (space->fresh.used == before + key.size + value.size + 2)
         return 0;
-    space->fresh.used = before; /* a part did not fit: out of memory */
+    space->fresh.used = before; /* removes the incomplete text, since memory is exhausted */
     return -1;
 }
 

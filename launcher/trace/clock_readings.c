@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock_readings.c - see clock_readings.h. */
+/* clock_readings.c - implements clock_readings.h: computes the coordinator's clock from readings.
+ */
 #include "launcher/trace/clock_readings.h"
 
 #include <math.h>
 #include <string.h>
 
-#define DRIFT_USUAL 100e-6 /* largest usual drift between the quartzes of two clocks */
-#define DRIFT_MOST 1000e-6 /* larger drift between two clocks: one has jumped */
+#define DRIFT_USUAL 100e-6 /* largest usual drift between the quartz oscillators of two clocks */
+/* if the drift between two clocks is larger, a clock has jumped */
+#define DRIFT_MOST 1000e-6
 
-/* Gives the place of the reading with that number. */
+/* Returns the index in kept[] of the reading with that number. */
 static unsigned clock_slot(unsigned number)
 {
     return number < CLOCK_ASKS ? number : CLOCK_ASKS + (number - CLOCK_ASKS) % CLOCK_RECENT;
 }
 
-/* Gives by how much at most a jump has moved the clocks apart; 0: neither clock jumped. */
+/* Returns how many ns at most a jump has moved the clocks apart; 0 if neither clock jumped. */
 static double clock_jump(const struct clock_offset *from, const struct clock_offset *to)
 {
     const double apart = fabs((double)(to->offset_ns - from->offset_ns));
@@ -45,9 +47,10 @@ void clock_readings_add(struct clock_readings *readings, const struct clock_read
     atomic_store(&readings->count, count + 1);
 }
 
-/* Gives the error of the line through two readings: between them at most the larger error of the
- * two, and growing outside.  A line through one reading tells no drift, so the usual drift is
- * added.  Not for the coordinator's own clock, whose reading has no error. */
+/* Returns the error, in ns, at time `ns`, of the line through two readings.  Between the readings,
+ * the error is at most the larger of the two readings' errors.  Outside, the error grows.  If a and
+ * b are the same reading, the drift is not known, so the usual drift is added to the error.  No
+ * drift is added for the coordinator's own clock, which has readings with error 0. */
 static double error_at(const struct clock_offset *a, const struct clock_offset *b, int64_t ns)
 {
     const double passed = (double)(ns - a->at_ns), drift = a->error_ns > 0 ? DRIFT_USUAL : 0;
@@ -73,7 +76,7 @@ static void take_if_better(struct trace_clock *best, const struct clock_offset *
     best->error_ns = (int64_t)ceil(error_ns);
 }
 
-/* Leaves out the next slot, which may be half written if ctrun was killed. */
+/* Ignores the next slot, which may be incomplete if ctrun was killed while it wrote the slot. */
 struct trace_clock clock_readings_clock(const struct clock_readings *readings, int64_t from_ns,
                                         int64_t to_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_line.c - see trace_line.h. */
+/* trace_line.c - parses the lines of a trace. */
 #include "launcher/trace/trace_line.h"
 
 #include <errno.h>
@@ -14,8 +14,9 @@
 
 /* ---- Values ------------------------------------------------------------------ */
 
-/* Each function is named after what it skips at *at, and returns 1.  0: something else is there,
- * and *at is anywhere in it.  The text ends with a 0, which no function skips. */
+/* Each function below skips the item in its name, such as a string, at *at, and returns 1.  If
+ * something else is there, it returns 0, and *at may point anywhere in it.  The text ends with a
+ * null byte, which no function skips. */
 static int word(const char **at, const char *text)
 {
     const size_t size = strlen(text);
@@ -35,7 +36,7 @@ static int escape(const char **at)
     return size > 0;
 }
 
-/* Skips a string.  The token is the text between the quotes. */
+/* Skips a string.  Sets *text to the text between the quotes. */
 static int string(const char **at, struct token *text)
 {
     if (!word(at, "\""))
@@ -68,7 +69,8 @@ static int integer(const char **at, int64_t *value)
     return errno == 0;
 }
 
-/* Reads "1234.567", in microseconds, as nanoseconds; or an integer. */
+/* Reads a number.  A number with three decimals, such as "1234.567", is in us, and *value is in ns.
+ * An integer is stored unchanged. */
 static int line_number(const char **at, int64_t *value)
 {
     const int is_negative = **at == '-';
@@ -86,7 +88,7 @@ static int line_number(const char **at, int64_t *value)
 
 /* ---- A line ------------------------------------------------------------------ */
 
-#define CLOCK_MEMBERS 5 /* members of ctrun_part */
+#define CLOCK_MEMBERS 5 /* number of members that describe the clock in ctrun_part */
 
 static int is(const struct token *key, const char *name)
 {
@@ -144,7 +146,7 @@ static int members(const char **at, struct trace_line *line, int are_args)
     return word(at, "}");
 }
 
-/* Parses {"ph":"X","name":"all_reduce","pid":1,"tid":100,... */
+/* Parses an event such as {"ph":"X","name":"all_reduce","pid":1,"tid":100,... */
 static int parse(const char **at, struct trace_line *line)
 {
     const char *const from = *at;
@@ -184,7 +186,7 @@ ct_status trace_lines_open(struct trace_lines *lines, const char *path)
     struct stat info;
 
     *lines = (struct trace_lines){ .path = path, .more = -1 };
-    /* Opening a FIFO would wait for a writer, so the file's type is checked first. */
+    /* open() of a FIFO would wait for a writer, so the file's type is checked first. */
     if (stat(path, &info) < 0 || (S_ISREG(info.st_mode) && !(lines->file = fopen(path, "re"))))
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
     if (!lines->file)

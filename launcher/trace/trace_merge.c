@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_merge.c - see trace_merge.h. */
+/* trace_merge.c - moves the parts of several traces to one clock, and writes one trace. */
 #include "launcher/trace/trace_merge.h"
 
 #include <stdlib.h>
@@ -9,15 +9,17 @@
 #include "runtime/trace/trace_json.h"
 #include "runtime/util/json_writer.h"
 
-/* What one node did in one round.  No two files of a job have parts with the same number.  The
- * numbers in a file rise from round to round, but the successor of a coordinator begins anew. */
+/* A part of a trace, with the events of a node in a round.  No two files of a job have parts with
+ * the same number.  The numbers in a file rise from round to round, but the successor of a
+ * coordinator starts again at the first number. */
 struct merge_part {
     int64_t number;
     int file;
-    int ended;                        /* number of parts that end before it in the file */
-    char clock[2 * TRACE_CLOCK_TEXT]; /* its name as JSON; "": the part has no end */
-    uint64_t wall_ns;                 /* CLOCK_REALTIME less that clock */
-    uint64_t shift_ns;                /* to the clock of the first file */
+    int ended; /* number of parts that end before this part in the file */
+    /* the name of the part's clock as JSON; "" if the part has no end */
+    char clock[2 * TRACE_CLOCK_TEXT];
+    uint64_t wall_ns;  /* CLOCK_REALTIME minus the part's clock, in ns */
+    uint64_t shift_ns; /* ns that must be added to get the time by the clock of the first file */
 };
 
 /* ---- Reading ----------------------------------------------------------------- */
@@ -76,15 +78,15 @@ static ct_status merge_check(const struct trace_merge *merge)
     return CT_OK;
 }
 
-/* Says whether two parts are on the same clock.  A clock without a name is known only within one
- * file. */
+/* Returns 1 if two parts are on the same clock.  Clocks without a name ("null") are the same only
+ * within a file. */
 static int is_same_clock(const struct merge_part *a, const struct merge_part *b)
 {
     return !strcmp(a->clock, b->clock) && (a->file == b->file || strcmp(a->clock, "null") != 0);
 }
 
-/* Moves the parts to the clock of the first file.  A part whose clock is not known stays where it
- * is.  Parts on one clock move together. */
+/* Computes the shift of each part to the clock of the first file.  A part without a known clock
+ * gets no shift.  Parts on the same clock get the same shift. */
 static void merge_shift(const struct trace_merge *merge)
 {
     const struct merge_part *const end = merge->parts + merge->part_count, *base = merge->parts;
@@ -104,8 +106,8 @@ static void merge_shift(const struct trace_merge *merge)
 
 /* ---- Writing ----------------------------------------------------------------- */
 
-/* Writes a line.  If it moves to another clock, its error is not known, since wall clocks tell no
- * error. */
+/* Writes a line.  If the line moves to another clock, its clock error is replaced by null, since
+ * the error of wall clocks is not known. */
 static void merge_write_line(FILE *out, const struct trace_line *line, uint64_t shift_ns)
 {
     const char *from = line->text.at, *const end = from + line->text.size;
@@ -129,8 +131,8 @@ static void merge_write_line(FILE *out, const struct trace_line *line, uint64_t 
 
 /* ---- Reading and writing ----------------------------------------------------- */
 
-/* Reads a file (out is NULL), or reads it again and writes it.  Rounds that were added to the file
- * between the two are left out. */
+/* If `out` is NULL, reads a file and notes its parts.  Otherwise reads the file again and writes
+ * its lines to `out`.  Rounds that were added to the file in the meantime are left out. */
 static ct_status merge_file(struct trace_merge *merge, int file, FILE *out, const char **gap)
 {
     struct trace_lines lines;
@@ -154,7 +156,7 @@ static ct_status merge_file(struct trace_merge *merge, int file, FILE *out, cons
         merge_write_line(out, &line, part->shift_ns);
         *gap = ",\n";
         if (ferror(out))
-            break; /* errno has the reason, and reading would change it */
+            break; /* errno has the reason, and further reading would change it */
     }
     trace_lines_close(&lines);
     return status;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_server.c - see http_server.h.
+/* http_server.c - implements the HTTP server that http_server.h describes.
  *
- * Each turn of the loop accepts one connection, reads a head in as many pieces as it comes in, and
- * passes on the request.  What follows the head is read and dropped: a body, a second request.
- * After the answer the server shuts down its side, and reads until the client closes.  If the
- * server closed a connection with unread bytes, the kernel would reset it, and the client would
- * lose the end of its answer. */
+ * Each iteration of the event loop accepts one connection.  The server reads a head in any number
+ * of pieces, and passes on the request.  It reads and drops whatever the client sends after the
+ * head, such as a body or a second request.  After the answer the server shuts down its side, and
+ * reads until the client closes.  If the server closed a connection with unread bytes, the kernel
+ * would reset the connection, and the client would lose the end of its answer. */
 #include "launcher/util/http_server.h"
 
 #include <ctype.h>
@@ -22,12 +22,12 @@
 
 #include "runtime/util/clock.h"
 
-#define REQUEST_BYTES 65536 /* total from a client */
-#define SHARE 8             /* one of so many descriptors may be a connection */
+#define REQUEST_BYTES 65536 /* most bytes that a client may send in total */
+#define SHARE 8             /* at most 1/SHARE of the descriptors may be connections */
 #define FLUSH_MS 100
 
 static const struct timeval patience = { 10, 0 };
-static const struct timeval rest = { 1, 0 }; /* pause after a failed accept */
+static const struct timeval rest = { 1, 0 }; /* pause after a failed accept4() */
 
 /* ---- Answers ------------------------------------------------------------------------- */
 
@@ -85,7 +85,7 @@ static int http_parse_request(struct http_connection *connection, char *line)
     return 0;
 }
 
-/* Gives the value if the line is that header; NULL: it is another header. */
+/* Returns the header's value if the line is that header; NULL if the line is another header. */
 static char *http_value(char *line, const char *header)
 {
     const size_t size = strlen(header);
@@ -93,7 +93,7 @@ static char *http_value(char *line, const char *header)
     return !strncasecmp(line, header, size) ? line + size + strspn(line + size, " \t") : NULL;
 }
 
-/* Parses the head in place.  -1: it is not a request. */
+/* Parses the head in place.  Returns 0, or -1 if the head is not a request. */
 static int http_parse(struct http_connection *connection, char *end)
 {
     char *at = connection->head, *line, *value;
@@ -101,7 +101,7 @@ static int http_parse(struct http_connection *connection, char *end)
     *end = '\0';
     if (at + strlen(at) != end || http_parse_request(connection, strsep(&at, "\r\n")) < 0)
         return -1;
-    while ((line = strsep(&at, "\r\n"))) { /* "" between CR and LF */
+    while ((line = strsep(&at, "\r\n"))) { /* line is "" between CR and LF */
         if (*line && line[strcspn(line, ": \t")] != ':')
             return -1;
         if ((value = http_value(line, "Host:")))
@@ -154,7 +154,8 @@ static void http_free(struct http_connection *connection)
     free(connection);
 }
 
-/* Reads from the client.  -1: the connection is over; http_write() returns the same. */
+/* Reads from the client.  Returns 0, or -1 if the connection is over.  http_write() returns the
+ * same. */
 static int http_read(struct http_connection *connection)
 {
     const int reads = connection->state == HTTP_READS;
@@ -165,7 +166,7 @@ static int http_read(struct http_connection *connection)
 
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    if (got == 0) /* a client that has asked may shut down only its side */
+    if (got == 0) /* after its request, a client may shut down only its side */
         return connection->state == HTTP_WAITS || connection->state == HTTP_ANSWERED
                    ? event_del(&connection->readable)
                    : -1;
@@ -207,8 +208,8 @@ static void http_on_event(evutil_socket_t fd, short what, void *arg)
         http_free(connection);
 }
 
-/* Closes a connection to make room for a new one, but not one that waits for its answer or takes
- * it. */
+/* Closes the oldest connection that neither waits for an answer nor receives an answer, if any, to
+ * make room for a new connection. */
 static void http_make_room(struct http_server *server)
 {
     for (int i = 0; i < server->connections; i++)
@@ -243,7 +244,8 @@ static void http_add(struct http_server *server, int fd)
     server->connection[server->connections++] = connection;
 }
 
-/* Accepts one connection, and waits for the next.  After a failure it pauses first. */
+/* Accepts one connection, then waits for the next connection.  After a failure, pauses before it
+ * accepts again. */
 static void http_on_incoming(evutil_socket_t listener, short what, void *arg)
 {
     struct http_server *const server = arg;
@@ -282,7 +284,8 @@ static void http_flush(struct http_server *server)
 
     do {
         count = 0;
-        for (int i = server->connections - 1; i >= 0; i--) { /* http_free() moves later ones */
+        /* backwards, since http_free() moves later connections */
+        for (int i = server->connections - 1; i >= 0; i--) {
             struct http_connection *const connection = server->connection[i];
 
             if (connection->answer.used == 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_server.h - HTTP/1.1 on one socket: GET and HEAD, one request for each connection.
+/* http_server.h - serves HTTP/1.1 on a socket.  Each connection has one request, GET or HEAD.
  *
- * Its limits protect the descriptors that workers need, and the turns of other connections: 128
- * connections, or an eighth of the descriptors that ctrun may have; 8 KiB of head; 10 seconds until
- * the head is there; 64 KiB in total from a client; 10 seconds in which a client takes nothing of
- * an answer.  If all connections are in use, a new one replaces the oldest one that is not waiting
- * for an answer or taking it. */
+ * Limits protect the descriptors that workers need, and let other connections proceed.  There are
+ * at most 128 connections, or an eighth of the descriptors that ctrun may have, whichever is less.
+ * A head has at most 8 KiB, and must arrive within 10 seconds.  A client may send at most 64 KiB in
+ * total.  A client that accepts no byte of an answer for 10 seconds is disconnected.  If all
+ * connections are in use, a new connection replaces the oldest connection that neither waits for an
+ * answer nor receives an answer. */
 #ifndef LAUNCHER_UTIL_HTTP_SERVER_H
 #define LAUNCHER_UTIL_HTTP_SERVER_H
 
@@ -19,49 +20,51 @@
 struct http_connection {
     struct http_server *server;
     enum http_state {
-        HTTP_READS,    /* the head is being read */
-        HTTP_WAITS,    /* waits for http_answer() or http_stream() */
-        HTTP_STREAMS,  /* is open for http_send() */
-        HTTP_ANSWERED, /* the answer is being sent */
-        HTTP_SHUT      /* all is sent, and the client closes next */
+        HTTP_READS,    /* the server reads the head */
+        HTTP_WAITS,    /* the server waits for the caller's http_answer() or http_stream() */
+        HTTP_STREAMS,  /* the caller may use http_send() */
+        HTTP_ANSWERED, /* the server sends the answer */
+        HTTP_SHUT      /* the answer is sent, and the client must close the connection next */
     } state;
     int fd;
     int kind; /* set by the caller: what the client waits for */
     struct event readable, writable;
-    struct event late; /* the client has not sent its head, or not closed, in time */
+    /* timer that fires if the client sends its head or closes the connection too late */
+    struct event late;
     char head[HTTP_HEAD];
-    size_t got; /* bytes from the client */
-    /* These point into head; NULL: the request has no such part. */
+    size_t got; /* number of bytes that the client has sent */
+    /* These point into head; NULL if the request has no such part. */
     char *method, *path, *query, *host, *authorization;
-    int is_head; /* the method is HEAD: the answer has no body */
+    int is_head; /* 1 if the method is HEAD, so that the answer has no body */
     struct text answer;
-    size_t sent; /* bytes of the answer that are sent */
+    size_t sent; /* number of bytes of the answer that are sent */
 };
 
 struct http_server {
-    struct event_base *base; /* NULL: the server is not open */
+    struct event_base *base; /* NULL if the server is not open */
     struct event incoming;
     void (*on_request)(struct http_connection *connection, void *arg);
     void *arg;
-    struct http_connection *connection[HTTP_CONNECTIONS]; /* oldest first */
+    struct http_connection *connection[HTTP_CONNECTIONS]; /* the oldest connection first */
     int connections, most;
 };
 
-/* Takes over the listening socket.  on_request() gets each GET and HEAD, and may answer it at once
- * or later. */
+/* Opens a server on the listening socket, which the server will close.  on_request() is called with
+ * each GET and HEAD, and may answer it at once or later. */
 void http_server_open(struct http_server *server, struct event_base *base, int listener,
                       void (*on_request)(struct http_connection *, void *), void *arg);
-/* Closes the server.  All clients together have 100 ms to take what is not sent yet.  May be called
- * twice. */
+/* Closes the server.  All clients together have 100 ms to receive the rest of their answers.  May
+ * be called twice. */
 void http_server_close(struct http_server *server);
 
-/* Sends a whole answer.  status: "200 OK"; headers: further headers, each with its line end. */
+/* Sends a whole answer.  `status` is a text such as "200 OK".  `headers` are additional headers,
+ * each of which ends with CR LF. */
 void http_answer(struct http_connection *connection, const char *status, const char *type,
                  const char *headers, const char *body, size_t size);
 void http_refuse(struct http_connection *connection, const char *status, const char *why);
 
-/* Sends the head of an answer that http_send() continues until the server is closed.  A HEAD
- * request is then answered. */
+/* Sends the head of an answer that http_send() continues until the server is closed.  For a HEAD
+ * request, the head is the whole answer. */
 void http_stream(struct http_connection *connection, const char *type);
 void http_send(struct http_connection *connection, const struct text *bytes);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress_line.c - asks the terminal each time, since the size of its window may have changed. */
+/* progress_line.c - finds the width of a terminal.  It asks the terminal each time, since the size
+ * of the window may have changed. */
 #include "launcher/util/progress_line.h"
 
 #include <stdlib.h>
@@ -14,6 +15,6 @@ int progress_room(int fd)
 
     if (!isatty(fd) || !kind || !strcmp(kind, "dumb"))
         return 0;
-    /* script(1) and some other programs set no size for their terminal. */
+    /* script(1) and some other programs do not set the size of their terminal. */
     return ioctl(fd, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1 : 79;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_tool.c - see run_tool.h.  Every wait has a limit, since a debugger may hang on its process.
- */
+/* run_tool.c - runs an external tool with a time limit, since a debugger may hang. */
 #include "launcher/util/run_tool.h"
 
 #include <errno.h>
@@ -37,14 +36,15 @@ static _Noreturn void tool_child(char *const *argv, int out)
 {
     const int null = open("/dev/null", O_RDONLY);
 
-    setpgid(0, 0); /* one kill() then reaches its children, too */
+    setpgid(0, 0); /* so that kill(-pid) also ends the tool's children */
     if (dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0
         && dup2(out, STDERR_FILENO) >= 0)
         execvp(argv[0], argv);
     _exit(127);
 }
 
-/* Reads until the tool ends.  0: it did not end before the deadline. */
+/* Reads until the tool has closed its output.  Returns 1, or 0 if that did not happen before the
+ * deadline. */
 static int read_all(int fd, int64_t deadline, struct text *out)
 {
     char bytes[16384];

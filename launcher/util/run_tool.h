@@ -7,12 +7,12 @@
 
 #include "runtime/util/text.h"
 
-/* Says whether PATH has a program of that name. */
+/* Returns 1 if a folder of PATH has a program of that name. */
 int tool_is_there(const char *name);
 
-/* Runs a tool without input, and adds its stdout and stderr to `out`, at most 8 MiB.  Kills it
- * after `seconds`.  Returns its exit code; -1: it could not be run, died of a signal, or was
- * killed. */
+/* Runs a tool without input, and adds its stdout and stderr to `out`, at most 8 MiB.  Kills the
+ * tool after `seconds`.  Returns the exit code of the tool, or -1 if the tool could not be run, was
+ * killed by a signal, or exceeded the time. */
 int tool_run(char *const *argv, int seconds, struct text *out);
 
 #endif

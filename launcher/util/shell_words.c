@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shell_words.c - quotes words, and splits text into words.
  *
- * Splitting follows POSIX 2.2.  A backslash keeps the next character, and single quotes keep all
- * characters.  Within double quotes, a backslash stands for itself unless $ ` " \ or a newline
- * follows. */
+ * Splitting follows the quoting rules of POSIX (Shell Command Language, 2.2).  A backslash quotes
+ * the next character, and single quotes quote all characters.  Within double quotes, a backslash is
+ * an ordinary character unless $ ` " \ or a newline follows. */
 #include "launcher/util/shell_words.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies one word from *at to `to`, without its quotes; returns the end of the copy.  *open: the
- * quote that is not closed, or 0. */
+/* Copies a word from *at to `to` without its quotes, and moves *at behind the word.  Returns the
+ * end of the copy.  Sets *open to a quote that is not closed, or to 0. */
 static char *take_word(const char **at, char *to, char *open)
 {
     const char *from = *at;
@@ -22,7 +22,7 @@ static char *take_word(const char **at, char *to, char *open)
             quote = quote ? 0 : *from;
         else if (*from == '\\' && from[1] && quote != '\''
                  && (!quote || strchr("$`\"\\\n", from[1]))) {
-            if (*++from != '\n') /* backslash, newline: the line continues */
+            if (*++from != '\n') /* a backslash before a newline continues the line */
                 *to++ = *from;
         } else
             *to++ = *from;
@@ -34,7 +34,7 @@ static char *take_word(const char **at, char *to, char *open)
 
 char **shell_split(const char *text, char *open)
 {
-    /* A word has at least one character and a blank after it. */
+    /* A word has at least one character, and white space follows each word but the last. */
     const size_t most = strlen(text) / 2 + 2;
     char **words = malloc(most * sizeof *words + strlen(text) + 1), *to;
     size_t count = 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shell_words.h - words as a POSIX shell reads and writes them, without expansion. */
+/* shell_words.h - reads and writes words as a POSIX shell does, without expansion. */
 #ifndef LAUNCHER_UTIL_SHELL_WORDS_H
 #define LAUNCHER_UTIL_SHELL_WORDS_H
 
 #include <stdio.h>
 
-/* Splits text at blanks outside of '...', "..." and after a backslash.  The words are in one block
- * for free(), and end with NULL.  NULL: out of memory (*open is 0), or a quote is not closed (*open
- * is that quote). */
+/* Splits text at white space that is neither within '...' or "..." nor after a backslash.  Returns
+ * an array of the words, which ends with NULL and is freed with one free().  Returns NULL if memory
+ * is exhausted (*open is 0), or if a quote is not closed (*open is that quote). */
 char **shell_split(const char *text, char *open);
 
-/* Writes one word, with quotes if a shell would not read it as the same word. */
+/* Writes a word, with quotes if a shell would otherwise read it differently. */
 void shell_quote(FILE *out, const char *word);
 
-/* Writes a command of these words, with blanks between them. */
+/* Writes the words of a command with spaces between them. */
 void shell_print(FILE *out, char *const *words);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Finds all errors: an earlier write may have failed, one may fail now, and close() reports what
- * NFS held back. */
+/* Detects every error.  An earlier write may have failed, the last write may fail now, and close()
+ * reports errors that NFS has delayed. */
 int standard_output_close(const char *program, int code)
 {
     const int failed = ferror(stdout), cause = errno;
