@@ -499,7 +499,7 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
  * stores about 4 MiB of this rank's messages that no receive has taken yet.  A send to this rank
  * itself needs a receive that was posted before by ct_irecv().
  *
- * * A timeout does not break the group, and the call can be repeated.  A send that timed out is
+ * A timeout does not break the group, and the call can be repeated.  A send that timed out is
  * withdrawn: no later receive gets its message, unless all bytes of the message had arrived before.
  * A receive that timed out leaves its message to the next receive of that peer and tag, even if a
  * part of the message had arrived.  CT_OK from a send means that the receiver has the message, or
@@ -554,7 +554,7 @@ typedef struct ct_p2p {
  * separate calls; the other side need not use a list.  The array is copied during the call.  All
  * entries are checked first: if one is refused, none is started.
  *
- * * `works` is an array of `count` entries.  The caller must call ct_wait() or ct_wait_from() once
+ * `works` is an array of `count` entries.  The caller must call ct_wait() or ct_wait_from() once
  * for each entry, in any order.  All entries are NULL if nothing was started.  If works is NULL,
  * the call returns when all messages are done, with one time limit for all of them together.  It
  * waits for all of them, and then returns the failure of the first entry in the list that failed.
