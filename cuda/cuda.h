@@ -49,7 +49,7 @@ ct_status cuda_mark(struct device *gpu, void *stream, void **mark);
  * CT_ERR_ABORTED if *given_up was set (given_up may be NULL).  After these two errors the work
  * still runs and uses its buffers.  Returns CT_ERR_CUDA if the work failed. */
 ct_status cuda_wait_for(struct device *gpu, void *mark, struct patience wait);
-/* Frees a mark, even if no thread waited for it */
+/* Frees a mark, even if no thread waited for it. */
 void cuda_forget(struct device *gpu, void *mark);
 
 /* Enqueues the operations in the stream, in this order.  Returns CT_ERR_UNSUPPORTED if the driver
@@ -69,7 +69,7 @@ void cuda_spoil(struct device *gpu, void *stream);
  * too many gates are closed, or if a limit of the owner is over. */
 ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, void **gate);
 void cuda_open_gate(void *gate);
-/* struct space explains these functions.  They do not call the driver. */
+/* See struct space for what these functions do.  They do not call the driver. */
 void cuda_begin_limit(struct gate_limit *limit, const void *owner, int64_t deadline);
 int cuda_set_limit(struct gate_limit *limit, int64_t deadline);
 ct_status cuda_fail_late(void);
@@ -125,12 +125,12 @@ int cuda_is_exportable(struct device *gpu, const void *pointer);
 ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
                       struct device_handle *handle);
 /* Maps exported memory for this GPU and sets *pointer to it.  Memory of this process is not mapped;
- * *pointer is the owner's address.  Returns CT_ERR_UNSUPPORTED if the memory belongs to another GPU
- * to which this GPU has no peer access.  A mapping exists as long as it has users (any addresses),
- * so a second import of an allocation only finds the mapping.  If the owner has freed the memory
- * and allocated the same addresses again, the old mapping is closed first.  Returns CT_ERR_INVALID
- * if the old mapping can't be closed now because a gate is closed.  The owner process must live,
- * and must not free the memory while this process uses it. */
+ * *pointer is then the memory's own address.  Returns CT_ERR_UNSUPPORTED if the memory belongs to
+ * another GPU to which this GPU has no peer access.  `user` is any address.  A mapping exists as
+ * long as it has users, so a second import of an allocation only finds the mapping.  If the owner
+ * process has freed the memory and allocated the same addresses again, the old mapping is closed
+ * first.  Returns CT_ERR_INVALID if the old mapping can't be closed now because a gate is closed.
+ * The owner process must live, and must not free the memory while this process uses it. */
 ct_status cuda_import(struct device *gpu, const struct device_handle *handle, const void *user,
                       void **pointer);
 /* Removes this user from the mappings on all GPUs, and closes mappings that have no user left.
@@ -152,8 +152,8 @@ ct_status cuda_finish(struct device *gpu, struct patience wait);
 
 /* ---- NCCL ------------------------------------------------------------------- */
 
-/* NCCL's row of functions, which exists only if the build found <nccl.h>.  memory_kind_cuda.c is
- * then built with CT_WITH_NCCL. */
+/* The functions of NCCL.  This variable exists only if the build found <nccl.h>. Then
+ * memory_kind_cuda.c is built with CT_WITH_NCCL. */
 extern const struct comm_library comm_library_nccl;
 
 #endif

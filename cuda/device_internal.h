@@ -33,64 +33,66 @@ struct device {
     int processors;          /* number of multiprocessors */
     int same_host_addresses; /* 1 if registered host memory has the same address on the GPU */
     CUstream stream; /* libct's own stream; it and the default streams do not wait for each other */
-    /* used in copy.c; these streams and the default ones do not wait for each other */
+    /* one stream for each direction of background copies (copy.c); these streams and the default
+     * streams do not wait for each other */
     CUstream copies[COPY_WAYS];
     struct device *next;
 
-    /* used in scratch_pool.c, which has the lock for it; NULL if not created yet */
+    /* the test pattern, or NULL if not created yet; scratch_pool.c has its lock */
     void *test_pattern;
-    /* used in stream_gate.c, which has the lock for them; NULL if not created yet */
+    /* flags of the stream gates, or NULL if not created yet; stream_gate.c has their lock */
     struct gate_flags *gate_flags;
 
     pthread_mutex_t lock; /* protects all fields below */
     CUmodule module;      /* the kernels; NULL if not loaded yet */
     int has_no_kernels;   /* 1 if the driver can never run the kernels on this GPU */
     CUfunction *kernels;  /* [KERNEL_COUNT], by enum kernel; NULL if not loaded yet */
-    CUevent *events; /* [events_room], of which the first events_idle are idle events for reuse */
+    CUevent *events; /* [events_room]; the first events_idle entries are idle events for reuse */
     int events_idle, events_room;
     struct pool_block *scratch_pool; /* a list of used and idle blocks */
-    /* contexts of this process to whose memory this context has access */
+    /* other contexts of this process; this context can access their memory */
     CUcontext peers[PEERS_KEPT];
     int peers_known;
     struct import *imports;
-    _Atomic int is_unused_left; /* 1 if a mapping has no users; may be read without the lock */
+    /* 1 if a mapping without users is open; may be read without the lock */
+    _Atomic int is_unused_left;
     struct exported exports[EXPORTS_KEPT];
     /* number of handles stored so far; a new handle replaces the oldest one in a full array */
     unsigned exports_made;
 };
 
 /* Returns 1 if the pointer points to GPU memory, else 0.  Sets *context to NULL if the memory
- * belongs to a device but to no context, as memory of pools and of cuMemCreate() does.
- * (pointer_query.c) */
+ * belongs to a device but to no context, as memory of pools and of cuMemCreate() does.  Defined in
+ * pointer_query.c. */
 int gpu_memory_of(const void *pointer, CUcontext *context, CUdevice *device);
-/* Closes mappings that could not be closed while a gate was closed. (ipc_import.c) */
+/* Closes mappings that could not be closed while a gate was closed.  Defined in ipc_import.c. */
 void gpu_close_unused(struct device *gpu);
-/* Returns 1 if this process exported the memory, else 0. (ipc_export.c) */
+/* Returns 1 if this process exported the memory, else 0.  Defined in ipc_export.c. */
 int gpu_is_ours(const struct device_handle *handle);
-/* Loads the kernels.  After CT_OK gpu->kernels never changes. (reduce_launch.c) */
+/* Loads the kernels.  After CT_OK gpu->kernels never changes.  Defined in reduce_launch.c. */
 ct_status gpu_load_kernels(struct device *gpu);
 /* Returns CT_ERR_INVALID if the stream is being captured, since captured work does not run now.
- * (context.c) */
+ * Defined in context.c. */
 ct_status gpu_refuse_capture(struct device *gpu, CUstream stream);
-/* Returns the first GPU of the list, or NULL.  `next` of each GPU points to the next one.
- * (device.c) */
+/* Returns the first GPU of the list, or NULL.  `next` of each GPU points to the next one.  Defined
+ * in device.c. */
 struct device *gpu_first(void);
 /* Creates the flags of the gates, before any stream waits.  If this fails, the first gate tries
- * again. (stream_gate.c) */
+ * again.  Defined in stream_gate.c. */
 void gpu_prepare_gates(struct device *gpu);
 /* Returns 1 if the thread may now make a driver call that might wait for all running work, else 0.
  * After 1, no stream of this process waits at a closed gate, and none will until the thread calls
- * gpu_has_waited(). (stream_gate.c) */
+ * gpu_has_waited().  Defined in stream_gate.c. */
 int gpu_may_wait(void);
 void gpu_has_waited(void);
-ct_status gpu_refuse_to_wait(void); /* sets the error after gpu_may_wait() returned 0 */
-/* Sets *at to the address of registered host memory on the GPU. (host_registration.c) */
+ct_status gpu_refuse_to_wait(void); /* sets the error message after gpu_may_wait() returned 0 */
+/* Sets *at to the address of registered host memory on the GPU.  Defined in host_registration.c. */
 ct_status gpu_address_of(struct device *gpu, const volatile void *host, CUdeviceptr *at);
-/* Marks the work enqueued so far, for cuda_wait_for() and cuda_forget(). (context.c) */
+/* Marks the work enqueued so far, for cuda_wait_for() and cuda_forget().  Defined in context.c. */
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
 
 /* Retains the device's primary context, which CUDA's own libraries use, and sets *context to it.
- * (device.c) */
+ * Defined in device.c. */
 ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context);
 
 #endif

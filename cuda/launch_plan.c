@@ -129,8 +129,8 @@ static unsigned kernel_unrolled(enum kernel kernel)
     return 1;
 }
 
-/* Chooses the dtype as which a fold of one source is copied, and sets the count in elements of that
- * dtype. */
+/* Chooses the dtype in which a fold of one source is copied, and converts the count to elements of
+ * that dtype. */
 static void copy_as(struct fold_task *task)
 {
     const size_t bytes = task->count * ct_dtype_size(task->dtype);

@@ -137,8 +137,8 @@ static ct_status make_flags(struct device *gpu)
     return CT_OK;
 }
 
-/* Returns a free gate, which it closes for the owner, or NULL if all gates are in use.  The caller
- * holds `lock`. */
+/* Closes a free gate for the owner and returns the gate.  Returns NULL if all gates are in use.
+ * The caller holds `lock`. */
 static struct gate *take_gate(struct gate_flags *flags, const void *owner)
 {
     for (int looks = 0; looks < GATES; looks++) {
@@ -280,8 +280,8 @@ static void open_gates_of(const void *owner)
             limit->opened += opened;
 }
 
-/* Ends each limit whose deadline is not after `now`, and opens the gates of its owner.  Returns the
- * earliest deadline of the other limits, or NO_DEADLINE.  The caller holds `lock`. */
+/* Ends the limits with a deadline at or before `now`, and opens the gates of their owners.  Returns
+ * the earliest deadline of the other limits, or NO_DEADLINE.  The caller holds `lock`. */
 static int64_t end_limits(int64_t now)
 {
     int64_t next = NO_DEADLINE;
