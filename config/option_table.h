@@ -5,7 +5,7 @@
 
 #include "config/option_row.h"
 
-/* In the order of --help and --explain. */
+/* The options, in the order of --help and --explain. */
 enum option {
     OPTION_NPROC_PER_NODE,
     OPTION_NNODES,

@@ -58,17 +58,17 @@ struct row {
         const char *variable;
         reader *read;
     } says[FACTS];
-    const char *gpus;   /* variable with the number of workers, if WORKERS provides none */
+    const char *gpus;   /* variable with the number of workers, if says[WORKERS] has none */
     const char *number; /* variable with this ctrun's number among the launcher's ctruns */
     /* `tasks` is the variable with the number of ctruns, and `all_nodes` is the variable with the
      * number of their nodes.  If all_nodes is NULL, `tasks` counts only the ctruns on this node. */
     const char *tasks, *all_nodes;
     const char *once;      /* command that starts one ctrun on each of %d nodes, for messages */
     const char *more_cpus; /* option that gives a ctrun %d processors, for messages */
-    int is_srun;           /* 1 if the row is of the second kind and srun starts the nodes */
-    int shows_all;         /* 1 if the launcher's output is the output of all nodes */
-    int exchanges;         /* 1 if the nodes find node 0 by PMIx or PMI */
-    int needs_nnodes;      /* 1 if the row is used only if the user gives --nnodes */
+    int is_srun;   /* 1 if a batch script starts ctrun, which starts itself on the nodes by srun */
+    int shows_all; /* 1 if the launcher's output is the output of all nodes */
+    int exchanges; /* 1 if the nodes find node 0 by PMIx or PMI */
+    int needs_nnodes; /* 1 if the row is used only if the user gives --nnodes */
 };
 
 static const char *surroundings_variable(const char *name)
@@ -376,7 +376,7 @@ static const struct row rows[] = {
       .present = "JOB_COMPLETION_INDEX",
       .says = { [NODE] = { "JOB_COMPLETION_INDEX", an_index },
                 [HEAD] = { "JOB_COMPLETION_INDEX", index_0_of_this_pod } },
-      .needs_nnodes = 1 }, /* the pods of many Jobs do not work together */
+      .needs_nnodes = 1 }, /* in many Jobs the pods have nothing in common */
     { .name = "PBS",
       .present = "PBS_NODEFILE",
       .says = { [HOST_FILE] = { "PBS_NODEFILE", as_it_is } } },
@@ -569,7 +569,7 @@ static enum outcome refuse_head(const struct options *options, const struct row 
     return OPTIONS_WRONG;
 }
 
-/* Applies a row of the first kind: the launcher started a ctrun on each node. */
+/* Applies the row of a launcher that started a ctrun on each node. */
 static enum outcome started_on_each(struct options *options, const struct row *row, int nodes,
                                     char *error, size_t size)
 {
@@ -600,8 +600,8 @@ static enum outcome started_on_each(struct options *options, const struct row *r
     return refuse_head(options, row, nodes, error, size);
 }
 
-/* Applies a row of the second kind: ctrun will start itself on the nodes by srun, unless the user
- * has arranged the nodes. */
+/* Applies the row of a batch script, in which ctrun runs once.  ctrun will start itself on the
+ * nodes by srun, unless the user has arranged the nodes. */
 static enum outcome started_once(struct options *options, const struct row *row, int nodes,
                                  char *error, size_t size)
 {
@@ -631,7 +631,7 @@ static enum outcome started_once(struct options *options, const struct row *row,
         return OPTIONS_RUN;
     }
     give_workers(options, row);
-    if (is_elastic(options)) /* no other node will join */
+    if (is_elastic(options)) /* this node is the only one */
         surroundings_give(options, row, OPTION_RDZV_ENDPOINT, "127.0.0.1:0",
                           row->says[NODES].variable);
     return OPTIONS_RUN;
