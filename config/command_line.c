@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_line.c - argv, read exactly as Python's argparse reads it for torchrun.
+/* command_line.c - reads argv as Python's argparse reads it for torchrun.
  *
- * Users rely on this: a prefix is accepted if it begins the spellings of only one option
- * (argparse counts the two spellings of an option as two), the last of several options wins, a
- * value may look like a negative number, short options combine, and all words after the program
- * belong to it (except for one "--" before or after the program).  Unknown options are reported at
- * the end, since a later --help still works. */
+ * Users rely on the rules of argparse.  A prefix of an option's name is accepted if only one option
+ * has a name with this prefix. argparse counts the two spellings of one option as two options, but
+ * ctrun counts them as one.  If an option is given several times, the last one is used.  A value
+ * may look like a negative number.  Short options can be combined in one word.  All words after the
+ * program belong to the program, except for one "--" before or after the program.  Unknown options
+ * are reported at the end, since a later --help still works. */
 #include "config/options.h"
 
 #include <ctype.h>
@@ -17,19 +18,19 @@
 struct cmdline {
     struct options *options;
     char **at; /* the next argument to read */
-    const char *word,
-        /* word: the last option as the user spelled it.  taken: the argument that it took, or
-         * NULL. */
-        *taken;
-    int taker; /* row of the option that took `taken` */
+    /* `word` is the last option as the user spelled it.  `taken` is the argument that this option
+     * took as its value, or NULL. */
+    const char *word, *taken;
+    int taker; /* row of the option that took `taken` as its value */
     char unknown[256];
-    enum option meant; /* the option nearest to the first unknown one; OPTIONS: none is near */
+    /* the option most similar to the first unknown one; OPTIONS if none is similar */
+    enum option meant;
     char *error;
     size_t size;
 };
 
-/* Says whether text looks like a negative number.  As in argparse, "-1" and "-.5" are values, since
- * ctrun has no option that looks like a number. */
+/* Returns 1 if the text looks like a negative number.  As in argparse, "-1" and "-.5" are then
+ * values, since ctrun has no option that looks like a number. */
 static int negative_number(const char *text)
 {
     int digits = 0;
@@ -44,15 +45,15 @@ static int negative_number(const char *text)
     return digits && !*text;
 }
 
-/* Says whether text is a value or the program, and not an option. */
+/* Returns 1 if the text is a value or the program, and 0 if it is an option. */
 static int plain(const char *text)
 {
     return text[0] != '-' || !text[1] || negative_number(text)
            || (strchr(text, ' ') && !strchr(text, '='));
 }
 
-/* Compares name[0..length) with an option's spelling in which `between` stands for each dash.  1:
- * name is a prefix of the spelling; 2: name is the whole spelling. */
+/* Compares name[0..length) with an option's spelling in which `between` replaces each dash.
+ * Returns 2 if name is the whole spelling, 1 if it is a prefix of the spelling, else 0. */
 static int cmdline_begins(const char *name, size_t length, const char *dashed, char between)
 {
     for (size_t i = 0; i < length; i++)
@@ -61,8 +62,9 @@ static int cmdline_begins(const char *name, size_t length, const char *dashed, c
     return dashed[length] ? 1 : 2;
 }
 
-/* Compares name with both spellings of the row's names.  0: name does not match.  1: name is a
- * prefix of a spelling, which is added to the list of candidates.  2: name is a whole spelling. */
+/* Compares `name` with both spellings of the row's names.  Returns 2 if `name` is a whole spelling,
+ * 1 if `name` is a prefix of a spelling, else 0.  If it is a prefix, adds the option to the list of
+ * candidates in line->error. */
 static int cmdline_matches(struct cmdline *line, const struct option_row *row, const char *name,
                            size_t length)
 {
@@ -83,8 +85,8 @@ static int cmdline_matches(struct cmdline *line, const struct option_row *row, c
     return found;
 }
 
-/* Gives the row that `name` names or abbreviates.  OPTIONS: no row matches; -1: several rows match,
- * and error lists them. */
+/* Returns the row with the name `name`, or with a name that starts with `name`.  Returns OPTIONS if
+ * no row matches.  Returns -1 if several rows match; line->error then lists them. */
 static int cmdline_find(struct cmdline *line, const char *name, size_t length)
 {
     int found = OPTIONS, count = 0;
@@ -107,7 +109,8 @@ static void cmdline_set(struct cmdline *line, int option, const char *text)
     line->options->settings[option] = (struct setting){ FROM_COMMAND_LINE, text, NULL, 0, NULL };
 }
 
-/* Takes the option's value: the text after "=", or the next argument. */
+/* Sets the option to the text after "=" if there is one, else to the row's `bare` value or the next
+ * argument.  Returns 0, or -1 with an error message in line->error. */
 static int cmdline_take_value(struct cmdline *line, int option, const char *attached)
 {
     if (!attached && option_row(option)->bare) {
@@ -127,8 +130,8 @@ static int cmdline_take_value(struct cmdline *line, int option, const char *atta
     return 0;
 }
 
-/* Checks the shell's name.  The option acts at once, like --help: it needs no program, and no
- * job.ini is read. */
+/* Checks the shell's name.  The option acts at once, like --help, so ctrun needs no program and
+ * reads no job.ini. */
 static enum outcome show_completion(struct cmdline *line)
 {
     const struct option_row *row = option_row(OPTION_PRINT_COMPLETION);
@@ -164,7 +167,8 @@ static enum outcome cmdline_take(struct cmdline *line, int option, const char *a
     return OPTIONS_RUN;
 }
 
-/* Records the name in "--nprocs=4" or "-n4", without dashes and value. */
+/* Records an unknown option, and looks for a similar option.  The name that it compares is without
+ * dashes and value: "nprocs" for "--nprocs=4", "n" for "-n4". */
 static void cmdline_note_unknown(struct cmdline *line, const char *word)
 {
     const size_t used = strlen(line->unknown);
@@ -192,8 +196,8 @@ static enum outcome take_long(struct cmdline *line, const char *word)
     return cmdline_take(line, option, equals ? equals + 1 : NULL);
 }
 
-/* Takes a word of short options, such as "-m" or "-mh".  A letter that needs a value takes the rest
- * of the word. */
+/* Reads a word of short options, such as "-m" or "-mh".  The rest of the word after an option that
+ * needs a value is that value. */
 static enum outcome take_short(struct cmdline *line, const char *word)
 {
     enum outcome outcome = OPTIONS_RUN;
@@ -208,7 +212,7 @@ static enum outcome take_short(struct cmdline *line, const char *word)
                 cmdline_note_unknown(line, word);
             else
                 outcome =
-                    cmdline_take(line, OPTION_MODULE, letter); /* warns about what it ignores */
+                    cmdline_take(line, OPTION_MODULE, letter); /* fails: a switch has no value */
             break;
         }
         if (option_row(option)->value) {
@@ -221,7 +225,7 @@ static enum outcome take_short(struct cmdline *line, const char *word)
     return outcome;
 }
 
-/* Says whether ctrun could run this file. */
+/* Returns 1 if ctrun could run this file, else 0. */
 static int may_be_program(const char *word)
 {
     const size_t length = strlen(word);
@@ -231,8 +235,8 @@ static int may_be_program(const char *word)
            && (access(word, X_OK) == 0 || (length > 3 && !strcmp(word + length - 3, ".py")));
 }
 
-/* Refuses a command line whose last option is followed by no word.  The word that this option took
- * as its value may be the program. */
+/* Sets the error message for a command line in which no word follows the last option.  The word
+ * that this option took as its value may be the program. */
 static enum outcome refuse_without_program(struct cmdline *line)
 {
     const char *value = line->taken ? option_row(line->taker)->value : "";
@@ -285,7 +289,7 @@ enum outcome cmdline_read(struct options *options, char **argv, char *error, siz
         return OPTIONS_WRONG;
     }
     options->program = line.at;
-    /* As argparse does, drop one "--" right after the program: the words after it move up. */
+    /* Drops one "--" right after the program, as argparse does, by moving up the words after it. */
     if (!dashes && line.at[1] && !strcmp(line.at[1], "--"))
         for (char **to = line.at + 1; (to[0] = to[1]) != NULL; to++)
             continue;

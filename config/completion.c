@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion.c - a program's tables as completion scripts of bash, zsh and fish.
+/* completion.c - prints a program's tables as completion scripts for bash, zsh and fish.
  *
- * The rows give the names, and the rows' text for --help gives the values: the scripts offer the
- * lower-case words of "gpu|numa|core|none|LIST", complete FILE and DIR as paths, and do not
- * complete other values.  After the options comes a command of ctctl and its files, or the program
- * that ctrun starts; the arguments of that program complete as if it were run without ctrun. */
+ * The rows contain the names of options.  The word for the value in a row determines how values
+ * complete: the scripts offer the lower-case words of "gpu|numa|core|none|LIST", complete FILE and
+ * DIR as paths, and do not complete other values.  After the options, ctctl's script completes a
+ * command and its files.  ctrun's script completes the program that ctrun starts, and completes the
+ * program's arguments in the same way as without ctrun. */
 #include "config/help.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@
 
 typedef void name_printer(FILE *out, const struct option_row *row, const char *name);
 
-/* Calls print() for each name that is written with "--". */
+/* Calls print() for the name and the alias of each option. */
 static void each_name(FILE *out, const struct program_words *program, name_printer *print)
 {
     const struct option_row *row;
@@ -25,8 +26,8 @@ static void each_name(FILE *out, const struct program_words *program, name_print
     }
 }
 
-/* Calls print() once for each first word of the commands.  Rows with the same first word stand
- * together. */
+/* Calls print() once for each first word of the commands, with the word's length.  Rows with the
+ * same first word are adjacent. */
 static void each_command(FILE *out, const struct program_words *program,
                          void (*print)(FILE *out, const struct command_row *command, int length))
 {
@@ -41,8 +42,8 @@ static void each_command(FILE *out, const struct program_words *program,
     }
 }
 
-/* Writes the words that the user can choose from.  Returns how many there are.  out NULL: only
- * counts them. */
+/* Writes the words that the user can choose from, unless `out` is NULL.  Returns the number of
+ * these words. */
 static int choices(FILE *out, const struct option_row *row)
 {
     int count = 0;
@@ -103,7 +104,8 @@ static void print_command(FILE *out, const struct command_row *command, int leng
     fprintf(out, " %.*s", length, command->name);
 }
 
-/* The script has to cope with bash, which splits --name=value into three words. */
+/* Prints the script for bash.  The script must handle the three words into which bash splits
+ * --name=value. */
 static void print_bash(FILE *out, const struct program_words *program)
 {
     const char *name = program->name;
@@ -255,7 +257,8 @@ static void fish_taker(FILE *out, const struct option_row *row, const char *name
         fprintf(out, " -%c", row->letter);
 }
 
-/* In fish, -r says that a value follows, and -f that the value is not a file. */
+/* Writes fish's line for the option.  In fish, -r means that a value follows, -f that the value is
+ * not a file, and -F that the value is a file. */
 static void fish_name(FILE *out, const struct option_row *row, const char *name)
 {
     fprintf(out, "__ct_option -l %s", name);
@@ -286,7 +289,7 @@ static void fish_command(FILE *out, const struct command_row *command, int lengt
     fputc('\n', out);
 }
 
-/* The script knows that ctrun's options end where the program begins. */
+/* Prints the script for fish.  ctrun's script offers options only before the program. */
 static void print_fish(FILE *out, const struct program_words *program)
 {
     const char *name = program->name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help.c - the option table as --help prints it: headings, names, values, defaults. */
+/* help.c - prints the option table for --help, with headings, names, values and defaults. */
 #include "config/help.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ void option_help(FILE *out, const struct option_row *row, int width)
         fprintf(out, "%-*s %s\n", width, left, row->help);
 }
 
-/* Prints the option's variable and its default.  Quotes mark a default that the user could replace
- * by any word. */
+/* Prints the option's variable and its default.  Quotes mark a default that the user may replace
+ * with any word. */
 static void print_sources(FILE *out, const struct option_row *row)
 {
     const int has_default = row->value && row->fallback && *row->fallback;

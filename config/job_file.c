@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_file.c - reads job.ini with inih.
  *
- * Debian's inih gives its handler no line numbers and silently cuts a long line in two.  So inih
- * reads through next_line(), which counts the lines and refuses a line that is too long. */
+ * Debian's inih passes no line numbers to its handler, and silently splits a long line in two.  So
+ * inih reads through next_line(), which counts the lines and refuses a line that is too long. */
 #include "config/job_file.h"
 
 #include <errno.h>
@@ -14,11 +14,12 @@
 struct reading {
     FILE *stream;
     struct jobfile *file;
-    int line, too_long; /* too_long: number of the line that is too long; 0: no such line */
+    int line, too_long; /* too_long is the number of the first line that is too long; 0 if none */
     int no_memory;
 };
 
-/* Reads a line for inih as fgets() would. */
+/* Reads a line for inih, as fgets() would.  Returns NULL at the end of the file, for the first line
+ * that is too long, and after that line. */
 static char *next_line(char *text, int size, void *stream)
 {
     struct reading *reading = stream;

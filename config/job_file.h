@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_file.h - job.ini as a list of settings, each with its line. */
+/* job_file.h - reads job.ini into a list of settings, each with its line. */
 #ifndef CONFIG_JOB_FILE_H
 #define CONFIG_JOB_FILE_H
 
@@ -11,13 +11,13 @@ struct jobfile_entry {
 };
 
 struct jobfile {
-    char *path; /* NULL: no file was read */
+    char *path; /* NULL if no file was read */
     struct jobfile_entry *entries;
     int count;
 };
 
-/* Reads path.  0: done; -1: error has a sentence that starts with the file and, if it is known, the
- * line.  The names of sections and keys are not checked. */
+/* Reads the file at `path`.  Returns 0, or -1 with an error message in `error`.  The message starts
+ * with the file and, if known, the line.  The names of sections and keys are not checked. */
 int jobfile_read(struct jobfile *file, const char *path, char *error, size_t size);
 void jobfile_free(struct jobfile *file);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* option_table.c - every option of ctrun: one row each.
+/* option_table.c - the table of ctrun's options, with one row for each option.
  *
  * To add an option, add a row here, its name to enum option and a field to struct options.
  * Parsing, job.ini, PET_ variables, --help and --explain need no further change. */
@@ -299,7 +299,7 @@ const struct option_row *option_row(int option)
     return &rows[option];
 }
 
-/* Says whether name is the dashed spelling, or the dashed spelling with an underscore for every
+/* Returns 1 if `name` is the dashed spelling, or the dashed spelling with an underscore for every
  * dash. */
 static int spells(const char *name, const char *dashed)
 {
@@ -319,7 +319,7 @@ enum option option_named(const char *name)
     return OPTIONS;
 }
 
-/* Options that have other names in mpirun and srun. */
+/* Names that options of ctrun have in mpirun and srun. */
 static const struct {
     const char *name;
     enum option option;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* option_table.h - every option of ctrun: its names, its value, and its line of the help. */
+/* option_table.h - every option of ctrun, with its names, its value and its line of the help. */
 #ifndef CONFIG_OPTION_TABLE_H
 #define CONFIG_OPTION_TABLE_H
 
 #include "config/option_row.h"
 
-/* In the order of --help and --explain. */
+/* The options, in the order of --help and --explain. */
 enum option {
     OPTION_NPROC_PER_NODE,
     OPTION_NNODES,
@@ -81,12 +81,12 @@ enum option {
 
 const struct option_row *option_row(int option);
 
-/* Gives the row of a name that is spelled all with dashes or all with underscores.  OPTIONS: no row
- * has this name. */
+/* Returns the option with this name, which must be spelled with dashes only or with underscores
+ * only.  Returns OPTIONS if no row has the name. */
 enum option option_named(const char *name);
 
-/* Gives the row that the user may have meant by an unknown name: a misspelt name, or the name in
- * mpirun or srun.  OPTIONS: no row is near. */
+/* Returns the option that the user may have meant by an unknown name: a misspelled name, or the
+ * name in mpirun or srun.  Returns OPTIONS if no row is similar. */
 enum option option_meant(const char *name);
 
 #endif

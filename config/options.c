@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - chooses the value of each option among its sources.
  *
- * The command line is read first (command_line.c), since it may name the job file or ask for the
- * help.  Then the environment, the file and the scheduler's variables (surroundings.c) set the
- * options that the command line did not set.  The option's row parses each value, and at the end
- * combinations of options are checked. */
+ * The command line is read first (command_line.c), since it may name the job file or ask for help.
+ * Then the environment, the job file and the scheduler's variables (surroundings.c) set the options
+ * that the command line did not set.  The parser in the option's row parses each value.  At the
+ * end, combinations of options are checked. */
 #include "config/options.h"
 
 #include "config/surroundings.h"
@@ -35,7 +35,7 @@ static const char *options_environment(const char *variable)
     return text && *text ? text : NULL;
 }
 
-/* Takes the environment's value of an option that the command line did not set. */
+/* Sets the option from its environment variables, unless the command line set it. */
 static void take_environment(struct options *options, enum option option)
 {
     struct setting *setting = &options->settings[option];
@@ -49,7 +49,8 @@ static void take_environment(struct options *options, enum option option)
     }
 }
 
-/* Opens the job file that was named, or the one in this folder. */
+/* Reads the job file that the user named, or else job.ini if the current folder contains that
+ * file. */
 static enum outcome find_file(struct options *options, char *error, size_t size)
 {
     const char *path;
@@ -75,7 +76,8 @@ static enum outcome unknown_key(const struct jobfile *file, const struct jobfile
                  file->path, entry->line, entry->key);
 }
 
-/* Takes the settings of the [ctrun] section.  Of other sections only the names are checked. */
+/* Sets options from section [ctrun] of the job file.  Checks only the names of the other
+ * sections. */
 static enum outcome take_file(struct options *options, char *error, size_t size)
 {
     const struct jobfile *file = &options->file;
@@ -104,7 +106,8 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
     return OPTIONS_RUN;
 }
 
-/* Refuses combinations of options that contradict each other. */
+/* Returns OPTIONS_WRONG if options contradict each other, else OPTIONS_RUN.  Sets the number of
+ * nodes to 1 for --standalone. */
 static enum outcome check_together(struct options *options, char *error, size_t size)
 {
     if (options->module && options->no_python)

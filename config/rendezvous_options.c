@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous_options.c - torchrun's resolution of --standalone, --rdzv-backend, --rdzv-endpoint,
- * --master-addr and --master-port, row by row.
+/* rendezvous_options.c - resolves --standalone, --rdzv-backend, --rdzv-endpoint, --master-addr and
+ * --master-port as torchrun does.
  *
- * A static job of one node without a port needs no rendezvous: that is `ctrun ./app`.  There
- * torchrun ignores --master-addr silently; ctrun uses it. */
+ * A static job of one node without a port, such as `ctrun ./app`, needs no rendezvous.  In such a
+ * job torchrun silently ignores --master-addr, but ctrun uses it. */
 #include "config/rendezvous_options.h"
 
 #include <stdio.h>
@@ -93,7 +93,7 @@ static enum outcome dynamic_meeting(const struct options *options, struct meetin
     return OPTIONS_RUN;
 }
 
-/* Users write "[::1]", workers get "::1". */
+/* Copies the host without brackets: users write "[::1]", but workers get "::1". */
 static void copy_host(char *to, size_t size, const char *host)
 {
     const size_t length = strlen(host);
@@ -118,7 +118,8 @@ static int has_no_workers(const struct options *options)
     return options->nproc.kind == NPROC_NUMBER && options->nproc.number == 0;
 }
 
-/* Without workers it serves the rendezvous of the nodes, each of which may be lost then. */
+/* Checks the options of a ctrun that has no workers.  Such a ctrun only hosts the rendezvous of an
+ * elastic job, and the job may then lose any node. */
 static enum outcome check_server(const struct options *options, char *error, size_t size)
 {
     char words[600];
@@ -156,7 +157,7 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
         return OPTIONS_WRONG;
     }
     if (is_static && !*options->rdzv_endpoint && options->master_port == 0
-        && options->nnodes.max == 1) /* PET_NODE_RANK may be there for other jobs */
+        && options->nnodes.max == 1) /* PET_NODE_RANK may be set for other jobs */
         return options->settings[OPTION_NODE_RANK].from == FROM_ENVIRONMENT
                    ? OPTIONS_RUN
                    : check_node_rank(options, error, size);

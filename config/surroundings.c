@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* surroundings.c - one row for each scheduler or launcher that may have started this ctrun.
+/* surroundings.c - takes settings from the scheduler or launcher that started this ctrun.  Each
+ * scheduler or launcher has a row.
  *
- * The first row whose variable is set counts.  There are two kinds.  In the first, something starts
- * one ctrun on each node (srun, a Kubernetes Job, mpirun -N 1): the row says how many nodes there
- * are, which one this is and where node 0 is.  In the second, a batch script runs on one node of
- * several (sbatch, PBS, LSF, Grid Engine): the row says which nodes, and ctrun starts itself on
- * them, by srun or as --hostfile does.
+ * The first row whose variable is set is used.  Rows are of two kinds.  In the first kind, the
+ * launcher started one ctrun on each node (srun, a Kubernetes Job, mpirun -N 1).  The row provides
+ * the number of nodes, the number of this node and the host of node 0.  In the second kind, a batch
+ * script runs on one of several nodes (sbatch, PBS, LSF, Grid Engine).  The row provides the nodes,
+ * and ctrun starts itself on them, by srun or in the same way as with --hostfile.
  *
- * In Slurm each node has as many workers as the job has tasks there.  Where that is one, or was not
- * said, it has as many as it has GPUs.
+ * In Slurm each node has as many workers as the job has tasks on that node.  If the node has one
+ * task, or the user did not specify tasks, the node has as many workers as GPUs.
  *
- * A ctrun that `ctrun --hosts` started on a host knows all that from CT_HOSTS_NODE.  One that a
- * worker started (TORCHELASTIC_RUN_ID) is a job of its own: nothing is read. */
+ * A ctrun that `ctrun --hosts` started on a host gets all these settings from CT_HOSTS_NODE
+ * instead.  A ctrun that a worker started (TORCHELASTIC_RUN_ID is set) runs a separate job, and
+ * takes no settings. */
 #include "config/surroundings.h"
 
 #include <arpa/inet.h>
@@ -27,16 +29,18 @@
 #include "config/values/hosts_node.h"
 #include "config/values/slurm.h"
 
-/* From a variable's value to an option's.  -1: it says nothing that can be used.  Of nodes, this
- * node and node 0's host that is an error, of the others the option keeps its default. */
+/* Converts the value of a variable to the value of an option, in `text`.  Returns 0, or -1 if the
+ * value can't be used.  Then ctrun fails if facts[] has a meaning for the fact; otherwise the
+ * option keeps its default. */
 typedef int reader(const char *value, char *text, size_t size);
 
-/* What a row may say. */
+/* The facts that a row may provide. */
 enum fact { NODES, NODE, HEAD, PORT, RUN_ID, WORKERS, HOST_FILE, REMOTE_SHELL, FACTS };
 
 static const struct {
-    enum option option;  /* that gets it */
-    const char *meaning; /* for the error where it is missing; NULL: the option has its default */
+    enum option option; /* the option that the fact sets */
+    /* what is missing, for the error message; NULL if the option then keeps its default */
+    const char *meaning;
 } facts[FACTS] = { [NODES] = { OPTION_NNODES, "the number of nodes" },
                    [NODE] = { OPTION_NODE_RANK, "this node's number" },
                    [HEAD] = { OPTION_MASTER_ADDR, NULL },
@@ -47,23 +51,24 @@ static const struct {
                    [REMOTE_SHELL] = { OPTION_SSH, NULL } };
 
 struct row {
-    const char *name;     /* for messages: what started this process */
-    const char *present;  /* the variable that it sets */
-    int (*is_here)(void); /* more than that; NULL: nothing more */
+    const char *name;     /* name of the scheduler or launcher, for messages */
+    const char *present;  /* variable that the launcher sets */
+    int (*is_here)(void); /* checks a further condition; NULL if `present` suffices */
     struct {
         const char *variable;
         reader *read;
     } says[FACTS];
-    const char *gpus;   /* the variable that says how many workers, where WORKERS does not */
-    const char *number; /* the variable that numbers the ctruns it started */
-    const char *tasks,
-        *all_nodes;        /* variables: so many ctruns on so many nodes; NULL: one a node */
-    const char *once;      /* how it starts one ctrun a node, where it started several; %d: nodes */
-    const char *more_cpus; /* its option that gives a ctrun %d processors */
-    int is_srun;           /* of the second kind: srun starts the nodes */
-    int shows_all;         /* its output is that of all nodes */
-    int exchanges;         /* by PMIx or PMI the nodes find node 0 */
-    int needs_nnodes;      /* it counts for nothing unless the user says --nnodes */
+    const char *gpus;   /* variable with the number of workers, if says[WORKERS] has none */
+    const char *number; /* variable with this ctrun's number among the launcher's ctruns */
+    /* `tasks` is the variable with the number of ctruns, and `all_nodes` is the variable with the
+     * number of their nodes.  If all_nodes is NULL, `tasks` counts only the ctruns on this node. */
+    const char *tasks, *all_nodes;
+    const char *once;      /* command that starts one ctrun on each of %d nodes, for messages */
+    const char *more_cpus; /* option that gives a ctrun %d processors, for messages */
+    int is_srun;   /* 1 if a batch script starts ctrun, which starts itself on the nodes by srun */
+    int shows_all; /* 1 if the launcher's output is the output of all nodes */
+    int exchanges; /* 1 if the nodes find node 0 by PMIx or PMI */
+    int needs_nnodes; /* 1 if the row is used only if the user gives --nnodes */
 };
 
 static const char *surroundings_variable(const char *name)
@@ -110,7 +115,7 @@ static int first_host(const char *value, char *text, size_t size)
     return host_list_first(value, text, size);
 }
 
-/* 0 GPUs: a job for CPUs, and how many workers it wants is not said. */
+/* Ignores 0 GPUs: such a job is for CPUs, and its number of workers is unknown. */
 static int unless_zero(const char *value, char *text, size_t size)
 {
     return strcmp(value, "0") != 0 ? as_it_is(value, text, size) : -1;
@@ -139,13 +144,15 @@ static int tasks_here(const char *value, char *text, size_t size)
     return tasks > (surroundings_number_of("SLURM_GPUS_ON_NODE") > 0) ? 0 : -1;
 }
 
-/* In a job that did not say how many tasks it has, Slurm counts processors. */
+/* Ignores the number of tasks if the user did not specify it (SLURM_NTASKS is not set), since Slurm
+ * then counts processors. */
 static int tasks_if_said(const char *value, char *text, size_t size)
 {
     return surroundings_variable("SLURM_NTASKS") ? tasks_here(value, text, size) : -1;
 }
 
-/* AWS Batch numbers nodes from 0, but the main one, which the others know, may be another. */
+/* Renumbers the nodes so that the main node is node 0.  AWS Batch numbers nodes from 0, but the
+ * main node, of which the other nodes know the address, may have another number. */
 static int aws_node(const char *value, char *text, size_t size)
 {
     const int nodes = surroundings_number_of("AWS_BATCH_JOB_NUM_NODES");
@@ -158,7 +165,8 @@ static int aws_node(const char *value, char *text, size_t size)
     return 0;
 }
 
-/* The main node has no variable with its own address: it is that of its first interface. */
+/* Writes this node's address if this node is the main node.  On the main node no variable contains
+ * that address, so it is read from the first interface. */
 static int aws_own_address(const char *value, char *text, size_t size)
 {
     struct ifaddrs *all = NULL;
@@ -176,13 +184,14 @@ static int aws_own_address(const char *value, char *text, size_t size)
     return found;
 }
 
-/* "ID#NODE": without the node it is the same on all of them. */
+/* Writes the ID of the value "ID#NODE".  Without the node, the value is the same on all nodes. */
 static int aws_job(const char *value, char *text, size_t size)
 {
     return snprintf(text, size, "%.*s", (int)strcspn(value, "#"), value) < (int)size ? 0 : -1;
 }
 
-/* Older operators call the master's own host "localhost", where no other pod finds it. */
+/* Writes the master's host.  Older operators tell the master that its host is "localhost", where no
+ * other pod can find the master.  Then the master uses its host name. */
 static int pytorchjob_master(const char *value, char *text, size_t size)
 {
     if (strcmp(value, "localhost") != 0)
@@ -190,8 +199,9 @@ static int pytorchjob_master(const char *value, char *text, size_t size)
     return surroundings_number_of("RANK") == 0 && gethostname(text, size) == 0 ? 0 : -1;
 }
 
-/* Pods of an Indexed Job (and of a JobSet's jobs) differ by the number behind their name:
- * "train-3.workers.default.svc..." finds node 0 at "train-0.workers.default.svc...". */
+/* Writes the host name of node 0.  Pods of an Indexed Job (and of a JobSet's jobs) differ only in
+ * the number at the end of their name: the pod "train-3.workers.default.svc..." finds node 0 at
+ * "train-0.workers.default.svc...". */
 static int index_0_of_this_pod(const char *value, char *text, size_t size)
 {
     const struct addrinfo hints = { .ai_flags = AI_CANONNAME, .ai_socktype = SOCK_STREAM };
@@ -231,8 +241,9 @@ static int qrsh(const char *value, char *text, size_t size)
 
 /* ---- Rows ------------------------------------------------------------------------ */
 
-/* The shell of `srun --pty`, and of salloc where it is a step, has the step's variables, but a
- * ctrun typed there is started once.  `srun --pty ctrun` is a task itself, and no such shell. */
+/* Returns 1 in the shell of `srun --pty`, and in the shell of a salloc that runs the shell as a
+ * step.  Such a shell has the step's variables, but the user starts only one ctrun in it.  Returns
+ * 0 for `srun --pty ctrun`, where ctrun itself is the task. */
 static int in_a_shell(void)
 {
     return !getenv("CT_SLOTS") && surroundings_number_of("SLURM_TASK_PID") != getpid()
@@ -251,23 +262,25 @@ static int is_batch_script(void)
     return !surroundings_variable("SLURM_STEP_ID") || in_a_shell();
 }
 
-/* In a heterogeneous job salloc sets these variables for each component only. */
+/* Returns 1 in the script or shell of a heterogeneous job.  For such a job salloc sets the
+ * variables only with the suffix of a component. */
 static int is_heterogeneous_script(void)
 {
     return is_batch_script() && surroundings_variable("SLURM_JOB_NUM_NODES_HET_GROUP_0");
 }
 
-/* Its pods have the variables of torchrun's workers, one "rank" a pod; newer operators set
- * PET_NNODES and the like beside them, which count.  Outside of Kubernetes they may be left from
- * anything. */
+/* Returns 1 in a pod of a PyTorchJob.  These pods have the variables of torchrun's workers, with
+ * one "rank" for each pod.  Newer operators also set PET_NNODES and similar variables, which ctrun
+ * then uses instead.  Outside of Kubernetes, any program may have set the variables of torchrun's
+ * workers. */
 static int is_pytorchjob(void)
 {
     return surroundings_variable("KUBERNETES_SERVICE_HOST") && surroundings_variable("MASTER_ADDR")
            && surroundings_variable("RANK") && !surroundings_variable("PET_NNODES");
 }
 
-/* What started this very process stands before the batch job that it is in; mpiexec behind srun,
- * which may offer PMI, too. */
+/* A launcher that started this process itself comes before the batch job in which the process runs.
+ * mpiexec comes after srun, since srun may set the variables of PMI, too. */
 static const struct row rows[] = {
     { .name = "mpirun",
       .present = "OMPI_COMM_WORLD_RANK",
@@ -303,8 +316,8 @@ static const struct row rows[] = {
       .number = "SLURM_PROCID",
       .tasks = "SLURM_STEP_NUM_TASKS",
       .all_nodes = "SLURM_STEP_NUM_NODES",
-      .once = "srun --ntasks=%d --ntasks-per-node=1", /* the second is ignored without the first
-                                                         where sbatch said --ntasks */
+      /* With --ntasks in sbatch, srun ignores --ntasks-per-node unless it gets --ntasks, too. */
+      .once = "srun --ntasks=%d --ntasks-per-node=1",
       .more_cpus = "srun --cpus-per-task=%d",
       .shows_all = 1 },
     { .name = "mpiexec",
@@ -363,7 +376,7 @@ static const struct row rows[] = {
       .present = "JOB_COMPLETION_INDEX",
       .says = { [NODE] = { "JOB_COMPLETION_INDEX", an_index },
                 [HEAD] = { "JOB_COMPLETION_INDEX", index_0_of_this_pod } },
-      .needs_nnodes = 1 }, /* the pods of many Jobs have nothing to do with each other */
+      .needs_nnodes = 1 }, /* in many Jobs the pods have nothing in common */
     { .name = "PBS",
       .present = "PBS_NODEFILE",
       .says = { [HOST_FILE] = { "PBS_NODEFILE", as_it_is } } },
@@ -409,8 +422,9 @@ static void surroundings_give(struct options *options, const struct row *row, en
         (struct setting){ FROM_ENVIRONMENT, s->texts[s->used++], from, 0, row->name };
 }
 
-/* What the row says of a fact, if it is needed.  1: text has it; 0: nothing;
- * -1: error has the sentence. */
+/* Reads a fact from the row's variable.  Returns 1 if `text` has the fact, and 0 if there is no
+ * fact and none is needed.  Returns -1 with an error message in `error` if the fact is needed but
+ * missing. */
 static int read_fact(const struct row *row, enum fact fact, char *text, size_t size, char *error,
                      size_t error_size)
 {
@@ -443,7 +457,7 @@ static void give_workers(struct options *options, const struct row *row)
                           row->gpus);
 }
 
-/* Elastic nodes meet at node 0's host, and get their numbers there. */
+/* Sets --rdzv-endpoint to node 0's host, where elastic nodes join and get their numbers. */
 static void give_endpoint(struct options *options, const struct row *row)
 {
     char host[HOST_NAME], port[16], endpoint[HOST_NAME + 24], none[1];
@@ -480,7 +494,8 @@ static enum outcome give_all(struct options *options, const struct row *row, cha
     return OPTIONS_RUN;
 }
 
-/* Each would be a job of its own, and each would succeed.  The first prints the error for all. */
+/* Fails because each task would be a separate job, and each would succeed.  Only the first task
+ * prints the error message. */
 static enum outcome refuse_tasks(const struct row *row, char *error, size_t size)
 {
     const int tasks = surroundings_number_of(row->tasks);
@@ -497,7 +512,7 @@ static enum outcome refuse_tasks(const struct row *row, char *error, size_t size
     return OPTIONS_WRONG;
 }
 
-/* The options say which node this is, or where the others are. */
+/* Returns 1 if the options say which node this is, or where the other nodes are. */
 static int is_by_hand(const struct options *options)
 {
     static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
@@ -509,7 +524,8 @@ static int is_by_hand(const struct options *options)
     return 0;
 }
 
-/* --nnodes, which is not parsed yet; nodes if it is not given.  -1: it is refused later. */
+/* Sets *wanted to --nnodes, which is not parsed yet, or to `nodes` if --nnodes is not given.
+ * Returns 0, or -1 if --nnodes is invalid; parse_settings() then reports the error later. */
 static int nodes_wanted(const struct options *options, int nodes, struct nodes_range *wanted)
 {
     struct why why;
@@ -553,7 +569,7 @@ static enum outcome refuse_head(const struct options *options, const struct row 
     return OPTIONS_WRONG;
 }
 
-/* The first kind: something started a ctrun on each node. */
+/* Applies the row of a launcher that started a ctrun on each node. */
 static enum outcome started_on_each(struct options *options, const struct row *row, int nodes,
                                     char *error, size_t size)
 {
@@ -561,7 +577,7 @@ static enum outcome started_on_each(struct options *options, const struct row *r
 
     if (row->tasks && surroundings_number_of(row->tasks) > (row->all_nodes ? nodes : 1)) {
         if (is_given(options, OPTION_NNODES))
-            return OPTIONS_RUN; /* the user's own arrangement */
+            return OPTIONS_RUN; /* the user has arranged the nodes */
         return refuse_tasks(row, error, size);
     }
     if (nodes_wanted(options, nodes, &wanted) < 0)
@@ -584,7 +600,8 @@ static enum outcome started_on_each(struct options *options, const struct row *r
     return refuse_head(options, row, nodes, error, size);
 }
 
-/* The second kind: srun is started from here, unless the user arranges the nodes. */
+/* Applies the row of a batch script, in which ctrun runs once.  ctrun will start itself on the
+ * nodes by srun, unless the user has arranged the nodes. */
 static enum outcome started_once(struct options *options, const struct row *row, int nodes,
                                  char *error, size_t size)
 {
@@ -614,13 +631,14 @@ static enum outcome started_once(struct options *options, const struct row *row,
         return OPTIONS_RUN;
     }
     give_workers(options, row);
-    if (is_elastic(options)) /* no other node will come */
+    if (is_elastic(options)) /* this node is the only one */
         surroundings_give(options, row, OPTION_RDZV_ENDPOINT, "127.0.0.1:0",
                           row->says[NODES].variable);
     return OPTIONS_RUN;
 }
 
-/* `ctrun --hosts` started this one, and its words have the rest. */
+/* Applies CT_HOSTS_NODE.  `ctrun --hosts` started this ctrun, and passed the other settings as
+ * arguments. */
 static enum outcome started_by_hosts(struct options *options, const char *value, char *error,
                                      size_t size)
 {
@@ -669,7 +687,7 @@ enum outcome surroundings_apply(struct options *options, char *error, size_t siz
         return started_by_hosts(options, surroundings_variable(HOSTS_NODE_VARIABLE), error, size);
     if (row
         && !surroundings_variable(
-            "TORCHELASTIC_RUN_ID")) /* our own srun gives ctrun all processors of the job */
+            "TORCHELASTIC_RUN_ID")) /* ctrun's own srun gives ctrun all processors of the job */
         options->surroundings.more_cpus =
             options->surroundings.behind_srun ? "sbatch --cpus-per-task=%d" : row->more_cpus;
     if (!row || is_given(options, OPTION_STANDALONE) || surroundings_variable("TORCHELASTIC_RUN_ID")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.c - the current context of a thread, and waiting for the work in streams. */
+/* context.c - saves and restores the current CUDA context of a thread, and waits for the work in
+ * streams. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,20 +9,22 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 
-/* Each poll takes the driver's lock, which other threads need to launch.  So the pause before the
- * next poll is 1 / POLL_SHARE of the time waited so far, and the wait ends 2 % late at most.  After
- * BUSY_US the thread sleeps in its pauses, which frees the processor. */
+/* Each poll of a wait holds a lock of the driver that other threads need to launch kernels.  So
+ * before the next poll the wait pauses for 1 / POLL_SHARE of the time waited so far, and it ends
+ * 2 % late at most.  After BUSY_US of waiting the thread sleeps in its pauses, for LONGEST_NAP_US
+ * at most, which frees the processor. */
 enum { POLL_SHARE = 50, BUSY_US = 5000, LONGEST_NAP_US = 500 };
 
-/* depth: how many calls of cuda_enter() on this thread have no cuda_leave() yet.  mode: the
- * thread's capture mode before the first of them; only the last leave restores it. */
+/* The state of this thread.  `depth` is the number of calls of cuda_enter() that have had no
+ * cuda_leave() yet.  `mode` is the thread's capture mode before the first of these calls; only the
+ * last cuda_leave() restores it. */
 static _Thread_local struct {
     int depth;
     CUstreamCaptureMode mode;
 } inside;
 
-/* Relaxes the thread's capture mode.  In the default mode, queries and allocations invalidate every
- * capture that any thread of the program has begun. */
+/* Sets the thread's capture mode to relaxed.  In the default mode, queries and allocations
+ * invalidate every capture that any thread of the program has begun. */
 static CUresult relax(const struct driver *driver)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -74,7 +77,8 @@ ct_status cuda_gpu_use(struct device *gpu)
 
 /* ---- Waiting --------------------------------------------------------------- */
 
-/* The end that a wait waits for: the event; if it is NULL, all work of the stream. */
+/* The end that a wait waits for.  If `event` is not NULL, the wait ends when the event is reached.
+ * If `event` is NULL, the wait ends when all work in `stream` is done. */
 struct stream_end {
     CUevent event;
     CUstream stream;
@@ -128,7 +132,8 @@ static CUresult take_event(struct device *gpu, CUevent *event)
     return *event ? CUDA_SUCCESS : gpu->driver->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 }
 
-/* The lock is held. */
+/* Makes room for one more idle event.  Without memory, leaves the array as it is.  The caller holds
+ * gpu->lock. */
 static void make_room_for_event(struct device *gpu)
 {
     const int room = 2 * gpu->events_room + 8;
@@ -143,8 +148,9 @@ static void make_room_for_event(struct device *gpu)
     gpu->events_room = room;
 }
 
-/* Keeps the event for its next user, which records it again, so it may still be pending.  It is not
- * destroyed: while gates are closed, that may block in the driver. */
+/* Adds the event to the idle events.  The event may still be pending, since its next user records
+ * it again.  The event is destroyed only if there is no memory for it in the array, because
+ * cuEventDestroy() may block in the driver while gates are closed. */
 static void give_event(struct device *gpu, CUevent event)
 {
     pthread_mutex_lock(&gpu->lock);
@@ -158,7 +164,8 @@ static void give_event(struct device *gpu, CUevent event)
         gpu->driver->cuEventDestroy(event);
 }
 
-/* The legacy default stream can't be captured, nor used while a blocking stream is captured. */
+/* The legacy default stream can't be captured, and can't be used while a blocking stream is being
+ * captured.  The driver then returns CUDA_ERROR_STREAM_CAPTURE_IMPLICIT. */
 ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *capture)
 {
     const ct_status status = cuda_gpu_use(gpu);
@@ -178,8 +185,8 @@ ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *captur
                : driver_says(gpu->driver, result, "asking whether a stream is being captured");
 }
 
-/* Captured work does not run now: the event would never be reached, and the capture would be
- * invalid. */
+/* Captured work does not run now.  An event recorded in the stream would never be reached, and
+ * waiting for it would make the capture invalid. */
 ct_status gpu_refuse_capture(struct device *gpu, CUstream stream)
 {
     enum capture capture;
@@ -208,8 +215,9 @@ ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
     return driver_says(gpu->driver, result, "noting what a stream has to do");
 }
 
-/* Says whether a non-blocking stream is idle; 0 for any other stream.  The default stream and the
- * blocking streams wait for each other, which a query does not see. */
+/* Returns 1 if the stream is non-blocking and idle, else 0.  A query can't tell whether another
+ * stream is idle: the default stream and the blocking streams wait for each other, which the query
+ * does not see. */
 static int context_is_idle(const struct device *gpu, CUstream stream)
 {
     unsigned flags = 0;
@@ -219,11 +227,12 @@ static int context_is_idle(const struct device *gpu, CUstream stream)
            && gpu->driver->cuStreamQuery(stream) == CUDA_SUCCESS;
 }
 
-/* Records no event if the stream is idle: an event is work for the GPU, and if several ranks share
- * the GPU, it needs a turn of this rank's context. */
+/* Records no event if the stream is idle.  An event is work for the GPU, and if several ranks share
+ * the GPU, an event must wait for the turn of this rank's context. */
 ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
 {
-    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+    /* If `stream` is NULL, it is the current context's default stream. */
+    ct_status status = cuda_gpu_use(gpu);
 
     *mark = NULL;
     if (status == CT_OK)

@@ -3,11 +3,12 @@
  * libct's own stream.  Background copies use one stream for each direction, since a GPU can copy in
  * both directions at once.
  *
- * If the host memory is not registered, the driver copies it once more. */
+ * If the host memory is not registered (pinned), the driver copies the data twice. */
 #include "cuda/device_internal.h"
 #include "runtime/util/error.h"
 
-/* Waits for the copy, even if the driver refused it, so that the buffers are free. */
+/* Waits until libct's own stream is idle, even if the driver refused the copy, so that no copy uses
+ * the buffers any more.  Returns the error of the copy, or else of the wait. */
 static ct_status copy_done(struct device *gpu, CUresult result, size_t bytes, const char *way)
 {
     const CUresult finished = gpu->driver->cuStreamSynchronize(gpu->stream);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device.c - the GPUs that this process uses.
  *
- * A pointer belongs to a context.  The first pointer of a context creates its struct device: its
- * streams, its gates and its kernels.  All are created at once, because the driver may wait for all
- * running work to create them, and later a stream may be waiting at a gate.  The device joins a
- * list that only grows, so later pointers find it without a lock.  It is never freed, because the
- * driver may be unloaded before libct at exit. */
+ * A pointer belongs to a CUDA context.  The first pointer of a context creates the struct device of
+ * that context, with its streams, gates and kernels.  All of these are created at once: the driver
+ * may wait for all running work to create them, and later a stream may be waiting at a gate.  The
+ * struct joins a list that only grows, so later pointers find it without a lock.  The struct is
+ * never freed, because the driver may be unloaded before libct at exit. */
 #include "cuda/device_internal.h"
 
 #include <stdatomic.h>
@@ -17,11 +17,12 @@
 
 static _Atomic(struct device *) gpus;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a GPU is added */
-/* Primary contexts of the first devices.  Each is retained only once: the program could not release
- * a context that we retain more often. */
+/* The primary contexts of the first GPUs, by GPU number; NULL if not retained yet.  libct retains
+ * each context only once, since the program could not release a context that libct retains more
+ * often. */
 static _Atomic(CUcontext) primaries[64];
 
-/* Fills in the GPU from the context that is current on this thread. */
+/* Fills in the struct from the context that is current on this thread, and creates the streams. */
 static ct_status gpu_fill(struct device *gpu)
 {
     const struct driver *driver = gpu->driver;

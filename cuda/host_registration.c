@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_registration.c - registered (pinned) host memory, which GPUs access directly.
+/* host_registration.c - registers (pins) host memory, which GPUs then access directly.
  *
- * Ranks that are threads may register the same memory.  The driver registers it once for all GPUs,
- * until the last rank unregisters it. */
+ * Ranks that are threads may register the same memory.  The driver registers it once, for all GPUs,
+ * until the last of these ranks unregisters it. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -19,8 +19,8 @@ struct registration {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct registration *registrations;
 
-/* Returns the place of the registration in the list; the end: the memory is not registered.  The
- * lock is held. */
+/* Returns the address of the pointer to the registration.  That pointer is the NULL at the end of
+ * the list if the memory is not registered.  The caller holds the lock. */
 static struct registration **find_registration(const void *memory)
 {
     struct registration **at = &registrations;
@@ -30,8 +30,8 @@ static struct registration **find_registration(const void *memory)
     return at;
 }
 
-/* Registers the memory for all contexts.  It is also mapped, since streams wait for flags in it
- * (stream_gate.c), which need an address on the GPU. */
+/* Registers the memory for all contexts.  Also maps it for the GPU: streams wait for flags in the
+ * memory (stream_gate.c) and need its address on the GPU. */
 static ct_status register_memory(struct device *gpu, void *memory, size_t bytes,
                                  struct registration **end)
 {
@@ -84,7 +84,7 @@ ct_status cuda_register_host(struct device *gpu, void *memory, size_t bytes)
     return status;
 }
 
-/* Returns 1 if the last user was removed. */
+/* Returns 1 if the removed user was the last one of the memory, else 0. */
 static int registration_remove_user(void *memory)
 {
     struct registration **at, *gone = NULL;
@@ -100,7 +100,7 @@ static int registration_remove_user(void *memory)
     return gone != NULL;
 }
 
-/* Calls the driver without the lock, since the driver may wait for all running work. */
+/* Calls the driver without holding the lock, since the driver may wait for all running work. */
 ct_status cuda_unregister_host(struct device *gpu, void *memory, int may_wait)
 {
     const ct_status status = cuda_gpu_use(gpu);

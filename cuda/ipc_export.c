@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ipc_export.c - GPU memory as a handle by which another process maps it (ipc_import.c).
+/* ipc_export.c - exports GPU memory as a handle with which another process maps it (ipc_import.c).
  *
- * cuIpcGetMemHandle() gives 64 bytes for the allocation of a buffer.  The handle also has the
- * allocation's address and id.  No other allocation of this process ever gets the same id.  So a
- * process that has mapped the allocation sees when another one has taken its place. */
+ * cuIpcGetMemHandle() returns 64 bytes for the allocation of a buffer.  The handle also contains
+ * the allocation's address and id.  No other allocation of this process ever gets the same id.  So
+ * a process that has mapped an allocation notices when another allocation has replaced it. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,7 +16,8 @@
 _Static_assert(sizeof(CUipcMemHandle) == sizeof((struct device_handle *)NULL)->ipc,
                "a handle of the driver's travels whole");
 
-/* Gives a random number of this process, never 0.  Pids of other containers may be equal. */
+/* Returns a random number of this process, never 0.  The pid does not suffice, since processes in
+ * other containers may have the same pid. */
 static uint64_t process_mark(void)
 {
     static _Atomic uint64_t mark;
@@ -43,7 +44,8 @@ static ct_status export_refuse(const void *pointer, const char *why)
                    pointer, why);
 }
 
-/* Finds the allocation, and checks that it can be exported. */
+/* Finds the allocation of the pointer, checks that it can be exported, and sets base, bytes, id and
+ * offset of the handle. */
 static ct_status export_look_up(const struct driver *driver, const void *pointer, size_t bytes,
                                 struct device_handle *handle)
 {
@@ -89,7 +91,8 @@ int cuda_is_exportable(struct device *gpu, const void *pointer)
            && capable;
 }
 
-/* Gets a handle from the driver, unless the allocation was exported lately.  The GPU is locked. */
+/* Sets handle->ipc to the driver's handle of the allocation.  Calls the driver only if the
+ * allocation is not among the last EXPORTS_KEPT exported ones.  The caller holds gpu->lock. */
 static ct_status make_handle(struct device *gpu, struct device_handle *handle)
 {
     struct exported *made = NULL;

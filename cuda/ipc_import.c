@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ipc_import.c - maps GPU memory of other processes, and of other GPUs of this process.
+/* ipc_import.c - maps GPU memory of other processes, and enables access to memory of other GPUs of
+ * this process.
  *
- * A process that opens a handle (ipc_export.c) has the same memory at another address.  Opening
- * costs some 100 us, so a mapping is kept while it has users (groups), and is found again by
- * (process, base, bytes, id of the allocation).
+ * A process that opens a handle (ipc_export.c) gets the same memory at another address.  Opening
+ * takes about 100 us, so a mapping is kept while it has users, which are groups.  The mapping is
+ * found again by the process, and by the base, bytes and id of the allocation.
  *
- * The owner may free an allocation and get another one at the same place without telling us.  The
- * new allocation has another id, so the stale mapping of that place is found and closed before the
- * new one is opened.
+ * The owner may free an allocation and get another one at the same place without informing this
+ * process.  The new allocation has another id.  So libct finds the stale mapping of that place, and
+ * closes it before opening the new one.
  *
- * Closing a mapping may wait for all running work, and so for a stream at a closed gate that waits
- * for the very call which closes.  So while a gate is closed, a mapping without users stays.  It is
- * closed later: when that place is looked up again, a user leaves, or a gate is about to be closed.
+ * To close a mapping, the driver may wait for all running work.  That work may include a stream at
+ * a closed gate that waits for the very call that closes the mapping.  So while a gate is closed, a
+ * mapping without users stays open.  The mapping is closed later: when its place is looked up
+ * again, when any user is removed, or before a gate is closed.
  *
- * The driver refuses to open a handle in the process that made it: there the buffer is at its own
- * address.  If the buffer belongs to another GPU of this process, a kernel that touches it kills
- * its context unless access was enabled from the one context to the other.  Access stays enabled,
- * since the program may have enabled it for itself, too. */
+ * The driver refuses to open a handle in the process that exported the buffer.  That process uses
+ * the buffer at its own address.  If the buffer belongs to another GPU of the process, the process
+ * must enable access from one context to the other; otherwise a kernel that accesses the buffer
+ * destroys its context.  Access stays enabled, since the program may have enabled it, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,8 +43,8 @@ static ct_status can_access(struct device *gpu, CUdevice other)
                          other);
 }
 
-/* Checks the access to mapped memory.  The driver enabled it, if these GPUs have peer access at
- * all. */
+/* Returns CT_ERR_UNSUPPORTED if this GPU has no peer access to the GPU of the mapped memory.  If
+ * the two GPUs have peer access, the driver enabled it when it mapped the memory. */
 static ct_status check_mapped_access(struct device *gpu, CUdeviceptr mapped)
 {
     CUdevice of;
@@ -71,8 +73,8 @@ static ct_status enable_access(struct device *gpu, const struct device *other)
                : status;
 }
 
-/* Enables access to memory of this process, which may belong to another GPU.  The GPU is locked and
- * its context current. */
+/* Enables this GPU's access to memory of this process, which may belong to another GPU.  The caller
+ * holds gpu->lock and has made the GPU's context current. */
 static ct_status enable_own_access(struct device *gpu, const void *pointer)
 {
     struct device *other;
@@ -115,15 +117,16 @@ static int same_allocation(const struct device_handle *a, const struct device_ha
     return a->id == b->id && a->base == b->base && a->bytes == b->bytes;
 }
 
-/* Says whether two allocations overlap.  Two of one process that do were not there at the same
- * time. */
+/* Returns 1 if two allocations overlap, else 0.  Two allocations of one process that overlap did
+ * not exist at the same time. */
 static int import_overlap(const struct device_handle *a, const struct device_handle *b)
 {
     return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
 }
 
-/* Unlinks and frees a mapping that has no user, unless a gate is closed.  Returns the place of the
- * next mapping.  The driver's error is ignored: the memory may be gone. */
+/* Closes and frees the mapping at *place, and unlinks it from the list, if it has no user and no
+ * gate is closed.  Returns the place of the next mapping.  Ignores the driver's error, since the
+ * memory may no longer exist. */
 static struct import **close_unused(struct device *gpu, struct import **place)
 {
     struct import *import = *place;
@@ -195,7 +198,8 @@ static void import_remove_user(struct import *import, const void *who)
         }
 }
 
-/* Finds the mapping of the allocation, and closes stale mappings.  NULL: it is not mapped yet. */
+/* Returns the mapping of the allocation, or NULL if the allocation is not mapped yet.  Closes stale
+ * mappings that overlap the allocation. */
 static struct import *find_import(struct device *gpu, const struct device_handle *handle)
 {
     struct import **place = &gpu->imports, *found = NULL;
@@ -216,7 +220,8 @@ static struct import *find_import(struct device *gpu, const struct device_handle
     return found;
 }
 
-/* The driver takes small allocations from blocks of 2 MiB, which it exports and maps whole. */
+/* The driver takes small allocations from blocks of DRIVER_BLOCK bytes (2 MiB).  It exports and
+ * maps only whole blocks. */
 enum { DRIVER_BLOCK = 2 << 20 };
 
 static struct device_handle whole_blocks(const struct device_handle *handle)
@@ -229,8 +234,8 @@ static struct device_handle whole_blocks(const struct device_handle *handle)
     return whole;
 }
 
-/* Closes the mappings that overlap the handle's blocks.  The owner has freed what lay there:
- * otherwise the driver would map the handle. */
+/* Closes the mappings that overlap the handle's blocks.  The owner has freed their allocations,
+ * since otherwise the driver would have mapped the handle. */
 static void drop_blocks(struct device *gpu, const struct device_handle *handle)
 {
     const struct device_handle whole = whole_blocks(handle);
@@ -241,9 +246,10 @@ static void drop_blocks(struct device *gpu, const struct device_handle *handle)
     close_all_unused(gpu);
 }
 
-/* Opens a handle.  If the owner got the same place again, the driver may say that it is mapped
- * already: the old mapping could not be closed yet, or it is of a block that holds other freed
- * allocations.  Then this closes the mappings that can be closed, and calls the driver again. */
+/* Opens a handle.  The driver returns CUDA_ERROR_ALREADY_MAPPED if the owner allocated the same
+ * place again and an old mapping is still open: because it could not be closed yet, or because its
+ * block also holds other freed allocations.  Then this function closes the mappings that can be
+ * closed, and calls the driver again. */
 static CUresult open_handle(struct device *gpu, const struct device_handle *handle,
                             CUdeviceptr *mapped)
 {
@@ -334,7 +340,7 @@ ct_status cuda_import(struct device *gpu, const struct device_handle *handle, co
     if (status == CT_OK)
         status = add_user(import, user);
     if (status != CT_OK)
-        close_all_unused(gpu); /* closes a mapping that was opened and has no user */
+        close_all_unused(gpu); /* also closes the new mapping if it has no user */
     else
         *pointer = (void *)(uintptr_t)(import->mapped + handle->offset);
     pthread_mutex_unlock(&gpu->lock);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch_plan.c - the kernel launches that do folds, and their arguments.
+/* launch_plan.c - plans the kernel launches that do folds, and their arguments.
  *
- * Each part of a call is a task.  A fold of one source is a copy.  It copies bytes if all pointers
- * reach a multiple of 16 at the same element; otherwise it copies the largest numbers that all
- * pointers allow.  The common sums have kernels of their own; all other folds use the kernel of
- * their dtype.
+ * Each part of a call is a task.  A fold of one source is a copy.  It is copied as bytes if all
+ * pointers reach a multiple of 16 at the same element.  Otherwise it is copied as the largest
+ * integers for which all pointers are aligned.  The common sums have their own kernels.  All other
+ * folds use the kernel of their dtype.
  *
- * A task becomes a span of a launch.  A launch has all spans of one kernel that fit its arguments,
- * and each span gets some of its blocks, by the amount of its work.  If a part has more
- * destinations than fit, later launches copy the first destination to the others. */
+ * A task becomes a span of a launch.  A launch contains all spans of one kernel that fit in its
+ * arguments.  The blocks of the launch are distributed to its spans in proportion to their work.
+ * If a part has more destinations than fit in a launch, later launches copy the first destination
+ * to the remaining ones. */
 #include "cuda/launch_plan.h"
 
 #include <stdint.h>
@@ -18,12 +19,14 @@
 #include "runtime/util/error.h"
 
 enum {
-    SMALL_THREADS = 128 /* of a block, if there is too little work for every multiprocessor */
+    /* threads of a block if the launch has too little work for every multiprocessor */
+    SMALL_THREADS = 128
 };
 
 enum { PIECE_BYTES = 16 };
 
-/* One part of a fold in one launch.  A copy has its own dtype and count. */
+/* One part of a fold in one launch.  If the task is a copy, `dtype` and `count` may differ from
+ * those of the fold and the part. */
 struct fold_task {
     const struct fold *fold;
     ct_dtype dtype;
@@ -32,7 +35,7 @@ struct fold_task {
     const void *const *src;
     int sources, dsts;
     int exchanges;
-    int scaled; /* some source has a scalar */
+    int scaled; /* 1 if a source has a scalar */
 };
 
 #define NAME_FEW(name, ...) [KERNEL_##name] = #name,
@@ -49,7 +52,8 @@ static const struct few {
     int exchanges;
 } few_kernels[] = { FEW_KERNELS(FEW) };
 
-/* alignment: the alignment of one number in memory. */
+/* `fold` is the kernel for all folds of the dtype, and `alignment` is the alignment, in bytes, of
+ * an element in memory. */
 #define DTYPE(NAME, name, FAMILY, T, ...) [CT_##NAME] = { KERNEL_FOLD_##NAME, _Alignof(T) },
 static const struct {
     enum kernel fold;
@@ -63,8 +67,8 @@ const char *kernel_name(enum kernel kernel)
 
 /* ---- Pointers --------------------------------------------------------------------- */
 
-/* Gives the bits in which some pointer differs from the first, and the bits that some pointer has
- * set. */
+/* Sets *differ to the bits in which any pointer differs from the first pointer, and *set to the
+ * bits that are set in any pointer. */
 static void look_at_pointers(const struct fold_task *task, uintptr_t *differ, uintptr_t *set)
 {
     const uintptr_t first = (uintptr_t)task->src[0];
@@ -80,7 +84,7 @@ static void look_at_pointers(const struct fold_task *task, uintptr_t *differ, ui
     }
 }
 
-/* Gives the task's span.head. */
+/* Returns the `head` of the task's span (struct fold_span). */
 static unsigned task_head(const struct fold_task *task)
 {
     const size_t element = ct_dtype_size(task->dtype), bytes = task->count * element;
@@ -115,7 +119,8 @@ static enum kernel task_kernel(const struct fold_task *task)
     return few ? few->kernel : dtypes[task->dtype].fold;
 }
 
-/* Says how many pieces one thread of the kernel loads at once. */
+/* Returns the number of pieces of each source that a thread of the kernel loads before it stores
+ * the first one. */
 static unsigned kernel_unrolled(enum kernel kernel)
 {
     for (size_t k = 0; k < sizeof few_kernels / sizeof *few_kernels; k++)
@@ -124,7 +129,8 @@ static unsigned kernel_unrolled(enum kernel kernel)
     return 1;
 }
 
-/* Chooses the dtype as which a fold of one source is copied. */
+/* Chooses the dtype in which a fold of one source is copied, and converts the count to elements of
+ * that dtype. */
 static void copy_as(struct fold_task *task)
 {
     const size_t bytes = task->count * ct_dtype_size(task->dtype);
@@ -139,8 +145,9 @@ static void copy_as(struct fold_task *task)
     task->count = bytes / ct_dtype_size(task->dtype);
 }
 
-/* Makes a task of the part's destinations from number `first` on, as many as fit a launch.  0: none
- * is left, or the part is empty.  After the first launch the task copies the first destination. */
+/* Fills in the task for the part's destinations from number `first` on, as many as fit in a launch.
+ * If `first` is not 0, the task copies destination 0, which an earlier launch has written.  Returns
+ * 0 if no destination is left or the part is empty, else 1. */
 static int task_of(const struct fold *fold, const void *const *scalars,
                    const struct fold_part *part, int first, struct fold_task *task)
 {
@@ -166,14 +173,15 @@ static int task_of(const struct fold *fold, const void *const *scalars,
 
 /* ---- Launches ----------------------------------------------------------------------- */
 
-/* A launch that is being filled: spans from the front of words[], pointers from its end. */
+/* A launch that is being filled.  Spans are added to args.words[] from the front, pointers from the
+ * end. */
 struct launch_batch {
     const struct fold *fold;
-    const void *const *scalars; /* [sources]; NULL: no source has one */
+    const void *const *scalars; /* [sources]; NULL if no source has a scalar */
     struct launch launch;
     int sources;
-    unsigned top;                 /* the lowest pointer */
-    uint64_t threads[MOST_SPANS]; /* that each span could use */
+    unsigned top;                 /* index in args.words[] of the lowest pointer */
+    uint64_t threads[MOST_SPANS]; /* number of threads that each span could use */
     int processors;
     ct_status (*enqueue)(const struct launch *launch, void *arg);
     void *arg;
@@ -217,7 +225,7 @@ static uint64_t divided_up(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-/* Gives each span blocks by the amount of its work, at least one. */
+/* Gives each span blocks in proportion to its work, at least one block. */
 static void assign_blocks(struct launch_batch *b)
 {
     struct launch *const launch = &b->launch;
@@ -290,7 +298,8 @@ static ct_status batch_add(struct launch_batch *b, const struct fold_task *task)
 
 _Static_assert(KERNEL_COUNT <= 64, "a set of kernels is a number");
 
-/* Launches one kernel after the other, each with all parts that use it. */
+/* Enqueues the launches of one kernel after the other.  The launches of a kernel contain all parts
+ * that use this kernel. */
 static ct_status launch_all(struct launch_batch *b, const struct fold_part *parts, int count,
                             int first)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch_plan.h - the kernel launches that do folds, and their arguments.  It does not call the
- * driver, so that tests run the launches on the host. */
+/* launch_plan.h - plans the kernel launches that do folds, and their arguments.  The functions do
+ * not call the driver, so that tests can run the launches on the host. */
 #ifndef CUDA_LAUNCH_PLAN_H
 #define CUDA_LAUNCH_PLAN_H
 
@@ -17,8 +17,8 @@ enum kernel { FEW_KERNELS(NUMBER_FEW) DTYPES(NUMBER_FOLD) KERNEL_COUNT };
 #undef NUMBER_FEW
 #undef NUMBER_FOLD
 
-/* Of a launch, for each multiprocessor, at most.  On an H200 4 or 8 give the same times within 2 %,
- * and 1 gives 1.6 times those of a large exchange. */
+/* Most blocks of a launch for each multiprocessor.  On an H200, 4 or 8 blocks take the same time
+ * within 2 %, and 1 block takes 1.6 times as long for a large exchange. */
 enum { BLOCKS_EACH = 2 };
 
 struct launch {
@@ -27,13 +27,15 @@ struct launch {
     struct fold_args args;
 };
 
-/* Gives the kernel's name in kernels.cu. */
+/* Returns the kernel's name in kernels.cu. */
 const char *kernel_name(enum kernel kernel);
 
-/* Calls enqueue() for each launch, in order; together they do combine_fold_to()'s work on each
- * part. Ends with the first failure of enqueue().  processors: multiprocessors of the GPU,
- * each of which gets BLOCKS_EACH blocks at most.  scalars: as in struct space.  called_off: as in
- * struct fold_args.  CT_ERR_UNSUPPORTED: more than FOLD_MANY sources, or FOLD_SCALED. */
+/* Calls enqueue() for each launch, in order.  Together the launches do the work of
+ * combine_fold_to() on each part.  If enqueue() fails, returns its status and ends.  `processors`
+ * is the number of multiprocessors of the GPU; each of them gets BLOCKS_EACH blocks of a launch at
+ * most.  struct space explains `scalars`, and struct fold_args explains `called_off`.  Returns
+ * CT_ERR_UNSUPPORTED if the fold has more than FOLD_MANY sources, or more than FOLD_SCALED sources
+ * with scalars. */
 ct_status fold_plan(const struct fold *fold, const void *const *scalars,
                     const struct fold_part *parts, int count, int processors, uint64_t called_off,
                     ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda.c - the driver's functions, from the library that the program has loaded.  The handle is
- * never closed, so that the library is not unloaded while we use it. */
+/* libcuda.c - finds the driver's functions in the library that the program has loaded.  libct never
+ * closes its handle of the library, so that the library is not unloaded while libct uses it. */
 #include "cuda/libcuda.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static int is_found;
 #define STRING(name) #name
 #define NAME_OF(name) STRING(name)
 
-/* Where the address of each function is stored. */
+/* The name of each function, and the pointer that receives its address. */
 static const struct {
     const char *name;
     void **function;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda.h - the driver's functions that libct calls.
+/* libcuda.h - the functions of the CUDA driver that libct calls.
  *
- * A new function is a new row.  The macros of <cuda.h> give the version of its prototypes
- * (cuMemAlloc is cuMemAlloc_v2).  A row is expanded before it becomes a field or a string, so that
- * both have the name with the version. */
+ * To call another function, add a row.  The macros of <cuda.h> add the version to a function's name
+ * (cuMemAlloc becomes cuMemAlloc_v2).  A row is expanded before it becomes a field or a string, so
+ * that both contain the name with the version. */
 #ifndef CUDA_LIBCUDA_H
 #define CUDA_LIBCUDA_H
 
@@ -60,11 +60,14 @@ struct driver {
 #undef DRIVER_FIELD
 };
 
-/* Finds the driver that the program has loaded; libct never loads one.  CT_ERR_CUDA: the program
- * has loaded no driver, or the driver lacks a function. */
+/* Sets *driver to the functions of the driver that the program has loaded.  libct itself never
+ * loads a driver.  Returns CT_ERR_CUDA if the program has loaded no driver, or if the driver lacks
+ * a function. */
 ct_status driver_find(const struct driver **driver);
 
-/* Returns CT_OK, or CT_ERR_CUDA with a sentence: what was tried, then the driver's text.
+/* Returns CT_OK if `result` is CUDA_SUCCESS.  Otherwise returns CT_ERR_CUDA and sets
+ * ct_last_error() to `what`, formatted as by printf(), and the driver's text.  `what` says what
+ * libct tried:
  *     return driver_says(driver, driver->cuStreamQuery(stream), "asking a stream"); */
 ct_status driver_says(const struct driver *driver, CUresult result, const char *what, ...)
     __attribute__((format(printf, 3, 4)));

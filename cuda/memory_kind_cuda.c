@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_kind_cuda.c - CUDA's row of the kinds of memory (runtime/device/memory_kind.h). */
+/* memory_kind_cuda.c - the row of CUDA in the table of the kinds of memory
+ * (runtime/device/memory_kind.h). */
 #include "cuda/cuda.h"
 
 extern const struct space space_cuda;

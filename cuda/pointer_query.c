@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pointer_query.c - whether a pointer points to GPU memory.
+/* pointer_query.c - tests whether a pointer points to GPU memory.
  *
- * libct never loads libcuda.  Only a program that loaded libcuda can have device pointers.  So as
- * long as no new library was loaded, the answer stays no.  The loader counts the libraries, but
- * reading its count costs two locks.  Its list grows only at the end: while the last library at
- * start is still the last one, reading one pointer is enough. */
+ * libct never loads libcuda.  A program can have device pointers only if it has loaded libcuda.  So
+ * while no new library is loaded, the answer stays no.  dl_iterate_phdr() returns the number of
+ * libraries loaded so far, but the call locks two locks.  The loader's list of libraries grows only
+ * at the end.  So while the library that was last in the list at start has no successor, no library
+ * is new, and libct reads only that one pointer. */
 #include "cuda/device_internal.h"
 
 #include <dlfcn.h>
@@ -15,15 +16,15 @@
 typedef CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, void **into,
                                     CUdeviceptr pointer);
 
-static _Atomic uintptr_t found; /* the driver's function; 0: the program has no driver */
+static _Atomic uintptr_t found; /* address of cuPointerGetAttributes(); 0 if no driver is loaded */
 static _Atomic unsigned long long counted;
-static struct link_map *last_at_start; /* NULL: not known */
+static struct link_map *last_at_start; /* NULL if unknown */
 
 static int count_libraries(struct dl_phdr_info *info, size_t size, void *loaded)
 {
     (void)size;
     *(unsigned long long *)loaded = info->dlpi_adds;
-    return 1; /* stops: the first entry has the count */
+    return 1; /* ends the iteration, since the first entry already has the count */
 }
 
 static void look_for_driver(void)
@@ -37,13 +38,14 @@ static void look_for_driver(void)
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver) {
         atomic_store(&found, (uintptr_t)dlsym(driver, "cuPointerGetAttributes"));
-        dlclose(driver); /* the program keeps it loaded */
+        dlclose(driver); /* the program keeps the library loaded */
     }
     atomic_store_explicit(&counted, loaded, memory_order_relaxed);
 }
 
-/* Finds the last library at start.  If one dlopen() loaded that library and us, it might be
- * unloaded before us.  So it is kept loaded, and its entry stays in the list. */
+/* Finds the library that is last in the loader's list at start.  If one dlopen() loaded that
+ * library and libct, the loader might unload that library before libct.  So libct keeps the library
+ * loaded, and its entry stays in the list. */
 static __attribute__((constructor)) void note_libraries(void)
 {
     struct link_map *map = _r_debug.r_map;

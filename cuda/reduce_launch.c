@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_launch.c - enqueues folds on a GPU, copies too.
+/* reduce_launch.c - enqueues folds, including copies, on a GPU.
  *
- * The kernels are embedded in libct (kernels/embed.S) and loaded when a GPU is first used (see
- * device.c).  If that failed, a fold tries again and returns the error.  CT_ERR_UNSUPPORTED: libct
- * has no kernels for this GPU or for this driver. */
+ * The kernels are embedded in libct (kernels/embed.S) and loaded when a GPU is first used
+ * (device.c).  If that fails, each fold tries again to load them and returns the error.  The error
+ * is CT_ERR_UNSUPPORTED if libct has no kernels for this GPU or for this driver. */
 #include <stdlib.h>
 
 #include "cuda/device_internal.h"
@@ -11,9 +11,9 @@
 #include "runtime/util/error.h"
 
 extern const unsigned char cuda_kernels[];
-extern const uint64_t cuda_kernels_bytes; /* 0: built without nvcc */
+extern const uint64_t cuda_kernels_bytes; /* 0 if libct was built without nvcc */
 
-/* Says whether the driver can never run the kernels on this GPU. */
+/* Returns 1 if this result means that the driver can never run the kernels on this GPU, else 0. */
 static int are_not_for_it(CUresult result)
 {
     return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_IMAGE
@@ -22,7 +22,8 @@ static int are_not_for_it(CUresult result)
            || result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-/* Says why no kernel fits.  The driver's own text does not say that the driver is too old. */
+/* Fails with an error message that says why libct has no kernels for this GPU.  The driver's own
+ * text would not say that the driver is too old. */
 static ct_status has_none(const struct device *gpu)
 {
     int version = 0;
@@ -37,7 +38,8 @@ static ct_status has_none(const struct device *gpu)
     return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);
 }
 
-/* Loads the module.  After a failure the next call continues with what is missing. */
+/* Loads the module of kernels.  After a failure the next call tries again, unless the driver can
+ * never run the kernels on this GPU. */
 static ct_status load_module(struct device *gpu)
 {
     CUmodule module;
@@ -45,7 +47,7 @@ static ct_status load_module(struct device *gpu)
 
     if (cuda_kernels_bytes == 0)
         return ct_fail(CT_ERR_UNSUPPORTED, "this libct was built without nvcc: it has no kernels");
-    if (gpu->has_no_kernels) /* another try might wait for all running work */
+    if (gpu->has_no_kernels) /* in another try the driver might wait for all running work */
         return has_none(gpu);
     result = gpu->driver->cuModuleLoadData(&module, cuda_kernels);
     if (result == CUDA_SUCCESS)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch_pool.c - libct's own GPU memory, and the test pattern in it.
+/* scratch_pool.c - a pool of GPU memory for libct itself, and the test pattern, which is in that
+ * memory.
  *
- * The memory is never freed.  Another rank may still have it mapped, and CUDA does not say what
- * happens then.  Freeing also waits for all running work.  A stream at a gate may be part of that
- * work, and wait for the very call which frees or, if ranks are threads, for another rank's call.
- * So a released block is kept for the next caller of any group.
+ * The memory is never freed.  Another rank may still have it mapped, and CUDA does not define what
+ * happens then.  Also, the driver waits for all running work before it frees memory.  A stream at a
+ * gate may be part of that work.  The stream may wait for the very call that frees the memory or,
+ * if ranks are threads, for another rank's call.  So the pool keeps a released block for the next
+ * caller of any group.
  *
- * Sizes are powers of two.  The pool has as many blocks of a size as were in use at one time.
+ * Sizes are powers of two.  The pool has as many blocks of a size as were in use at the same time.
  *
- * The test pattern is created when first needed and never changed: another rank may be reading it
- * for its peer-access check. */
+ * The test pattern is created when it is first needed, and is never changed: another rank may be
+ * reading the pattern for its peer-access check. */
 #include <stdlib.h>
 
 #include "cuda/device_internal.h"
@@ -118,7 +120,8 @@ void cuda_release(struct device *gpu, void *memory)
 
 /* ---- The test pattern ---------------------------------------------------------------- */
 
-static pthread_mutex_t pattern_lock = PTHREAD_MUTEX_INITIALIZER; /* while one is created */
+/* held while a test pattern is created */
+static pthread_mutex_t pattern_lock = PTHREAD_MUTEX_INITIALIZER;
 
 ct_status cuda_test_pattern(struct device *gpu, void **memory)
 {

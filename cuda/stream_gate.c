@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_gate.c - streams that wait for flags in host memory and write them; and stream gates.
+/* stream_gate.c - lets streams wait for flags in host memory and write them, and implements stream
+ * gates.
  *
- * A stream at a closed gate waits for a flag in host memory, which the GPU can access.  When it has
- * passed, it writes that to the flag.  So any thread can open a gate by a store, whatever the
- * driver is doing, and a flag that a stream has passed is free again.
+ * A stream at a closed gate waits for a flag in host memory that the GPU can access.  When the
+ * stream has passed the gate, it writes PASSED to the flag.  So any thread can open a gate by a
+ * store, whatever the driver is doing, and a flag that a stream has passed is free again.
  *
  * A driver call that waits for all running work would also wait for a stream at a gate, and for a
  * stream that waits for other ranks.  So libct makes such calls only while no stream of any GPU of
- * this process waits in that way: gpu_may_wait().
+ * this process waits in that way, which gpu_may_wait() checks.
  *
- * The program makes such calls, too, as cudaFree().  If the driver keeps a lock meanwhile, the
- * thread that would open the gate may be blocked in a driver call itself.  So gates have a limit.
- * When it is over, a thread that calls no driver opens them, and the call that they were closed for
- * has failed.  That thread must not wait for a thread in a driver call, so there are two locks.
+ * The program makes such calls, too, for example cudaFree().  If the driver holds a lock during the
+ * call, the thread that would open the gate may itself be blocked in a driver call.  So gates have
+ * a time limit.  When the limit is over, a thread that never calls the driver opens the gates, and
+ * the call for which they were closed has failed.  That thread must not wait for a thread in a
+ * driver call, so this file has two locks.
  *
- * The flags of a GPU are one page, kept until the process ends. */
+ * The flags of a GPU are in one page, which is kept until the process ends. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,7 +29,7 @@
 
 /* ---- Flags --------------------------------------------------------------------------- */
 
-enum { BATCH = 128 }; /* the driver takes 256 at once */
+enum { BATCH = 128 }; /* operations in one driver call; the driver accepts 256 */
 
 static CUstreamBatchMemOpParams parameters(const struct flag_op *op, CUdeviceptr at)
 {
@@ -78,7 +80,7 @@ ct_status cuda_try_flag(struct device *gpu, void *flag)
     return cuda_flag_ops(gpu, gpu->stream, &write, 1);
 }
 
-/* Makes the capture invalid by a query of its stream. */
+/* Makes the capture invalid by querying its stream. */
 void cuda_spoil(struct device *gpu, void *stream)
 {
     if (cuda_gpu_use(gpu) == CT_OK)
@@ -87,35 +89,36 @@ void cuda_spoil(struct device *gpu, void *stream)
 
 /* ---- Gates --------------------------------------------------------------------------- */
 
-/* Closed gates of one GPU at one time.  A stream takes about 1,000 operations.  A thread that
- * enqueues one more blocks within the driver; then perhaps no thread of the process can launch
- * anything, not even the call for which the gate is closed.  So the gates, and what the program
- * enqueues between them, must fit into a stream. */
+/* Most gates of one GPU that can be closed at the same time.  A stream holds about 1,000
+ * operations.  A thread that enqueues one more blocks in the driver.  Then perhaps no thread of the
+ * process can launch anything, not even the call for which the gate is closed.  So the gates, and
+ * what the program enqueues between them, must fit in a stream. */
 enum { GATES = 128 };
 
-/* A stream goes on when its flag is OPEN or more. */
+/* The values of a gate's flag.  A stream at the gate continues when the flag is OPEN or more. */
 enum { FREE, CLOSED, OPEN, PASSED };
 
 struct gate {
     _Atomic uint32_t *flag;
-    const void *owner; /* NULL: the gate is free, or its call has opened it */
+    const void *owner; /* NULL if the gate is free, or if its call has opened it */
 };
 
 struct gate_flags {
     _Atomic uint32_t flag[GATES];
     struct gate gate[GATES];
-    unsigned next; /* the first gate to try */
+    unsigned next; /* number, modulo GATES, of the first gate to try */
 };
 
-/* A thread that closes a gate takes `closing`, then `lock`.  With `closing` alone it may call the
- * driver. */
+/* A thread that closes a gate locks `closing` first and then `lock`.  While it holds only
+ * `closing`, it may call the driver. */
 static pthread_mutex_t closing = PTHREAD_MUTEX_INITIALIZER;
-static int calls_in_streams; /* entered, not left */
+static int calls_in_streams; /* calls that have entered a stream and not left it */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all gates and limits */
-static struct gate_limit *limits;                        /* limits of calls that run now */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all gates and limits */
+static struct gate_limit *limits; /* list of the limits of calls that run now */
 
-/* Creates the flags of a GPU.  To get such memory, the driver may wait for all running work. */
+/* Creates the flags of a GPU.  To allocate their memory, the driver may wait for all running
+ * work. */
 static ct_status make_flags(struct device *gpu)
 {
     struct gate_flags *flags = NULL;
@@ -134,7 +137,8 @@ static ct_status make_flags(struct device *gpu)
     return CT_OK;
 }
 
-/* Returns a free gate; NULL: all are in use.  The lock is held. */
+/* Closes a free gate for the owner and returns the gate.  Returns NULL if all gates are in use.
+ * The caller holds `lock`. */
 static struct gate *take_gate(struct gate_flags *flags, const void *owner)
 {
     for (int looks = 0; looks < GATES; looks++) {
@@ -150,8 +154,8 @@ static struct gate *take_gate(struct gate_flags *flags, const void *owner)
     return NULL;
 }
 
-/* Opens the gate.  1: it was closed.  Release: the stream sees all that the call has written.  The
- * lock is held. */
+/* Opens the gate.  Returns 1 if the gate was closed, else 0.  The store is a release, so that the
+ * stream sees all that the call has written.  The caller holds `lock`. */
 static int open_gate(struct gate *gate)
 {
     if (atomic_load(gate->flag) != CLOSED)
@@ -172,7 +176,7 @@ static int closed_gates(void)
     return closed;
 }
 
-/* Takes no lock: no other thread knows the GPU yet. */
+/* Does not lock `closing`, since no other thread knows the GPU yet. */
 void gpu_prepare_gates(struct device *gpu)
 {
     make_flags(gpu);
@@ -215,7 +219,7 @@ ct_status gpu_refuse_to_wait(void)
                                        "driver might wait for it");
 }
 
-/* The lock is held. */
+/* Returns CT_ERR_UNSUPPORTED if a limit of the owner is over.  The caller holds `lock`. */
 static ct_status gate_check_limits(const void *owner)
 {
     for (const struct gate_limit *limit = limits; limit; limit = limit->next)
@@ -257,12 +261,12 @@ static void gate_give_back(struct gate *gate)
 /* ---- Limits -------------------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_cond_t sooner; /* signals that the thread must wake up before wakes_at */
+static pthread_cond_t sooner; /* signaled if keep_limits() must wake up before wakes_at */
 static int64_t wakes_at = NO_DEADLINE;
-static int no_thread; /* errno value: the thread was not started */
+static int no_thread; /* errno value if the thread could not be started, else 0 */
 
-/* Opens the owner's gates, since all its calls have failed.  The lock is held, as in end_limits().
- */
+/* Opens the owner's closed gates, since all calls of the owner have failed.  The caller holds
+ * `lock`. */
 static void open_gates_of(const void *owner)
 {
     int opened = 0;
@@ -276,7 +280,8 @@ static void open_gates_of(const void *owner)
             limit->opened += opened;
 }
 
-/* Ends the limits that are over.  Returns the time at which the next one is. */
+/* Ends the limits with a deadline at or before `now`, and opens the gates of their owners.  Returns
+ * the earliest deadline of the other limits, or NO_DEADLINE.  The caller holds `lock`. */
 static int64_t end_limits(int64_t now)
 {
     int64_t next = NO_DEADLINE;
@@ -308,8 +313,8 @@ static void *keep_limits(void *arg)
     return arg;
 }
 
-/* Starts the thread that ends limits.  It lives as long as the process, and mostly sleeps.  A child
- * of fork() has neither this thread nor the driver. */
+/* Starts the thread that ends limits.  The thread lives as long as the process, and sleeps most of
+ * the time.  A child of fork() has neither this thread nor the driver. */
 static void begin_thread(void)
 {
     pthread_condattr_t monotonic;
@@ -329,7 +334,8 @@ static ct_status gate_check_thread(void)
                      : CT_OK;
 }
 
-/* The lock is held. */
+/* Sets the limit's deadline, and wakes the thread that ends limits if it would wake up too late.
+ * The caller holds `lock`. */
 static void set_deadline(struct gate_limit *limit, int64_t deadline)
 {
     limit->deadline = deadline;
@@ -339,8 +345,8 @@ static void set_deadline(struct gate_limit *limit, int64_t deadline)
     pthread_cond_signal(&sooner);
 }
 
-/* Counts the owner's gates that an earlier limit has opened and whose call has not ended yet.  The
- * lock is held. */
+/* Returns the number of the owner's gates that an earlier limit has opened and whose call has not
+ * ended yet.  The caller holds `lock`. */
 static int opened_early(const void *owner)
 {
     int opened = 0;
@@ -399,7 +405,8 @@ void cuda_end_limit(struct gate_limit *limit)
 
 ct_status cuda_close_gate(struct device *gpu, void *stream, const void *owner, void **gate)
 {
-    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+    /* If `stream` is NULL, it is the current context's default stream. */
+    ct_status status = cuda_gpu_use(gpu);
     struct gate *taken;
 
     if (status == CT_OK)

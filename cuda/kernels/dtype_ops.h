@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype_ops.h - every dtype's arithmetic, from the rows of runtime/types/dtype_list.h.
+/* dtype_ops.h - the arithmetic of every dtype, from the rows of runtime/types/dtype_list.h.
  *
- * This is C++, for nvcc and for the host's compiler.  A form has the type of a dtype in memory
- * (stored) and the type in which it is folded (folded).  A form folds LANES elements at once, with
- * one switch over the op for all of them.  HAS_SCALARS: premul_sum accepts the dtype. */
+ * This file is C++, for nvcc and for the host's compiler.  Each dtype has a struct, its form.  In a
+ * form, `stored` is the dtype's type in memory, and `folded` is the type in which elements are
+ * folded.  step() folds LANES elements at once, with one switch over the op for all of them.
+ * HAS_SCALARS is 1 if premul_sum accepts the dtype. */
 #ifndef CUDA_KERNELS_DTYPE_OPS_H
 #define CUDA_KERNELS_DTYPE_OPS_H
 
@@ -14,7 +15,8 @@
 
 #define FOR_LANES(lane) for (int lane = 0; lane < LANES; lane++)
 
-/* One op's row of the switch in step().  AS: the type in which the op's expression is computed. */
+/* The case of one op in the switch of step().  AS is the type in which the op's expression is
+ * computed. */
 #define STEP(OP, expr, AS)                                    \
     case CT_##OP:                                             \
         FOR_LANES(lane)                                       \
@@ -25,7 +27,8 @@
         }                                                     \
         break;
 
-/* total[i] = total[i] op next[i] */
+/* Defines step(), which computes total[i] = total[i] op next[i] for each lane i.  The arguments are
+ * the cases of the switch. */
 #define DEFINE_STEP(...)                                                                 \
     template <int LANES>                                                                 \
     CT_ELEMENT void step(uint32_t op, folded(&total)[LANES], const folded(&next)[LANES]) \
@@ -46,8 +49,8 @@ template <> struct whole<8> {
     typedef uint64_t without;
 };
 
-/* Folds in WIDTH bytes without a sign, so that integers wrap, and cuts the result when it is
- * stored. */
+/* The form of an integer dtype.  Elements are folded as unsigned integers of WIDTH bytes, so that
+ * they wrap around.  The result is truncated to T when it is stored. */
 template <class T, size_t WIDTH> struct integer {
     typedef T stored;
     typedef typename whole<WIDTH>::without folded;
@@ -73,8 +76,9 @@ template <class T, size_t WIDTH> struct integer {
     DEFINE_STEP(WRAPPING_OPS(STEP, folded) ORDERING_OPS(STEP, T))
 };
 
-/* NAME_average is the form in which an average is folded.  The host uses 64 bits.  For integers of
- * 8 or 16 bits 32 are enough: they hold the sum of FOLD_MANY. */
+/* NAME_average is the form in which an average is folded.  The host folds averages of integers in
+ * 64 bits.  For integers of 8 or 16 bits, 32 bits are enough, since they can hold the sum of
+ * FOLD_MANY sources. */
 #define DEFINE_INTEGER(NAME, name, T, ...)                  \
     typedef integer<T, sizeof(T) == 8 ? 8 : 4> NAME##_form; \
     typedef integer<T, sizeof(T) >= 4 ? 8 : 4> NAME##_average;
@@ -128,9 +132,10 @@ DTYPES(DEFINE_DTYPE)
 
 /* ---- The forms of the hot kernels ------------------------------------------------- */
 
-/* These forms do SUM and AVG only.  There a NaN is the adder's own, so the GPU's conversions give
- * the same bits as runtime/types/narrow_float.h, in a tenth of the instructions. */
-typedef U8_form U8_sum; /* it has one source: nothing is added */
+/* These forms support only SUM and AVG.  A NaN in their results comes from the adder.  So the GPU's
+ * conversions produce the same bits as runtime/types/narrow_float.h, with a tenth of the
+ * instructions. */
+typedef U8_form U8_sum; /* used only for copies and exchanges, which add nothing */
 typedef F32_form F32_sum;
 
 struct F16_sum : F16_form {

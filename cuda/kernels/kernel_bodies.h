@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_bodies.h - the work of one thread of a kernel.
  *
- * A block has one span; the span's pieces and single elements are distributed to the
- * threads of all its blocks.  A thread loads its piece of every source, folds them in
- * registers and only then stores to the destinations: so a destination may be one of the
- * sources, and p sources and d destinations cost p + d streams of memory traffic. */
+ * A block works on one span.  The span's pieces and single elements are distributed to the threads
+ * of all its blocks.  A thread loads its piece of every source, folds the pieces in registers, and
+ * only then stores the result to the destinations.  So a destination may be one of the sources, and
+ * p sources and d destinations cause p + d streams of memory traffic. */
 #ifndef CUDA_KERNELS_KERNEL_BODIES_H
 #define CUDA_KERNELS_KERNEL_BODIES_H
 
 #include "cuda/kernels/dtype_ops.h"
 #include "cuda/kernels/vector_access.h"
 
-/* Which thread of which block. */
+/* The position of a thread: its block, the number of blocks, its number in the block, and the
+ * number of threads in each block. */
 struct kernel_place {
     unsigned block, blocks, thread, threads;
 };
@@ -26,7 +27,7 @@ CT_ELEMENT struct fold_span span_at(const struct fold_args &args, uint32_t i)
     return span;
 }
 
-/* Finds the block's span, and makes the place relative to the blocks of that span. */
+/* Returns the span of the block, and makes `place` relative to the blocks of that span. */
 CT_ELEMENT struct fold_span find_span(const struct fold_args &args, struct kernel_place &place)
 {
     uint32_t own = 0, behind = args.spans;
@@ -53,8 +54,8 @@ template <class F> CT_ELEMENT uint64_t pieces_of(const struct fold_span &span)
     return span.head < BY_ELEMENTS ? (span.count - span.head) / by_pieces<F>::LANES : 0;
 }
 
-/* Gives the offset in bytes of single element k.  Single elements lie before and behind the pieces.
- */
+/* Returns the offset in bytes of single element k.  Single elements lie before and after the
+ * pieces. */
 template <class F> CT_ELEMENT uint64_t single(const struct fold_span &span, uint64_t k)
 {
     const uint64_t head = span.head < BY_ELEMENTS ? span.head : 0;
@@ -65,10 +66,10 @@ template <class F> CT_ELEMENT uint64_t single(const struct fold_span &span, uint
 
 /* ---- Any op, any number of sources ------------------------------------------------ */
 
-enum { BATCH = 4 }; /* sources that are loaded before the first of them is folded */
+enum { BATCH = 4 }; /* sources that a thread loads before it folds the first of them */
 
-/* premul_sum: multiplies these lanes of a source by its scalar and rounds to the dtype, like
- * combine_scale(). */
+/* Multiplies these lanes of a source by the source's scalar and rounds to the dtype, like
+ * combine_scale().  Does nothing if the source has no scalar.  Only premul_sum has scalars. */
 template <class F, int LANES>
 CT_ELEMENT void scale(const struct fold_args &args, uint32_t source,
                       typename F::folded (&values)[LANES])
@@ -152,8 +153,8 @@ CT_ELEMENT typename ACCESS::raw sum_of(const typename ACCESS::raw (&raw)[SOURCES
     return ACCESS::pack(total);
 }
 
-/* Stores what a thread has loaded.  In an exchange each destination gets the source of its number.
- */
+/* Stores what a thread has loaded.  In an exchange, destination s gets source s.  Otherwise each
+ * destination gets the sum. */
 template <class F, int SOURCES, bool EXCHANGES, class ACCESS>
 CT_ELEMENT void store_few(const struct fold_args &args, const struct fold_span &span,
                           uint64_t offset, const typename ACCESS::raw (&raw)[SOURCES],
@@ -174,9 +175,9 @@ CT_ELEMENT void store_few(const struct fold_args &args, const struct fold_span &
         ACCESS::store(dst[d] + offset, result, by_bytes);
 }
 
-/* The pieces first, first + stride, ... that are below `end`, UNROLLED of them at most.  For a
- * piece beyond `end` the last one is read, so that the loads do not wait for comparisons; its
- * value, perhaps read while its own thread stores there, is dropped. */
+/* Folds the pieces first, first + stride, ... that are below `end`, at most UNROLLED pieces.
+ * Instead of a piece beyond `end` the thread loads the last piece, so that the loads do not wait
+ * for comparisons.  The thread drops this value, which another thread may be overwriting. */
 template <class F, int SOURCES, int UNROLLED, bool EXCHANGES>
 CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct fold_span &span,
                                 uint64_t first, uint64_t stride, uint64_t end)
@@ -220,8 +221,8 @@ CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct fold
 
 /* ---- One thread ------------------------------------------------------------------- */
 
-/* Reads a flag in host memory.  On a GPU each multiprocessor loads it once into its cache, which is
- * empty when the launch begins. */
+/* Returns true if the flag at args.called_off, in host memory, is set.  On a GPU each
+ * multiprocessor loads the flag once into its cache, which is empty when the launch begins. */
 CT_ELEMENT bool is_called_off(const struct fold_args &args)
 {
     const uint32_t *const word = (const uint32_t *)(uintptr_t)args.called_off;

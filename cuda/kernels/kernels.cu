@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.cu - the kernels: a function for each row of kernel_args.h, which calls its body. */
+/* kernels.cu - the kernels.  Each row of kernel_args.h becomes a function that calls its body. */
 #include "cuda/kernels/kernel_bodies.h"
 
-/* blocks: most blocks at a time of a multiprocessor whose registers hold what a thread has in
- * flight.  Without a number ptxas guesses one, and for some kernels spills to keep it. */
+/* `blocks` is the largest number of blocks that can run on a multiprocessor at a time while the
+ * registers hold what the threads have in flight.  Without this number ptxas guesses a number, and
+ * for some kernels it spills registers to reach that number. */
 #define KERNEL(name, blocks)                                            \
     extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, blocks) \
         name(const __grid_constant__ struct fold_args args)

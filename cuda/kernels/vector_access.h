@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_access.h - how a kernel accesses memory: in 16-byte pieces, or by elements. */
+/* vector_access.h - how a kernel accesses memory: in pieces of 16 bytes, or by elements. */
 #ifndef CUDA_KERNELS_VECTOR_ACCESS_H
 #define CUDA_KERNELS_VECTOR_ACCESS_H
 
@@ -24,8 +24,9 @@ struct piece {
     uint32_t word[PIECE / 4];
 };
 
-/* Loads a piece, which is read once: it is not worth a place in the L1 cache.  volatile: a
- * destination may be a source, so the compiler must not move its store before an earlier load. */
+/* Loads a piece.  The kernel reads the piece only once, so the L1 cache does not store it.  The asm
+ * is volatile because a destination may be a source: the compiler must not move a store before an
+ * earlier load. */
 CT_ELEMENT struct piece load_piece(uint64_t address)
 {
     struct piece p;
@@ -41,7 +42,7 @@ CT_ELEMENT struct piece load_piece(uint64_t address)
     return p;
 }
 
-/* Stores a piece.  This kernel does not read it again, so it may leave the caches first. */
+/* Stores a piece.  The kernel does not read the piece again, so the caches may evict it first. */
 CT_ELEMENT void store_piece(uint64_t address, struct piece p)
 {
 #ifdef __CUDA_ARCH__
@@ -55,9 +56,9 @@ CT_ELEMENT void store_piece(uint64_t address, struct piece p)
 
 /* ---- Numbers --------------------------------------------------------------------- */
 
-/* A number of BYTES bytes at a multiple of BYTES.  On the GPU asm accesses it.  Otherwise, near an
- * access to the same number by single bytes, the compiler (nvcc 13.0) would use this one for both,
- * and a GPU faults at an unaligned address. */
+/* A number of BYTES bytes at an address that is a multiple of BYTES.  On the GPU, asm accesses the
+ * number.  Without asm the compiler (nvcc 13.0) would use this access also in place of a nearby
+ * access to the same number by single bytes, and a GPU faults at an unaligned address. */
 template <size_t BYTES> struct number;
 #ifdef __CUDA_ARCH__
 #define LOAD_NUMBER(BITS, HOW, REGISTER, CONSTRAINT)                                           \
@@ -99,8 +100,8 @@ DEFINE_NUMBER(uint64_t, "u64", uint64_t, "l")
 
 /* ---- Elements of a piece ---------------------------------------------------------- */
 
-/* Takes an element from a piece by shifts, so that the piece stays in registers.  All supported
- * machines are little-endian. */
+/* Returns element `lane` of a piece.  Shifts extract the element, so that the piece stays in
+ * registers.  All supported machines are little-endian. */
 template <class T> CT_ELEMENT T element_of(const struct piece &p, int lane)
 {
     const size_t at = (size_t)lane * sizeof(T);
@@ -114,7 +115,7 @@ template <class T> CT_ELEMENT T element_of(const struct piece &p, int lane)
     return x;
 }
 
-/* Puts an element into a piece.  The piece must be zero before the first element is put. */
+/* Writes element `lane` of a piece.  The piece must be zero before the first element is written. */
 template <class T> CT_ELEMENT void put_element(struct piece &p, int lane, T x)
 {
     const size_t at = (size_t)lane * sizeof(T);
@@ -130,7 +131,9 @@ template <class T> CT_ELEMENT void put_element(struct piece &p, int lane, T x)
 
 /* ---- Two ways to go through memory ------------------------------------------------ */
 
-/* Both ways get an address.  Its offset is the same for all sources and destinations. */
+/* by_pieces accesses memory in pieces, and by_elements accesses single elements.  Both have the
+ * same functions.  The caller adds the same offset to the addresses of all sources and
+ * destinations. */
 template <class F> struct by_pieces {
     enum {
         LANES = PIECE / sizeof(typename F::stored),
@@ -166,7 +169,7 @@ template <class F> struct by_pieces {
     }
 };
 
-/* by_bytes: some pointer of the user is not aligned for the element. */
+/* `by_bytes` is 1 if a pointer of the user is not aligned for the element. */
 template <class F> struct by_elements {
     enum { LANES = 1, HAS_SCALARS = F::HAS_SCALARS };
     typedef typename F::stored raw;

@@ -3,19 +3,20 @@
  * runtime/device/memory_kind.h).
  *
  *   join       creates a stream, and a communicator that never blocks
- *   start      makes one call of NCCL, or a group of its sends and receives; NCCL enqueues it later
- *   ask        first whether NCCL has enqueued the call, then whether the stream has done it
+ *   start      calls NCCL once, or with a group of sends and receives; NCCL enqueues them later
+ *   ask        checks first whether NCCL has enqueued the call, then whether the stream has run it
  *              (a call in a captured stream is done when it is enqueued)
- *   leave      in good order: ncclCommFinalize(), ncclCommDestroy()
+ *   leave      calls ncclCommFinalize() and ncclCommDestroy(), unless the communicator failed
  *   give_up    calls ncclCommAbort() on another thread
  *
- * Nothing blocks, so that a caller that waits can check whether its peers are alive, and give up.
+ * No function blocks, so that a caller that waits can check whether its peers are alive, and give
+ * up.
  *
  * ncclCommAbort() ends kernels that wait for a peer.  It also frees memory, for which the driver
- * may wait for all running work: even for a stream at a gate that waits for the very call which
- * failed.  So give_up does not wait for the thread.  It waits for a flag that the communicator's
- * stream writes after all that was enqueued there; then no kernel uses the buffers any more. leave
- * waits for the thread. */
+ * may wait for all running work, even for a stream at a gate that waits for the very call that
+ * failed.  So give_up does not wait for the aborting thread.  It waits for a flag that the
+ * communicator's stream writes after all work enqueued there.  After that, no kernel uses the
+ * buffers any more.  The function `leave` waits for the aborting thread. */
 #include "cuda/nccl/nccl.h"
 
 #include <stdatomic.h>
@@ -32,14 +33,15 @@
 struct device_comm {
     const struct nccl *nccl;
     struct device *gpu;
-    CUstream stream;      /* libct's, for this communicator */
-    CUstream on;          /* the call's stream: the one above, or a captured one of the caller */
-    ncclComm_t nccl_comm; /* NULL: destroyed, or never created */
+    CUstream stream;      /* libct's own stream for this communicator */
+    CUstream on;          /* the call's stream: `stream`, or a captured stream of the caller */
+    ncclComm_t nccl_comm; /* NULL if destroyed or never created */
     int rank, size;
-    int is_enqueued; /* NCCL has enqueued all calls */
+    int is_enqueued; /* 1 if NCCL has enqueued all calls */
 
-    _Atomic uint32_t
-        *passed; /* pinned; if `tells`, the stream writes 1 at its end; NULL: no memory */
+    /* a word in pinned memory; if `tells` is 1, the stream writes 1 to it at its end; NULL if there
+     * was no memory */
+    _Atomic uint32_t *passed;
     int tells, is_given_up, has_thread;
     pthread_t aborting;
     _Atomic int is_aborted;
@@ -72,13 +74,14 @@ static ct_status make_id(struct comm_id *id)
 
 /* ---- Leaving ------------------------------------------------------------------------- */
 
-/* How long an orderly end may take before an abort, and how long we wait for an abort.  Both take
- * time only after a failure. */
+/* ENDS_MS is the longest time that libct waits for a communicator to end in good order, and also
+ * the longest time that it waits for an abort.  Both take time only after a failure. */
 enum { ENDS_MS = 2000, NAP_US = 100 };
 
 static const struct timespec nap = { 0, NAP_US * 1000L };
 
-/* Returns 1 if the communicator came to rest in time. */
+/* Waits until NCCL has no operation in progress.  Returns 1 if that happened before the deadline
+ * and without an error, else 0. */
 static int comes_to_rest(const struct device_comm *comm, int64_t deadline)
 {
     ncclResult_t state = ncclInProgress;
@@ -101,15 +104,16 @@ static void end_in_good_order(struct device_comm *comm)
     }
 }
 
-/* Makes the capture invalid by a query of its stream, since a graph must not have half a call. */
+/* Makes the capture of the caller's stream invalid by querying that stream, since a graph must not
+ * have half a call. */
 static void spoil_capture(struct device_comm *comm)
 {
     if (comm->on != comm->stream)
         comm->gpu->driver->cuStreamQuery(comm->on);
 }
 
-/* Lets the stream write to `passed` at its end.  It must be called before the abort: once that has
- * begun, driver calls may block. */
+/* Enqueues a write of 1 to `passed` at the end of the stream.  Must be called before the abort,
+ * since driver calls may block once the abort has begun. */
 static void let_stream_tell(struct device_comm *comm)
 {
     const struct flag_op write = { comm->passed, 1, 0 };
@@ -132,7 +136,7 @@ static void *abort_it(void *arg)
     return NULL;
 }
 
-/* Returns 1 if the stream ended in time. */
+/* Waits for the stream.  Returns 1 if the stream ended before the deadline, else 0. */
 static int stream_ends(const struct device_comm *comm, int64_t deadline)
 {
     const struct driver *driver = comm->gpu->driver;
@@ -144,7 +148,7 @@ static int stream_ends(const struct device_comm *comm, int64_t deadline)
     return state != CUDA_ERROR_NOT_READY;
 }
 
-/* Waits until no kernel uses the buffers any more. */
+/* Waits until no kernel uses the buffers any more, for ENDS_MS at most. */
 static void wait_for_abort(struct device_comm *comm)
 {
     const int64_t deadline = deadline_after(ENDS_MS);
@@ -156,8 +160,8 @@ static void wait_for_abort(struct device_comm *comm)
         stream_ends(comm, deadline);
 }
 
-/* Aborts the communicator on a thread.  If the thread can't be started, nothing is aborted, since
- * an abort by this thread might wait for ever. */
+/* Aborts the communicator on another thread.  If that thread can't be started, nothing is aborted,
+ * since an abort by this thread might wait for ever. */
 static void nccl_give_up(struct device_comm *comm)
 {
     void *before;
@@ -177,7 +181,8 @@ static void nccl_give_up(struct device_comm *comm)
     cuda_leave(before);
 }
 
-/* Waits for the stream, whose work reads and writes the caller's buffers. */
+/* Destroys the stream.  Before that, waits for the stream, since its work reads and writes the
+ * caller's buffers. */
 static void nccl_release(struct device_comm *comm)
 {
     const struct driver *driver = comm->gpu->driver;
@@ -223,7 +228,8 @@ static CUresult make_stream(struct device *gpu, CUstream *stream)
                : result;
 }
 
-/* Refuses memory of other contexts: NCCL uses the primary context of the device. */
+/* Returns CT_ERR_UNSUPPORTED if the memory belongs to another context than the GPU's primary
+ * context, which NCCL uses. */
 static ct_status refuse_other_contexts(const struct device *gpu)
 {
     CUcontext primary;
@@ -289,7 +295,8 @@ static void *handle(const struct device_comm *comm)
 
 /* ---- Calls --------------------------------------------------------------------------- */
 
-/* A dtype is reduced as `parts` elements of this type. */
+/* NCCL reduces an element of a dtype as `parts` numbers of this type.  `parts` is 0 if NCCL can't
+ * reduce the dtype. */
 struct numbers {
     ncclDataType_t type;
     int parts;
@@ -319,7 +326,8 @@ static ncclRedOp_t nccl_op_of(int op)
                               : ncclAvg;
 }
 
-/* Data that is only moved goes as bytes. */
+/* The buffers of a call that only moves data, which is sent as bytes.  `each` is the number of
+ * bytes of one rank. */
 struct bytes_of_call {
     const char *send;
     char *recv;
@@ -339,7 +347,7 @@ static ncclResult_t one_comes(struct device_comm *t, char *to, size_t bytes, int
     return t->nccl->ncclRecv(to, bytes, ncclUint8, peer, t->nccl_comm, (cudaStream_t)t->on);
 }
 
-/* A rank copies its own part. */
+/* Copies this rank's own part from its send buffer to its receive buffer. */
 static ncclResult_t keep_own(struct device_comm *t, const char *from, char *to, size_t bytes)
 {
     const CUresult result =
@@ -389,8 +397,8 @@ static ncclResult_t all_to_all_by_messages(struct device_comm *t, const struct b
     return result;
 }
 
-/* Makes the sends and receives in an NCCL group.  Without a group the first one would wait for its
- * peer before the next one is begun. */
+/* Starts the sends and receives in an NCCL group.  Without a group the first of them would wait for
+ * its peer before the next one starts. */
 static ncclResult_t by_messages(struct device_comm *t, const struct bytes_of_call *b,
                                 moves_fn *moves)
 {
@@ -403,7 +411,8 @@ static ncclResult_t by_messages(struct device_comm *t, const struct bytes_of_cal
     return result == ncclSuccess || result == ncclInProgress ? ended : result;
 }
 
-/* With headers of an NCCL before 2.28 the three functions below send and receive messages. */
+/* The three functions below use sends and receives if libct was built with an NCCL before 2.28, or
+ * if the loaded library lacks the function. */
 
 static ncclResult_t nccl_gather(struct device_comm *t, const struct bytes_of_call *b)
 {
@@ -435,7 +444,7 @@ static ncclResult_t all_to_all(struct device_comm *t, const struct bytes_of_call
     return by_messages(t, b, all_to_all_by_messages);
 }
 
-/* Begins one call on comm->on, without blocking. */
+/* Starts one call on t->on, without blocking. */
 static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *what,
                                  const void *send, void *recv)
 {
@@ -458,7 +467,7 @@ static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *
     case OPERATION_REDUCE_SCATTER:
         return nccl->ncclReduceScatter(b->send, b->recv, count, n.type, nccl_op_of(what->op),
                                        t->nccl_comm, stream);
-    case OPERATION_BROADCAST: /* it has one buffer */
+    case OPERATION_BROADCAST: /* a broadcast has one buffer */
         return nccl->ncclBroadcast(b->recv, b->recv, b->each, ncclUint8, what->root, t->nccl_comm,
                                    stream);
     case OPERATION_ALL_GATHER:
@@ -485,9 +494,9 @@ static ct_status nccl_start(struct device_comm *comm, const struct signature *wh
                      operation_name(what->operation));
 }
 
-/* Asks whether the call is done.  Only here are errors of the communicator seen, also those of a
- * peer.  Until NCCL has enqueued the call, the stream may be empty although the call is not done.
- */
+/* Sets *done to 1 if the call is done, else to 0.  Only this function notices errors of the
+ * communicator, including errors of a peer.  Until NCCL has enqueued the call, the stream may be
+ * empty although the call is not done. */
 static ct_status nccl_ask(struct device_comm *comm, int *done)
 {
     ncclResult_t state = ncclSuccess, result;

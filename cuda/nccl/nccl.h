@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl.h - NCCL's functions that libct calls.
+/* nccl.h - the functions of NCCL that libct calls.
  *
- * As in libcuda.h, a new function is a new row, with the prototype of the header at build time.  A
- * library of another version works, since ncclConfig_t contains its own size. */
+ * To call another function, add a row, as in libcuda.h.  The function has the prototype of the
+ * header at build time.  A library of another version works, since ncclConfig_t contains its own
+ * size. */
 #ifndef CUDA_NCCL_NCCL_H
 #define CUDA_NCCL_NCCL_H
 
@@ -30,7 +31,8 @@
     X(ncclReduceScatter)      \
     X(ncclAllGather)
 
-/* NULL if the library lacks them; then ncclSend() and ncclRecv() do it. */
+/* These functions are NULL if the library lacks them.  Then libct uses ncclSend() and
+ * ncclRecv(). */
 #ifndef NCCL_HAS_GATHER /* a test sets it to 0 */
 #define NCCL_HAS_GATHER (NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0))
 #endif
@@ -48,15 +50,16 @@ struct nccl {
     NCCL_FUNCTIONS(NCCL_FIELD)
     NCCL_LATE_FUNCTIONS(NCCL_FIELD)
 #undef NCCL_FIELD
-    int version; /* as ncclGetVersion() gives it */
+    int version; /* as returned by ncclGetVersion() */
 };
 
-/* Loads the library at the first call.  CT_ERR_UNSUPPORTED: it can't be loaded, or lacks a
- * function. */
+/* Sets *nccl to NCCL's functions.  Loads the library at the first call.  Returns CT_ERR_UNSUPPORTED
+ * if the library can't be loaded or lacks a function. */
 ct_status nccl_find(const struct nccl **nccl);
 
-/* Returns CT_OK, also for ncclInProgress, or CT_ERR_NCCL with a sentence: what was tried, then
- * NCCL's text for the communicator (may be NULL). */
+/* Returns CT_OK for ncclSuccess and ncclInProgress.  Otherwise returns CT_ERR_NCCL and sets
+ * ct_last_error() to `what`, formatted as by printf(), and NCCL's text for the communicator.
+ * `what` says what libct tried.  `comm` may be NULL. */
 ct_status nccl_says(const struct nccl *nccl, ncclComm_t comm, ncclResult_t result, const char *what,
                     ...) __attribute__((format(printf, 4, 5)));
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl_library.c - NCCL's functions, from the library that the process has loaded, or loads now.
+/* nccl_library.c - finds NCCL's functions in the library that the process has loaded, or loads the
+ * library.
  *
  * The library takes a few hundred MB of address space, so only a group that uses NCCL loads it.  If
- * the process has a copy already, perhaps PyTorch's, that is used: two copies would each need their
- * own connections and GPU memory. */
+ * the process already has a copy, perhaps PyTorch's, libct uses that copy.  Two copies would each
+ * need their own connections and GPU memory. */
 #include "cuda/nccl/nccl.h"
 
 #include <dlfcn.h>
