@@ -98,8 +98,10 @@ static ct_status mpi_rows_move(struct call *c, enum mpi_kind kind)
 
     if (status == CT_OK)
         status = mpi_rows_pack(c, &c->recv, 0, &recv);
-    if (status != CT_OK)
+    if (status != CT_OK) {
+        call_scratch_end(c, send.made);
         return status;
+    }
     operation.send = send.data;
     operation.recv = recv.data;
     if (c->send.blocks == 1 && c->recv.blocks > 1) /* this rank's block of recv */
@@ -197,8 +199,10 @@ static ct_status reduce_scatter_mpi_run(struct call *c)
                            ? mpi_rows_pack(c, &c->send, 1, &send)
                            : ct_fail(CT_ERR_NOMEM, "no memory for a block of %zu bytes", own.bytes);
 
-    if (status != CT_OK)
+    if (status != CT_OK) {
+        call_scratch_end(c, result);
         return status;
+    }
     status = mpi_group_run(c, &(struct mpi_call){ .kind = BY_MPI_REDUCE_SCATTER,
                                                   .send = send.data,
                                                   .recv = result,
