@@ -28,11 +28,13 @@ struct handover {
     uint32_t number;  /* number of that call; the same on all ranks */
 };
 
-/* All ranks make this call in the group's first call.  They make it again while a rank captures
- * that call or has a stream that waits.  It does not fail because a rank can't hand calls over. */
+/* Sets up hand-over.  All ranks call this function together in the group's first call.  They call
+ * it again as long as a rank captures that call or has a stream that waits.  If a rank can't hand
+ * calls over, this is not a failure. */
 ct_status handover_begin(struct call *c, struct handover *handover, int always);
-/* At the group's end.  1: a stream may still come to the flags, so they and what is mapped for its
- * work stay.  0: the caller must free them by handover_end(). */
+/* Called when the group ends.  Returns 1 if a stream may still reach the flags, so the flags and
+ * the memory that is mapped for the stream's work stay.  Returns 0 if the caller must free the
+ * flags with handover_end(). */
 int handover_stays(ct_group *group, struct handover *handover);
 void handover_end(ct_group *group, struct handover *handover);
 
@@ -41,10 +43,10 @@ ct_status handover_turn(const struct call *c);
 /* Says whether calls before were handed over in another stream than this one.  The group's first
  * call is over. */
 int handover_is_in_another(const ct_group *group, const void *stream);
-/* Enclose a leader's work, once all ranks have agreed on the call; another rank has no work.  Once
- * a part of the call is in the stream, the call must be closed, even with less work in it.  Unless
- * the call is in a graph, a thread of the group waits for it, and releases the stream if the group
- * breaks. */
+/* handover_open() and handover_close() enclose a leader's work, once all ranks have agreed on the
+ * call.  A rank that is not a leader has no work.  Once a part of the call is in the stream, the
+ * call must be closed, even if its work could not be enqueued.  Unless the call is in a graph, a
+ * thread of the group waits for the call, and releases the stream if the group breaks. */
 ct_status handover_open(struct call *c, const struct leaders *l);
 ct_status handover_close(struct call *c, const struct leaders *l, ct_status status);
 /* Gives this leader's CALLED_OFF; NULL: this rank is not a leader, or the group has one rank. */
