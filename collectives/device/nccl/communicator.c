@@ -3,8 +3,8 @@
  * calls in this communicator.
  *
  *   The ranks gather the version of each rank's NCCL library.  All versions must be the same.
- *   Rank 0 makes an id, and all ranks join.  If a rank can't, NCCL is disabled until the group
- * ends. A rank that waits for NCCL also checks that the other ranks are alive (liveness.c). */
+ *   Rank 0 makes an id, and all ranks join.  If a rank can't, NCCL is disabled for the group.
+ *   A rank that waits for NCCL also checks that the other ranks are alive (liveness.c). */
 #include "collectives/device/nccl/communicator.h"
 
 #include <sched.h>
