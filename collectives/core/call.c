@@ -68,8 +68,8 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
     return c->refused ? status : group_fail(c->group, status);
 }
 
-/* Returns the name of the algorithm, for the log and the trace.  On device memory returns "device",
- * since the call chooses its path only when it runs. */
+/* Returns the name of the algorithm, for the log and the trace.  Returns "device" for a call on
+ * device memory, since its path is chosen only when the call runs. */
 static const char *call_path_of(const struct call *c)
 {
     return c->place.space ? "device" : c->algorithm->name;
@@ -240,7 +240,7 @@ static ct_status call_hand_over(const struct call *c, ct_work **work)
     return status;
 }
 
-/* Chooses the algorithm, and copies what the caller may change before the call has run. */
+/* Chooses the algorithm, and copies input that the caller may change before the call has run. */
 static ct_status call_prepare(struct call *c, const struct request_of_call *r, int has_work)
 {
     ct_status status = call_choose(c);

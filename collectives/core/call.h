@@ -74,7 +74,7 @@ struct call {
     ct_group *group;
     const struct executor *executor;
     struct signature signature;
-    const struct signature *whole; /* of the whole call, if this is a piece of a call; else NULL */
+    const struct signature *whole; /* the whole call's signature if this is a piece; else NULL */
     size_t element;                /* bytes of an element */
     struct blocks send, recv;
     struct limit limit;
@@ -86,7 +86,8 @@ struct call {
     void *copied;       /* copies of arrays, and scaled input; freed with the call */
     struct place place;
     int elsewhere; /* other ranks use device memory; this rank uses host memory or no buffer */
-    int refused;   /* CT_ERR_INVALID on all ranks; the group can make further calls */
+    /* the call returns CT_ERR_INVALID on all ranks; the group can make further calls */
+    int refused;
 
     /* The fields below are only for calls on device memory. */
     /* the point of the group's stream that the call must wait for; NULL if not set */
@@ -182,7 +183,7 @@ static inline size_t blocks_bytes(const struct call *c, const struct blocks *b)
 
 #define NONE INT_MIN /* op or root is not given (-1 would be a caller's mistake) */
 
-/* What an entry passes to call_run(). */
+/* The arguments of call_run().  The public function of the operation fills this struct. */
 struct request_of_call {
     ct_group *group;
     int operation;
@@ -214,8 +215,8 @@ ct_status call_run(const struct request_of_call *request, ct_work **work);
  * are. */
 ct_status check_call(const struct request_of_call *request, ct_group **group, struct place *place);
 
-/* call.c: call_make() makes a call of a checked request. call_number() gives the call the group's
- * next number. */
+/* call.c: call_make() fills in *c from a checked request. call_number() assigns the group's next
+ * number to the call. */
 void call_make(struct call *c, const struct request_of_call *request, ct_group *group,
                struct place place);
 void call_number(struct call *c);

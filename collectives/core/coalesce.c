@@ -300,8 +300,8 @@ static int neighbours(const struct call *calls, int count, size_t *bytes)
     return n > 1 ? n : 1;
 }
 
-/* Makes the first call of the trip the call of the whole trip.  The call works in place in the
- * buffer. */
+/* Makes trip->call, a copy of the trip's first call, a call for all calls of the trip.  The blocks
+ * of trip->call are in `buffer`, in place. */
 static void lay_out(struct trip *trip, const struct call *calls, char *buffer)
 {
     struct call *c = &trip->call;
@@ -338,7 +338,7 @@ static ct_status lay_out_all(struct trips *trips, struct call *calls, int used)
         const int count = neighbours(&calls[i], used - i, &bytes);
 
         *trip = (struct trip){ .call = calls[i], .first = i, .count = count };
-        calls[i].mark = NULL; /* the trip owns it now */
+        calls[i].mark = NULL; /* the trip owns the mark now */
         if (count > 1)
             lay_out(trip, &calls[i], trips->buffer);
         status = call_choose(&trip->call);
@@ -500,8 +500,8 @@ static void abandon_list(struct task *task)
     list_free((struct coalesced *)task);
 }
 
-/* Makes the trips a task, and later work in the group's stream waits for the task.  Returns
- * CT_ERR_UNSUPPORTED if no stream can wait. */
+/* Makes the list a task of the group's thread.  Later work in the group's stream waits for the
+ * task.  Returns CT_ERR_UNSUPPORTED if no stream can wait. */
 static ct_status coalesce_enqueue(ct_group *group, struct coalesced *list)
 {
     struct held_stream *held;

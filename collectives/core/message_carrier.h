@@ -11,8 +11,8 @@
  * request's id, done and status. */
 struct message_carrier {
     void (*start)(ct_group *group, struct request *requests, int count);
-    /* Returns CT_ERR_ABORTED if the group has failed.  After any failure the request is cancelled.
-     */
+    /* Waits until the request is done.  If it fails, it has cancelled the request.  Returns
+     * CT_ERR_ABORTED if the group has failed. */
     ct_status (*wait)(ct_group *group, struct request *request, int64_t deadline);
     void (*cancel)(ct_group *group, struct request *request);
 };

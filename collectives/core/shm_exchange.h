@@ -19,7 +19,7 @@
 #include "runtime/group/shm/slots.h"
 
 struct slots {
-    size_t bytes; /* of the largest block, which is cut into pieces */
+    size_t bytes; /* bytes of the largest block, which is cut into pieces */
     int shares;   /* number of blocks that have a piece in one slot */
     int apart;    /* 1 if the root writes each piece into the slot of the rank that reads it */
     enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } waiters;
@@ -36,9 +36,9 @@ struct slots {
 
 ct_status slots_run(struct call *c, const struct slots *s);
 
-/* The result of a call that moves this many bytes does not stay in a cache.  Measured with 2 ranks:
- * copies past the caches are 1.3 to 1.5 times faster, folds out of place up to 1.2 times; folds in
- * place are half as fast. */
+/* A call that moves this many bytes leaves no part of its result in a cache.  Measured with 2
+ * ranks: copies that bypass the caches are 1.3 to 1.5 times faster, folds out of place up to 1.2
+ * times.  Folds in place that bypass the caches are half as fast. */
 #define STREAMING_BYTES ((size_t)32 << 20)
 
 /* Copies `bytes` into a result. in_all is the number of bytes that the call moves on this host. */

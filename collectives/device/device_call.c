@@ -65,7 +65,7 @@ static int is_to_come(const ct_group *group, int path)
     return (int)(atomic_load(&group->device->to_come) >> path & 1);
 }
 
-/* Returns 1 if a path still has first work for the group to do in such a call. */
+/* Returns 1 if such a call must still set up a path for the group. */
 static int begins_path(const struct call *c)
 {
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
@@ -82,9 +82,9 @@ static int may_need_memory(const struct call *c, int i)
            && path_can(path, c) && path->needs_memory(c);
 }
 
-/* Returns 0 if a stream must not wait for the call: for the group's first call, for the first call
- * whose sizes all ranks know, while a path has first work to do, and for a call that needs more of
- * libct's own device memory. */
+/* Returns 0 if no stream may wait for the call.  These calls are the group's first call, the first
+ * call whose sizes all ranks know, a call that sets up a path, and a call that needs more of
+ * libct's own device memory than is allocated. */
 static int device_may_hold_stream(const struct call *c)
 {
     const int known = atomic_load(&c->group->on_device.in_streams);
@@ -94,7 +94,7 @@ static int device_may_hold_stream(const struct call *c)
         return 1;
     if (known == NO_CALL_YET || (known == SOME_CALL && sizes_are_agreed(c)))
         return 0;
-    if (known == SOME_CALL) /* the call is staged */
+    if (known == SOME_CALL) /* then the call is staged */
         return 1;
     if (sizes_are_agreed(c) && begins_path(c))
         return 0;
@@ -198,7 +198,7 @@ static ct_status device_wait_for_mark(struct call *c)
     return status;
 }
 
-/* From here to the end of the call, hosts wait for the devices. */
+/* Makes hosts wait for the devices, from now to the end of the call. */
 static ct_status go_by_hosts(struct call *c)
 {
     const int is_marked = !c->by_streams || c->capture != NOT_CAPTURED;

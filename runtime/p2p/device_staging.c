@@ -19,7 +19,7 @@ struct device_staging {
     ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
-    /* the mark in the group's stream before which the buffer is in use; NULL if not in use */
+    /* the mark of earlier work in the stream, which may use the buffer; NULL if there is none */
     void *mark;
     size_t bytes;
     void *host;   /* NULL while the bytes are in device memory */

@@ -15,9 +15,9 @@ struct device_staging;
 
 enum { RECEIVES = -1 };
 
-/* Starts a staging.  Normally sets *buf to host memory, which has the message to send when this
- * function returns.  Leaves *buf in device memory for a device rendezvous with rank `to` of the
- * mesh (RECEIVES for a receive).  Waits for earlier work in the group's stream before it copies. */
+/* Starts a staging.  For a receive (to = RECEIVES), sets *buf to host memory.  For a send to rank
+ * `to` of the mesh, sets *buf to host memory with the message, or leaves *buf in device memory for
+ * a device rendezvous.  Before it copies, it waits for earlier work in the group's stream. */
 ct_status device_staging_begin(ct_group *group, struct place place, void **buf, size_t bytes,
                                int to, int64_t deadline, struct device_staging **staging);
 /* Attaches the staging to a request that is prepared but not started. staging may be NULL. */

@@ -24,7 +24,7 @@
 
 static void held_stream_release(struct sequel *sequel)
 {
-    struct held_stream *held = (struct held_stream *)sequel; /* sequel is its first field */
+    struct held_stream *held = (struct held_stream *)sequel; /* sequel is the first field */
 
     held->space->open_gate(held->hold);
     free(held);
@@ -97,7 +97,7 @@ static ct_status fail_late(const struct landing *landing, ct_status status)
 
 static ct_status landing_run(struct task *task)
 {
-    struct landing *landing = (struct landing *)task; /* task is its first field */
+    struct landing *landing = (struct landing *)task; /* task is the first field */
     const ct_work *work = landing->work;
     const struct limit *limit = &landing->limit;
     const int64_t started = clock_of_start(limit->ms, clock_coarse_ns());

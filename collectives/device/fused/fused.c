@@ -104,8 +104,8 @@ static void disable_without_memory(ct_group *group)
                  group->name);
 }
 
-/* Does the group's first work for the path.  A captured call does not check peer access, since the
- * check allocates and maps memory. */
+/* Sets up the path for the group.  A captured call does not check peer access, since the check
+ * allocates and maps memory. */
 static ct_status fused_begin_group(struct call *c)
 {
     ct_group *g = c->group;

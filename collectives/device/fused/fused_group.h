@@ -20,10 +20,10 @@ struct fused_group {
     enum peer_access peer_access; /* the result of the check of several leaders' devices */
     struct bounce checked;        /* the memory that the check used */
     struct handover handover;
-    /* the device that has other ranks' memory mapped; NULLs if no memory is mapped */
+    /* the device that has other ranks' memory mapped; zeros if no memory is mapped */
     struct place mapped;
     struct bounce bounce;
-    int said; /* 1 once the log has a line why a call can't be fused */
+    int said; /* 1 after the log line that tells why a call can't be fused */
 
     /* The next fields belong to the running call, from prepare() to the end of run(). */
     struct offer *offer; /* this rank's offer; the memory is kept for the next call */

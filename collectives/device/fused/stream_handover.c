@@ -219,8 +219,8 @@ static void list_graph_end(struct list *list, const ct_group *g, const struct le
 /* ---- A call ------------------------------------------------------------------------------- */
 
 /* Keeps a group's calls in order.  After ct_set_stream() with another stream, the first call in the
- * new stream would overtake calls in the old stream, so it waits for them.  In a graph the program
- * orders its streams. */
+ * new stream would overtake calls in the old stream, so the first call waits for them.  In a graph
+ * the program orders its streams. */
 ct_status handover_turn(const struct call *c)
 {
     struct handover *h = &fused_of(c->group)->handover;
@@ -435,8 +435,8 @@ static int has_passed(const ct_group *group, uint32_t number)
     return !is_before(atomic_load(handover_word_of(group, group->rank, PASSED)), number);
 }
 
-/* Fails if the group has failed.  This is also checked after PASSED is set, since the stream of a
- * call that was called off sets the same words. */
+/* Fails if the group has failed.  The caller also checks this after PASSED is set, since the stream
+ * of a call that was called off sets PASSED, too. */
 static ct_status handover_look(const struct watched *w)
 {
     const ct_group *group = w->call.group;
@@ -537,8 +537,8 @@ static uint32_t last_free(const ct_group *group, uint32_t last)
     return last;
 }
 
-/* Raises READY and OVER to `last`.  If is_late is 1, raises OVER even if a kernel may be running.
- */
+/* Raises READY and OVER to `last`.  Raises OVER less far if a kernel may be running, unless is_late
+ * is 1. */
 static void raise_words(const ct_group *group, uint32_t last, int is_late)
 {
     const struct leaders *l = device_leaders(group);
@@ -628,8 +628,8 @@ static ct_status watch_task(struct task *task)
 
 /* ---- Begin ------------------------------------------------------------------------ */
 
-/* Returns CAN or CANT, or NOT_NOW if this rank can't hand calls over now.  During a capture of a
- * stream no memory can be pinned. */
+/* Returns CAN if this rank can hand calls over, else CANT or NOT_NOW.  NOT_NOW means that no memory
+ * can be pinned now, for example during the capture of a stream. */
 static int handover_can_here(struct call *c, struct handover *h)
 {
     const struct space *space = c->place.space;
@@ -652,7 +652,8 @@ static int handover_can_here(struct call *c, struct handover *h)
                                                                                         : CANT;
 }
 
-/* A group of one rank needs no flags in a graph, and no memory of other ranks. */
+/* Sets up hand-over.  A group of one rank needs no flags in a graph, and no memory of other ranks.
+ */
 ct_status handover_begin(struct call *c, struct handover *h, int always)
 {
     const int alone = c->group->size == 1;

@@ -34,8 +34,8 @@ struct device_path {
 
     /* Returns 1 if the path could run the call.  NULL if the path can run any call. */
     int (*can)(const struct call *c);
-    /* Returns 1 if begin_group() still has work to do in a later call of the group.  NULL if it
-     * never has. */
+    /* Returns 1 if begin_group() must still set up the path in a later call of the group.  NULL if
+     * it never must. */
     int (*is_to_come)(const ct_group *group);
     /* Returns a sentence that tells what must happen before such a call can be captured, or NULL if
      * nothing is missing. */
@@ -53,8 +53,8 @@ struct device_path {
 
     /* All ranks call the next functions together, in this order. */
 
-    /* Does the group's first work for the path (see is_to_come()).  Runs in each call whose sizes
-     * all ranks know.  NULL if there is no such work. */
+    /* Sets up the path for the group, if is_to_come() returns 1.  Runs in each call whose sizes all
+     * ranks know.  NULL if the path needs no setup. */
     ct_status (*begin_group)(struct call *c);
     /* Prepares the call, without a write to the caller's buffers.  Sets *result to PATH_OK if this
      * rank knows of no obstacle; then run() follows. */
@@ -63,8 +63,8 @@ struct device_path {
      * the caller was written. */
     ct_status (*run)(struct call *c, enum path_result *result);
 
-    /* Frees memory that other processes wait for, after a call of the group failed on any path.
-     * Later the group makes no more calls.  NULL if the path has no such memory. */
+    /* Frees memory for which other processes wait.  Called after a call of the group failed on any
+     * path; the group then makes no more calls.  NULL if the path has no such memory. */
     void (*fail_group)(ct_group *group);
     /* Frees path_state.own when the group ends.  Called only if ->own is set. */
     void (*end_group)(ct_group *group);
@@ -111,7 +111,7 @@ struct device_group {
     struct path_state path[PATH_COUNT];
     struct gate_limit limit; /* the time limit of the running call */
     _Atomic unsigned
-        /* bit i is set while path i has first work to do; read by threads that make calls */
+        /* bit i is set while path i must still be set up; read by threads that make calls */
         to_come;
 };
 

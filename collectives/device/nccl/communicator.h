@@ -15,8 +15,8 @@ struct communicator {
     struct device_comm *nccl; /* kept until the group ends, even after a failure */
     const struct comm_library *library;
     struct device *device; /* this rank's device */
-    int said_order;        /* 1 once the log has a line that NCCL folds in its own order */
-    int said_cant;         /* 1 once the log has a line that NCCL can't run some calls */
+    int said_order;        /* 1 after the log line about NCCL's own fold order */
+    int said_cant;         /* 1 after the log line about calls that NCCL can't run */
 };
 
 /* Returns the group's communicator, or NULL if there is no memory. */

@@ -244,7 +244,7 @@ const struct device_path nccl_path = {
 
 /* The argument and the result of the call in ct_nccl_comm(). */
 struct wanted {
-    struct place place; /* NULLs if this rank has no device */
+    struct place place; /* zeros if this rank has no device */
     void *comm;         /* NULL if there is no communicator */
     char why[300];      /* the reason if there is no device or no communicator */
 };

@@ -44,7 +44,7 @@ struct former {
 struct staged {
     struct host_memory agreed; /* the same size on all ranks; mapped by all ranks of the host */
     struct host_memory own;    /* for calls whose ranks have different counts */
-    struct former *former;     /* earlier memory that was too small */
+    struct former *former;     /* list of earlier memory, which was too small */
     int cant_pin;              /* 1 if the driver will never pin memory, which is logged once */
 };
 
@@ -408,7 +408,7 @@ static void end_failed(struct flow *f)
     }
 }
 
-/* Skips a captured call, since the host takes part in a staged call, which therefore can't be in a
+/* Skips a captured call.  The host takes part in a staged call, so a staged call can't be in a
  * graph. */
 static ct_status staged_prepare(struct call *c, enum path_result *result)
 {

@@ -9,7 +9,7 @@ struct host_memory {
     char *data; /* NULL if not allocated */
     size_t bytes;
     int shared;          /* 1 if the other ranks' parts are mapped before and behind `data` */
-    struct place pinned; /* the device for which the memory is pinned; NULLs if not pinned */
+    struct place pinned; /* the device for which the memory is pinned; zeros if not pinned */
 };
 
 /* Allocates and touches the memory.  If `shared` is 1, the other ranks of this host map the memory
