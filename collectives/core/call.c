@@ -226,7 +226,7 @@ void call_number(struct call *c)
     c->group->history = signature_history(&c->signature);
 }
 
-/* Passes the call to the group's thread, which then owns it.  Without a work returns
+/* Passes the call to the group's thread, which then owns the call.  Without a work returns
  * CT_ERR_UNSUPPORTED if no stream can wait for the call. */
 static ct_status call_hand_over(const struct call *c, ct_work **work)
 {

@@ -78,29 +78,29 @@ struct call {
     size_t element;                /* bytes of an element */
     struct blocks send, recv;
     struct limit limit;
-    int wait_all; /* monitored_barrier waits for all ranks before it fails */
+    int wait_all; /* 1 if monitored_barrier waits for all ranks before it fails */
     int64_t deadline;
     const struct algorithm *const *algorithms; /* all algorithms of the operation, best first */
     const struct algorithm *algorithm;
-    const void *caller; /* return address in the program's code */
+    const void *caller; /* the address in the program to which the call returns */
     void *copied;       /* copies of arrays, and scaled input; freed with the call */
     struct place place;
-    int elsewhere; /* other ranks use device memory; this rank uses host memory or no buffer */
-    /* the call returns CT_ERR_INVALID on all ranks; the group can make further calls */
+    /* 1 if other ranks use device memory, and this rank uses host memory or no buffer */
+    int elsewhere;
+    /* 1 if the call returns CT_ERR_INVALID on all ranks; the group can make further calls */
     int refused;
 
-    /* The fields below are only for calls on device memory. */
-    /* the point of the group's stream that the call must wait for; NULL if not set */
-    void *mark;
+    /* Only calls on device memory use the fields below. */
+    void *mark; /* a mark in the group's stream, for which the call waits; NULL if not set */
     enum path_number override; /* the path that the user chose to be tried first */
     enum capture capture;      /* if the stream is captured, the call becomes part of its graph */
-    int by_streams; /* streams hand the call over (stream_handover.c), so the host does not wait */
-    /* This call waits for earlier calls that streams hand over, since they are in another stream.
-     */
+    /* 1 if streams hand the call over (stream_handover.c), so the host does not wait */
+    int by_streams;
+    /* 1 if the call must first wait for earlier calls, which streams hand over in another stream */
     int is_behind_streams;
-    int stream_waits;   /* the group's stream waits for this call, which the group's thread runs */
-    int is_in_stream;   /* a part of the call was enqueued in the stream */
-    const void *scalar; /* premul_sum: the factor of the input; else NULL */
+    int stream_waits;   /* 1 if the stream waits for this call, which the group's thread runs */
+    int is_in_stream;   /* 1 if a part of the call was enqueued in the stream */
+    const void *scalar; /* the factor of the input for premul_sum; else NULL */
 };
 
 /* Returns memory for the call's algorithm, until call_scratch_end().  NULL if there is no memory.
@@ -187,21 +187,22 @@ static inline size_t blocks_bytes(const struct call *c, const struct blocks *b)
 struct request_of_call {
     ct_group *group;
     int operation;
-    const struct algorithm *const *algorithms; /* best first, NULL at the end */
+    /* the operation's algorithms, best first; NULL at the end */
+    const struct algorithm *const *algorithms;
     ct_dtype dtype;
     ct_op op; /* NONE if the operation has no op */
     int root; /* NONE if the operation has no root */
     size_t count;
     struct blocks send, recv;
-    struct limit limit; /* if ms is 0, the group's limit is used */
-    int wait_all;       /* monitored_barrier waits for all ranks before it fails */
-    int in_place;       /* enum in_place: which blocks of send and recv may be the same memory */
-    const void *caller; /* return address in the program's code */
+    struct limit limit; /* the group's limit is used if ms is 0 */
+    int wait_all;       /* 1 if monitored_barrier waits for all ranks before it fails */
+    int in_place;       /* the enum in_place that tells which blocks may be the same memory */
+    const void *caller; /* the address in the program to which the call returns */
 };
 
 enum in_place {
     IN_PLACE_NEVER,
-    IN_PLACE_WHOLE,    /* block i of send and block i of recv; both sides have as many blocks */
+    IN_PLACE_WHOLE,    /* block i of send may be block i of recv; both have as many blocks */
     IN_PLACE_OWN_RECV, /* send may be this rank's block of recv */
     IN_PLACE_OWN_SEND  /* recv may be this rank's block of send */
 };

@@ -80,7 +80,7 @@ void stream_log_host_waits(const char *call)
 
 /* ---- Messages that end on a thread of the group ----------------------------------- */
 
-/* Fails the group, since streams continued without this message and without later messages. */
+/* Fails the group, since streams continued without this message and the messages behind it. */
 static ct_status fail_late(const struct landing *landing, ct_status status)
 {
     const ct_work *work = landing->work;
