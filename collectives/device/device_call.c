@@ -51,8 +51,8 @@ static void device_forget(struct call *c)
     c->mark = NULL;
 }
 
-/* Values of group->in_streams, for threads that make further calls.  AGREED: a call whose sizes all
- * ranks know has made the device table. */
+/* Values of group->in_streams, for threads that make further calls.  AGREED means that the device
+ * table was made, in a call for which all ranks know all sizes. */
 enum { NO_CALL_YET, SOME_CALL, AGREED };
 
 static int path_can(const struct device_path *path, const struct call *c)
@@ -83,8 +83,8 @@ static int may_need_memory(const struct call *c, int i)
 }
 
 /* Returns 0 if no stream may wait for the call.  These calls are the group's first call, the first
- * call whose sizes all ranks know, a call that sets up a path, and a call that needs more of
- * libct's own device memory than is allocated. */
+ * call for which all ranks know all sizes, a call that sets up a path, and a call that needs more
+ * of libct's own device memory than is allocated. */
 static int device_may_hold_stream(const struct call *c)
 {
     const int known = atomic_load(&c->group->on_device.in_streams);

@@ -19,7 +19,8 @@ struct device_staging {
     ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
-    /* the mark of earlier work in the stream, which may use the buffer; NULL if there is none */
+    /* the mark of earlier work in the stream, which may use the buffer; NULL if there is no such
+     * work */
     void *mark;
     size_t bytes;
     void *host;   /* NULL while the bytes are in device memory */

@@ -169,7 +169,7 @@ static ct_status check_stream(struct place place, void *stream)
     return status;
 }
 
-/* Returns the queue whose thread ends the work. */
+/* Returns the queue with the thread that ends the work. */
 static struct queue *const *queue_of(const ct_work *work)
 {
     return work->task && work->queue == work->group->async.queue ? &work->group->async.queue

@@ -33,8 +33,7 @@ void bounce_free(struct bounce *bounce)
 
     if (!bounce->memory || space->enter(&before) != CT_OK)
         return;
-    /* If the wait times out, a stream or another rank still uses the memory, so it is never freed.
-     */
+    /* If the wait times out, the device still uses the memory, so it is never freed. */
     if (space->finish(bounce->place.device,
                       (struct patience){ .deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS) })
         != CT_ERR_TIMEOUT)

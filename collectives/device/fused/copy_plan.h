@@ -29,7 +29,7 @@ struct copy_plan {
     void **pointers; /* memory for the pointers of the parts */
     size_t used;
     int unlike; /* 1 if a block has different sizes at its sender and its receiver */
-    int *near;  /* [count] the rank whose device is the nearest to each part */
+    int *near;  /* [count] the rank with the device that is nearest to each part */
     int one;    /* 1 if the plan has a single part, which several devices may share */
 };
 
@@ -39,9 +39,9 @@ struct copy_plan {
 ct_status plan_make(const struct call *c, const struct all_blocks *all, struct copy_plan *plan);
 void plan_free(struct copy_plan *plan);
 
-/* The bytes of a part that this leader handles.  Exactly one leader handles each byte. near is the
- * rank whose device is the nearest to the part. shared is 1 if several leaders may share the part.
- */
+/* The bytes of a part that this leader handles.  Exactly one leader handles each byte.  `near` is
+ * the rank with the device that is nearest to the part.  `shared` is 1 if several leaders may share
+ * the part. */
 struct slice {
     size_t at, bytes;
 };

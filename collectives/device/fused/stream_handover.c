@@ -446,8 +446,8 @@ static ct_status handover_look(const struct watched *w)
     return CT_OK;
 }
 
-/* Fails with CT_ERR_TIMEOUT and blames a rank whose stream has not reached the call.  If all
- * streams have, blames a leader whose work is not over. */
+/* Fails with CT_ERR_TIMEOUT and blames a rank with a stream that has not reached the call.  If all
+ * streams have reached the call, blames a leader that has not finished its work. */
 static ct_status name_the_late(const ct_group *group, uint32_t number)
 {
     const struct leaders *l = device_leaders(group);

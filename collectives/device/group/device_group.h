@@ -37,7 +37,7 @@ struct device_path {
     /* Returns 1 if begin_group() must still set up the path in a later call of the group.  NULL if
      * it never must. */
     int (*is_to_come)(const ct_group *group);
-    /* Returns a sentence that tells what must happen before such a call can be captured, or NULL if
+    /* Returns a text that tells what must happen before such a call can be captured, or NULL if
      * nothing is missing. */
     const char *(*missing_for_capture)(const struct call *c);
 
@@ -53,8 +53,8 @@ struct device_path {
 
     /* All ranks call the next functions together, in this order. */
 
-    /* Sets up the path for the group, if is_to_come() returns 1.  Runs in each call whose sizes all
-     * ranks know.  NULL if the path needs no setup. */
+    /* Sets up the path for the group, if is_to_come() returns 1.  Runs in each call for which all
+     * ranks know all sizes.  NULL if the path needs no setup. */
     ct_status (*begin_group)(struct call *c);
     /* Prepares the call, without a write to the caller's buffers.  Sets *result to PATH_OK if this
      * rank knows of no obstacle; then run() follows. */

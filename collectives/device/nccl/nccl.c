@@ -90,7 +90,7 @@ static int may_join(const ct_group *group, enum path_number override)
            && table->with_nccl && table->apart;
 }
 
-/* Returns 1 if the group has yet to join NCCL, because of CT_DEVICE or of an operation's override.
+/* Returns 1 if the group must still join NCCL, because of CT_DEVICE or of an operation's override.
  */
 static int nccl_is_to_come(const ct_group *group)
 {

@@ -43,7 +43,7 @@ struct former {
 /* The state of a group for the path. */
 struct staged {
     struct host_memory agreed; /* the same size on all ranks; mapped by all ranks of the host */
-    struct host_memory own;    /* for calls whose ranks have different counts */
+    struct host_memory own;    /* for calls in which the ranks have different counts */
     struct former *former;     /* list of earlier memory, which was too small */
     int cant_pin;              /* 1 if the driver will never pin memory, which is logged once */
 };

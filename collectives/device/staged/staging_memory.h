@@ -12,9 +12,9 @@ struct host_memory {
     struct place pinned; /* the device for which the memory is pinned; zeros if not pinned */
 };
 
-/* Allocates and touches the memory.  If `shared` is 1, the other ranks of this host map the memory
- * too, like memory of ct_mem_alloc().  Then all ranks must call this function with the same number
- * of bytes. */
+/* Allocates the memory with all its pages.  If `shared` is 1, the other ranks of this host map the
+ * memory too, like memory of ct_mem_alloc().  Then all ranks must call this function with the same
+ * number of bytes. */
 ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t bytes, int shared);
 /* Pins the memory for the call's device.  Does nothing if it is pinned already or can't be pinned
  * now.  If the driver will never pin it, sets *cant to 1 and logs the reason. */
