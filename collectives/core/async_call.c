@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* async_call.c - a call that outlives its caller's frame: its arrays are copied, and the group's
- * thread runs it. */
+/* async_call.c - runs a call on the group's thread after the caller's function has returned.  The
+ * call's arrays are copied first. */
 #include "collectives/core/call.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "runtime/util/log.h"
 
 struct asynchronous_call {
-    struct task task; /* first, so that a pointer to it is one to the call */
+    struct task task; /* first, so that a pointer to the task also points to the call */
     struct call call;
 };
 
@@ -34,7 +34,8 @@ static size_t align(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* Copies the arrays of one side, one behind the other.  Returns where the next array may go. */
+/* Copies the arrays of one side to `to`, one after the other.  Returns the address for the next
+ * array. */
 static char *copy_arrays(struct blocks *b, char *to)
 {
     const size_t n = (size_t)b->blocks;
@@ -66,8 +67,8 @@ static size_t arrays_bytes(const struct blocks *b)
            + (b->displs ? align(n * sizeof *b->displs) : 0);
 }
 
-/* premul_sum: every rank scales its own input before the ranks sum.  Device memory is scaled later,
- * where it is staged or folded. */
+/* For premul_sum, scales this rank's input into `to` before the ranks sum.  Input in device memory
+ * is scaled later, when it is staged or folded. */
 static void scale_input(struct call *c, const void *scalar, char *to)
 {
     const ct_dtype dtype = call_dtype(c);
@@ -151,7 +152,8 @@ ct_status call_start(const struct call *c, ct_work **work)
 
 /* ---- Without a work ------------------------------------------------------------------ */
 
-/* No work holds the status: the next call on the group returns the failure. */
+/* Runs the call and logs a failure, since no work holds the status.  The next call on the group
+ * returns the failure. */
 static ct_status run_unowned(struct task *task)
 {
     const ct_group *group = ((struct asynchronous_call *)task)->call.group;

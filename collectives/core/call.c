@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.c - what every collective does before and after its algorithm.
+/* call.c - the steps of every collective before and after its algorithm.
  *
- *   check_arguments.c checks the arguments, once for all operations
- *   -> choose_algorithm.c chooses the algorithm, from what all ranks agree on
- *   -> premul_sum scales the input and becomes sum; the call gets its number and signature
- *   -> its executor runs it: here after the queue has drained, or on the queue's thread
- * (async_call.c)
- *   -> a failure breaks the group; its sentence begins with the call's name and number */
+ *   check_arguments.c checks the arguments, in the same way for all operations.
+ *   choose_algorithm.c chooses the algorithm, from facts that all ranks agree on.
+ *   premul_sum scales the input and becomes sum.  The call gets its number and signature.
+ *   The executor runs the call: in the caller's thread after the group's queue has drained, or on
+ *   the queue's thread (async_call.c).
+ *   A failure breaks the group.  Its error message begins with the call's name and number. */
 #include "collectives/core/call.h"
 
 #include <stdio.h>
@@ -22,7 +22,8 @@
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
 
-/* If all ranks are on one host, the written order is the order of the ranks. */
+/* Reduces sources[group rank] in the group's fold order.  If all ranks are on one host, that is the
+ * order of the ranks, and the sources need no sorting. */
 ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
                        size_t count, int streaming)
 {
@@ -60,21 +61,22 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
         blame = late_rank(c->group, c->signature.seq, blame, late, sizeof late);
         where_are_missing(c->group, c->signature.seq, where, sizeof where);
     }
-    if (strncmp(ct_last_error(), text, strlen(text)) != 0) /* no path has named it */
+    if (strncmp(ct_last_error(), text, strlen(text)) != 0) /* no path has added the name */
         ct_fail_because(blame, status, "%s on group %s: %s%s%s%s", text,
                         group_here(c->group, here, sizeof here), how_long, *how_long ? ": " : "",
                         *ct_last_error() ? ct_last_error() : late, where);
     return c->refused ? status : group_fail(c->group, status);
 }
 
-/* Names the algorithm for the log and the trace.  On device memory the path is chosen later, in the
- * call. */
+/* Returns the name of the algorithm, for the log and the trace.  Returns "device" for a call on
+ * device memory, since its path is chosen only when the call runs. */
 static const char *call_path_of(const struct call *c)
 {
     return c->place.space ? "device" : c->algorithm->name;
 }
 
-/* Traces the bytes of a rank's block; if the ranks' blocks differ, all that this rank sends. */
+/* Starts the trace event of the call.  The traced bytes are those of one rank's block or, if the
+ * ranks' blocks differ in size, all bytes that this rank sends. */
 static uint64_t begin_traced_call(const struct call *c)
 {
     struct trace *trace = c->group->mesh->trace;
@@ -92,7 +94,7 @@ static uint64_t begin_traced_call(const struct call *c)
                                      .group = c->group->traced });
 }
 
-enum { LOOKS_MS = 5 }; /* between two looks at whether the group has failed */
+enum { LOOKS_MS = 5 }; /* time between two checks for a failure of the group */
 
 ct_status call_await_streams(const struct call *c)
 {
@@ -167,15 +169,17 @@ static int host_may_hold_stream(const struct call *c)
 static const struct executor host_executor = { .run = host_run,
                                                .may_hold_stream = host_may_hold_stream };
 
-/* If a rank may have no block at all, its buffers do not tell whether the call is on device memory.
- * Then the device's executor finds out, together with the other ranks. */
+/* Returns the executor of a call.  For operations where a rank may have no block at all, the
+ * buffers of a rank don't tell whether the call is on device memory.  Such a call gets the device
+ * executor, which finds out together with the other ranks. */
 static const struct executor *executor_of(const ct_group *group, int operation, struct place place)
 {
     return place.space || !operation_sizes_are_agreed(operation) ? group->on_device.executor
                                                                  : &host_executor;
 }
 
-/* Hashes the counts for the signature: all ranks must give the same counts. */
+/* Hashes the counts for the signature, since all ranks must pass the same counts.  Never returns 0.
+ */
 static uint32_t hash_counts(const struct blocks *b)
 {
     uint64_t hash = 1469598103934665603u;
@@ -222,8 +226,8 @@ void call_number(struct call *c)
     c->group->history = signature_history(&c->signature);
 }
 
-/* Hands the call to the group's thread, which then owns it.  CT_ERR_UNSUPPORTED (only without a
- * work): no stream can wait for the call. */
+/* Passes the call to the group's thread, which then owns the call.  Without a work returns
+ * CT_ERR_UNSUPPORTED if no stream can wait for the call. */
 static ct_status call_hand_over(const struct call *c, ct_work **work)
 {
     ct_status status;
@@ -236,7 +240,7 @@ static ct_status call_hand_over(const struct call *c, ct_work **work)
     return status;
 }
 
-/* Chooses the algorithm, and copies what the caller may change before the call has run. */
+/* Chooses the algorithm, and copies input that the caller may change before the call has run. */
 static ct_status call_prepare(struct call *c, const struct request_of_call *r, int has_work)
 {
     ct_status status = call_choose(c);
@@ -250,19 +254,19 @@ static ct_status call_prepare(struct call *c, const struct request_of_call *r, i
                : CT_OK;
 }
 
-/* Drops the call.  Breaks the group, except after CT_ERR_INVALID, to end the waits of other ranks
- * that are in this call or will be. */
+/* Frees the call and returns status.  Breaks the group, except after CT_ERR_INVALID, to end the
+ * waits of other ranks that are or will be in this call. */
 static ct_status call_give_up(struct call *c, ct_status status)
 {
     call_forget(c);
     return status == CT_ERR_INVALID ? status : group_fail(c->group, status);
 }
 
-/* Runs the call: on the group's thread if it has a work or a stream waits for it, otherwise here.
- */
+/* Runs the call on the group's thread if the call has a work or a stream waits for it.  Otherwise
+ * runs the call in this thread. */
 static ct_status call_carry_out(struct call *c, ct_work **work)
 {
-    /* CT_ERR_UNSUPPORTED: the call is not for the thread, or no stream can wait for it. */
+    /* CT_ERR_UNSUPPORTED if the call is for this thread, or if no stream can wait for the call */
     ct_status status = work || c->stream_waits ? call_hand_over(c, work) : CT_ERR_UNSUPPORTED;
 
     if (status == CT_OK) /* the thread owns the call now */
@@ -270,7 +274,7 @@ static ct_status call_carry_out(struct call *c, ct_work **work)
     if (work || status != CT_ERR_UNSUPPORTED)
         return call_give_up(c, status);
     queue_drain(c->group->async.queue);
-    status = call_run_now(c); /* a failure breaks the group */
+    status = call_run_now(c); /* breaks the group if the call fails */
     call_forget(c);
     return status;
 }
@@ -285,16 +289,16 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (work)
         *work = NULL;
     status = check_call(r, &group, &place);
-    if (status != CT_OK) /* if the arguments are sound, the other ranks make this call, so they must
-                            learn that it failed */
+    if (status != CT_OK) /* If the arguments are valid, the other ranks make this call too, so they
+                            must learn that it failed. */
         return !group || status == CT_ERR_INVALID || status == CT_ERR_NOT_MEMBER
                    ? status
                    : group_fail(group, status);
     if (group->async.coalesced)
         return coalesce_add(r, group, place, work != NULL);
     if (r->root != NONE && !group->shm)
-        messages_look(group->mesh); /* sees failures of others, since a root may make many calls
-                                       without receiving */
+        /* sees other ranks' failures, since a root may make many calls without receiving */
+        messages_look(group->mesh);
     status = group_check(group);
     if (status != CT_OK)
         return status;

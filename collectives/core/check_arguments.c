@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_arguments.c - the arguments of every collective, checked once, before anything happens. */
+/* check_arguments.c - checks the arguments of every collective, before the call changes anything.
+ */
 #include <stdlib.h>
 
 #include "collectives/core/call.h"
@@ -30,8 +31,8 @@ static ct_status check_op(const struct request_of_call *r)
     return CT_OK;
 }
 
-/* Checks one side: it has no NULL where there are elements, and all blocks fit into an address
- * space. */
+/* Checks the blocks of one side.  A block with elements must not be NULL, and its end must fit into
+ * the address space. */
 static ct_status arguments_check_blocks(const struct request_of_call *r, const struct blocks *b,
                                         size_t element, const char *side)
 {
@@ -58,7 +59,7 @@ static ct_status arguments_check_blocks(const struct request_of_call *r, const s
 
 /* ---- Host or device memory -------------------------------------------------------- */
 
-/* Says whether block i is empty; with counts but no list, whether all blocks are. */
+/* Returns 1 if block i is empty or, with counts but no list, if all blocks are empty. */
 static int is_empty(const struct blocks *b, int i)
 {
     if (b->list || !b->counts)
@@ -69,7 +70,8 @@ static int is_empty(const struct blocks *b, int i)
     return 1;
 }
 
-/* Finds where a side's buffers are.  Skips empty blocks, whose pointers mean nothing. */
+/* Finds the kind of memory and the device of one side's buffers.  Skips empty blocks, since their
+ * pointers mean nothing.  Fails if a buffer is in other memory than *first. */
 static ct_status check_side(const struct request_of_call *r, const struct blocks *b,
                             struct place *place, const void **first)
 {
@@ -120,8 +122,9 @@ static int arguments_overlap(struct span a, struct span b)
            && (uintptr_t)b.data < (uintptr_t)a.data + a.bytes;
 }
 
-/* Gives block i like block_of(), without adding up all counts before it.  *start: where the block
- * begins if it has no displacement; moves on to the next block. */
+/* Returns block i like block_of(), but without adding up the counts of all blocks before it.  A
+ * block without a displacement begins at element *start.  Sets *start to the first element behind
+ * the block. */
 static struct span next_block(const struct blocks *b, size_t element, int i, size_t *start)
 {
     const size_t count = b->counts ? b->counts[i] : b->count;
@@ -133,7 +136,8 @@ static struct span next_block(const struct blocks *b, size_t element, int i, siz
     return (struct span){ b->base ? (char *)b->base + at * element : NULL, count * element };
 }
 
-/* A block's first address, and the address behind its last; equal if the block is empty. */
+/* The memory of a block: its first address, and the address behind its last byte.  The two are
+ * equal if the block is empty. */
 struct argument_piece {
     uintptr_t from, to;
 };
@@ -168,8 +172,8 @@ static inline int arguments_is_plain(const struct blocks *b)
     return !b->list && !b->counts && !b->displs;
 }
 
-/* Gives the range from the first byte of all blocks to the last.  *apart: each block begins behind
- * the block before it. */
+/* Returns the range from the first byte to the last byte of all blocks.  Sets *apart to 1 if each
+ * block begins at or behind the end of the blocks before it. */
 static inline struct span arguments_extent(const struct blocks *b, size_t element, int *apart)
 {
     *apart = 1;
@@ -177,7 +181,8 @@ static inline struct span arguments_extent(const struct blocks *b, size_t elemen
                                  : extent_of_any(b, element, apart);
 }
 
-/* Says which block of recv may be the same memory as block i of send; -1: none may. */
+/* Returns the number of the recv block that may be the same memory as block i of send, or -1 if no
+ * block may. */
 static int place_of_send(const struct request_of_call *r, int rank, int i)
 {
     switch ((enum in_place)r->in_place) {
@@ -200,7 +205,7 @@ static int compare_pieces(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Drops empty pieces and sorts the rest by address.  Returns how many are left. */
+/* Removes empty pieces and sorts the rest by address.  Returns the number of pieces left. */
 static int sort_pieces(struct argument_piece *pieces, int count)
 {
     int kept = 0, sorted = 1;
@@ -223,8 +228,8 @@ static ct_status refuse_overlap(const struct request_of_call *r)
                    verb(r));
 }
 
-/* Both sides are sorted by address.  No piece of recv may begin before the end of another piece,
- * and no piece of send before the end of a piece of recv. */
+/* Fails if two pieces of recv overlap, or if a piece of send overlaps a piece of recv. recv and
+ * send must be sorted by address. */
 static ct_status compare_sides(const struct request_of_call *r, const struct argument_piece *recv,
                                int recvs, const struct argument_piece *send, int sends)
 {
@@ -244,8 +249,9 @@ static ct_status compare_sides(const struct request_of_call *r, const struct arg
     return CT_OK;
 }
 
-/* Checks the pieces in p log p steps for p blocks, or p steps if they lie in the order of the
- * ranks. A block that is sent in place counts only as a block of recv. */
+/* Compares all blocks with each other.  For p blocks this takes p log p steps, or p steps if the
+ * blocks are in the order of the ranks.  A block that is sent in place is compared only as a block
+ * of recv. */
 static ct_status arguments_check_pieces(const struct request_of_call *r, size_t element, int rank)
 {
     const int recvs = r->recv.blocks, all = recvs + r->send.blocks;
@@ -275,7 +281,8 @@ static ct_status arguments_check_pieces(const struct request_of_call *r, size_t 
     return status;
 }
 
-/* Says whether two sides, each one contiguous buffer, overlap as r->in_place allows. */
+/* Returns 1 if send and recv overlap as r->in_place allows.  Each side must be one contiguous
+ * buffer. */
 static int arguments_is_in_place(const struct request_of_call *r, struct span send,
                                  struct span recv, int rank)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* choose_algorithm.c - which algorithm carries out a call.
+/* choose_algorithm.c - chooses the algorithm that carries out a call.
  *
- * A call takes the first row of the user's override (algorithm_overrides.h) that can do it. Without
- * such a row it takes the operation's first row that can do it and is meant for so many bytes;
- * between hosts it takes the row that is fastest by a model of the network.  Only what all ranks
- * agree on decides, so all take the same row.  The row's number travels in the signature, so ranks
- * with different overrides find out. */
+ * A call uses the first row of the user's override (algorithm_overrides.h) that can do the call.
+ * Without such a row it uses the first row of the operation's table that can do the call and is
+ * meant for so many bytes.  Between hosts it uses the row that is fastest by a model of the
+ * network.  All ranks choose the same row, since only facts that all ranks agree on decide.  The
+ * row's number is a part of the signature, so ranks with different overrides get an error. */
 #include "collectives/core/algorithm_overrides.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 #include "runtime/util/log.h"
 
-/* Gives the size that overrides are compared with.  Blocks whose sizes not all ranks know count as
- * large. */
+/* Returns the bytes that are compared with the limits of rows and overrides.  Returns SIZE_MAX if
+ * not all ranks know the sizes of the blocks. */
 static size_t size_of(const struct call *c)
 {
     return c->signature.count == 0 && blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv) > 0
@@ -32,8 +32,8 @@ static double cost_of(const struct algorithm *row, const struct call *c)
     return row->cost(c, row->way);
 }
 
-/* Gives the row that an override names for this call; -1: none.  *cannot: a row that was named but
- * can't do the call. */
+/* Returns the row that an override sets for this call, or -1 if there is no such row that can do
+ * the call.  Sets *cannot to a row that an override has but that can't do the call. */
 static int overridden_row(const struct choices *choices, const struct call *c, int *cannot)
 {
     const int operation = c->signature.operation;
@@ -52,7 +52,7 @@ static int overridden_row(const struct choices *choices, const struct call *c, i
     return -1;
 }
 
-/* Gives the path that an override names for a call on device memory. */
+/* Returns the path that an override sets for a call on device memory, or PATH_NONE. */
 static enum path_number overridden_path(const struct choices *choices, const struct call *c)
 {
     const int operation = c->signature.operation;
@@ -90,7 +90,8 @@ void explain_end(char *line, size_t used, size_t size)
     log_text(line, used);
 }
 
-/* Writes " (60 us)" at line + used; returns its length. */
+/* Writes the row's cost, such as " (60 us)", at line + used.  Returns its length, or 0 if the row
+ * has no model. */
 static size_t say_cost(const struct algorithm *row, const struct call *c, char *line, size_t used,
                        size_t size)
 {
@@ -129,8 +130,8 @@ static void choose_explain(const struct choices *choices, const struct call *c, 
     explain_end(line, used, sizeof line);
 }
 
-/* Says whether the override has one row alone, for any size.  The call fails if that row can't do
- * it. */
+/* Returns 1 if the override has a single row, for any size.  If that row can't do the call, the
+ * call fails. */
 static int is_mandatory(const struct choices *choices, int operation)
 {
     size_t upto = 0;
@@ -144,12 +145,13 @@ static int is_mandatory(const struct choices *choices, int operation)
     return rows == 1 && upto == SIZE_MAX;
 }
 
-/* A row must cost this much less than the best one before it: programs that were compiled
- * differently may round a tie differently. */
+/* A row replaces the best row before it only if its cost is below LESS times the best cost.
+ * Otherwise programs that were compiled differently might round a tie differently. */
 #define LESS 0.99
 
-/* Gives the first row that suits.  If that has a model, gives the fastest of it and the rows behind
- * it that have one.  The last row can do every call, of any size. */
+/* Returns the first row that suits.  If that row has a model, returns the fastest of this row and
+ * the rows with a model that directly follow it.  The last row of a table can do every call, of any
+ * size. */
 static int first_row(const struct algorithm *const *rows, const struct call *c)
 {
     int row = 0, best;
@@ -162,7 +164,8 @@ static int first_row(const struct algorithm *const *rows, const struct call *c)
     return best;
 }
 
-/* On device memory the row is used by a call that is staged through host memory. */
+/* Sets the path for a call on device memory.  The chosen row is used too, if the call is staged
+ * through host memory. */
 static void choose_override(struct call *c)
 {
     c->override = overridden_path(c->group->algorithms.choices, c);

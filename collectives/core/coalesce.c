@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coalesce.c - calls that are collected, and then travel together.
+/* coalesce.c - collects calls, and runs small neighbouring calls of a kind as one.
  *
- *   ct_coalesce_begin()   from now on call_run() hands each checked call to coalesce_add()
- *   ct_coalesce_end()     neighbours of one kind that have few bytes make one trip: a call over a
- *                         buffer in which their blocks lie behind each other; other calls make a
- *                         trip alone
- *                         -> the trips are numbered, as calls are
- *                         -> here or on the group's thread, one trip after the other: gather into
- *                            the buffer, run (call.c), scatter back
+ *   ct_coalesce_begin()   From now on call_run() passes each checked call to coalesce_add().
+ *   ct_coalesce_end()     Neighbouring calls of one kind with few bytes become one trip.  A trip is
+ *                         a call over a buffer that holds the blocks of its calls one after the
+ *                         other.  Any other call becomes a trip alone.
+ *                         The trips are numbered like calls.
+ *                         The trips run one after the other, in this thread or on the group's
+ *                         thread.  A trip gathers the blocks into the buffer, runs (call.c), and
+ *                         scatters the results back.
  *
- * Which calls share a trip depends only on what all ranks agree on.  The trip's signature holds the
- * number of its calls and a hash of their counts, so ranks whose lists differ find out.  Each
- * element is folded as in a call alone, so the bits are the same.
+ * Only facts that all ranks agree on decide which calls share a trip.  The trip's signature has the
+ * number of its calls and a hash of their counts, so ranks with different lists get an error.  Each
+ * element is folded as in a call alone, so the result has the same bits.
  *
- * All calls of a trip read before any of them writes.  So no call may write what another call reads
- * or writes.  To check this, their blocks are sorted by address (mostly they already are) and
- * walked through once.
+ * A trip reads the input of all its calls before it writes the output of any.  So no call of a trip
+ * may write memory that another call reads or writes.  To check this, the calls' blocks are sorted
+ * by address (mostly they are in order already) and compared in one pass.
  *
- * The group owns the list, until ct_coalesce_end() makes a task of it. */
+ * The group owns the list of calls until ct_coalesce_end() makes a task of the list. */
 #include "collectives/core/call.h"
 
 #include <stdlib.h>
@@ -27,12 +28,12 @@
 #include "runtime/p2p/work.h"
 #include "runtime/util/log.h"
 
-/* Above these sizes it costs less to make a call alone than to copy it twice; measured,
- * docs/algorithms.md. */
+/* Bytes above which a call runs alone, since two copies of the bytes would cost more than a call.
+ * Measured: docs/algorithms.md. */
 #define MOST_OF_ONE ((size_t)8 << 10)
 #define MOST_OF_TRIP ((size_t)256 << 10)
 
-/* One call that does calls[first] and the count - 1 calls behind it. */
+/* A call that does the work of calls[first] and of the count - 1 calls behind calls[first]. */
 struct trip {
     struct call call;
     int first, count;
@@ -41,11 +42,11 @@ struct trip {
 struct trips {
     struct trip *trips;
     int count;
-    char *buffer; /* used by one trip after the other */
+    char *buffer; /* all trips use this buffer, one after the other */
 };
 
 struct coalesced {
-    struct task task; /* first, so that a pointer to it is one to the list */
+    struct task task; /* first, so that a pointer to the task also points to the list */
     struct call *calls;
     int used, room;
     struct trips trips;
@@ -157,13 +158,13 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
 
 /* ---- Buffers that overlap ---------------------------------------------------- */
 
-/* A block of a call that travels together with others. */
+/* A block of a call that shares a trip. */
 struct coalesced_piece {
     uintptr_t from, to;
     int call, written;
 };
 
-/* The two furthest ends of the pieces so far, of different calls. */
+/* The two furthest ends of the pieces so far.  The two belong to different calls. */
 struct extent {
     uintptr_t to[2];
     int call[2];
@@ -259,8 +260,8 @@ static ct_status check_apart(const struct call *calls, int first, int count)
 
 /* ---- What goes together ------------------------------------------------------ */
 
-/* Gives the bytes of the buffer that holds all blocks; more than MOST_OF_ONE: the call goes alone.
- */
+/* Returns the bytes of the trip's buffer that the call needs.  If these are more than MOST_OF_ONE,
+ * the call runs alone. */
 static size_t trip_bytes(const struct call *c)
 {
     const size_t p = (size_t)c->group->size;
@@ -285,7 +286,8 @@ static int is_of_kind(const struct signature *a, const struct signature *b)
            && a->root == b->root;
 }
 
-/* Says how many calls from the first on share a trip; *bytes: the size of its buffer. */
+/* Returns how many calls, from the first on, share a trip.  Sets *bytes to the size of the trip's
+ * buffer. */
 static int neighbours(const struct call *calls, int count, size_t *bytes)
 {
     int n = 0;
@@ -298,7 +300,8 @@ static int neighbours(const struct call *calls, int count, size_t *bytes)
     return n > 1 ? n : 1;
 }
 
-/* Makes the first call the call of the whole trip: over the buffer, in place. */
+/* Makes trip->call, a copy of the trip's first call, a call for all calls of the trip.  The blocks
+ * of trip->call are in `buffer`, in place. */
 static void lay_out(struct trip *trip, const struct call *calls, char *buffer)
 {
     struct call *c = &trip->call;
@@ -335,7 +338,7 @@ static ct_status lay_out_all(struct trips *trips, struct call *calls, int used)
         const int count = neighbours(&calls[i], used - i, &bytes);
 
         *trip = (struct trip){ .call = calls[i], .first = i, .count = count };
-        calls[i].mark = NULL; /* the trip owns it now */
+        calls[i].mark = NULL; /* the trip owns the mark now */
         if (count > 1)
             lay_out(trip, &calls[i], trips->buffer);
         status = call_choose(&trip->call);
@@ -377,7 +380,8 @@ static ct_status trips_plan(struct trips *trips, struct call *calls, int used)
 
 enum direction { GATHER, SCATTER };
 
-/* Copies each call's blocks to the trip's blocks, or back. */
+/* Copies each call's blocks to the trip's blocks (GATHER), or back (SCATTER).  If `received` is 1,
+ * copies the blocks of recv, else those of send. */
 static void copy_blocks(const struct trip *trip, const struct call *calls, int received,
                         enum direction direction)
 {
@@ -401,8 +405,8 @@ static void copy_blocks(const struct trip *trip, const struct call *calls, int r
     }
 }
 
-/* Makes the trip and blocks until it is done.  A broadcast has one buffer, which the root sends and
- * the others receive. */
+/* Runs the trip in this thread.  A broadcast has one buffer, which the root sends and the other
+ * ranks receive. */
 static ct_status trip_make(struct trip *trip, const struct call *calls)
 {
     const int one_way = trip->call.signature.operation == OPERATION_BROADCAST;
@@ -419,7 +423,8 @@ static ct_status trip_make(struct trip *trip, const struct call *calls)
 
 /* ---- The end -------------------------------------------------------------------- */
 
-/* Stops at a failure: it has broken the group, so later trips would only fail, too. */
+/* Runs all trips.  Stops at a failure, since a failure breaks the group and later trips would fail,
+ * too. */
 static ct_status make_all(struct task *task)
 {
     struct coalesced *list = (struct coalesced *)task;
@@ -477,7 +482,8 @@ static ct_status coalesce_start(ct_group *group, struct coalesced *list, ct_work
     return CT_OK;
 }
 
-/* No work holds the status: the next call on the group returns the failure. */
+/* Runs all trips and logs a failure, since no work holds the status.  The next call on the group
+ * returns the failure. */
 static ct_status make_all_unowned(struct task *task)
 {
     const ct_group *group = ((struct coalesced *)task)->calls[0].group;
@@ -494,8 +500,8 @@ static void abandon_list(struct task *task)
     list_free((struct coalesced *)task);
 }
 
-/* Makes later work in the group's stream wait for the trips.  CT_ERR_UNSUPPORTED: no stream can
- * wait. */
+/* Makes the list a task of the group's thread.  Later work in the group's stream waits for the
+ * task.  Returns CT_ERR_UNSUPPORTED if no stream can wait. */
 static ct_status coalesce_enqueue(ct_group *group, struct coalesced *list)
 {
     struct held_stream *held;
@@ -526,7 +532,7 @@ static void coalesce_number(ct_group *group, struct coalesced *list)
     }
 }
 
-/* Makes the trips.  *goes_on: the group's thread makes them, and owns the list. */
+/* Runs the trips.  Sets *goes_on to 1 if the group's thread runs the trips and owns the list. */
 static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **work, int *goes_on)
 {
     ct_status status = trips_plan(&list->trips, list->calls, list->used);
@@ -566,8 +572,8 @@ ct_status ct_coalesce_end(ct_group *group, ct_work **work)
                        group->name);
     group->async.coalesced = NULL;
     if (!group->shm)
-        messages_look(group->mesh); /* a root may have received nothing, so it has not seen failures
-                                       of others */
+        /* sees failures of other ranks, since a root may make many calls without receiving */
+        messages_look(group->mesh);
     status = group_check(group);
     if (status == CT_OK && list->used > 0)
         status = make_list(group, list, work, &goes_on);

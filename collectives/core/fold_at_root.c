@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold_at_root.c - each peer sends its input to the root, which folds in the written order.
+/* fold_at_root.c - each peer sends its input to the root, which folds the inputs in the written
+ * order.
  *
- * The input goes in pieces, and the next piece is on its way while one is folded.  A piece is small
- * enough to be sent eagerly, and two pieces of each peer take SCRATCH_BYTES at most. Cost: alpha +
- * (p-1) n beta at the root.  A tree moves fewer bytes through the root. */
+ * The input is sent in pieces, so that the next piece arrives while the root folds a piece.  A
+ * piece is small enough to be sent eagerly, and two pieces of all peers together use at most
+ * SCRATCH_BYTES.  Cost: alpha + (p-1) n beta at the root.  A tree would move fewer bytes through
+ * the root. */
 #include <stdlib.h>
 
 #include "collectives/core/peers.h"
@@ -14,8 +16,8 @@ struct fold_at_root {
     const struct peers *peers;
     struct span in, out;
     size_t piece;         /* bytes of a piece of the buffer */
-    char *room;           /* room for [2][peers] pieces */
-    const void **sources; /* [peers] */
+    char *room;           /* memory for [2][peers] pieces */
+    const void **sources; /* [peers] the inputs to be folded */
     struct batch batch[2];
 };
 
@@ -27,7 +29,8 @@ static size_t at_root_piece_for(int peers, size_t bytes)
     return bytes < piece ? bytes : piece;
 }
 
-/* Says which half of the room the piece at `at` takes, from the piece's number. */
+/* Returns the half of the room (0 or 1) for the piece at offset `at`.  Pieces use the halves in
+ * turn. */
 static int half_of(const struct fold_at_root *f, size_t at)
 {
     return f->piece > 0 && at / f->piece % 2;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* one_shot.c - each peer sends its input to all others and folds all inputs, in the written order.
+/* one_shot.c - a reduction in one step: each peer sends its input to all other peers, and each peer
+ * folds all inputs in the written order.
  *
  * Cost: one step, alpha + (p-1) n beta.  It is for small n, where a step costs more than the bytes.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peers.c - the ranks of a group as peers of each other. */
+/* peers.c - lists the ranks of a group as peers (peers.h). */
 #include "collectives/core/peers.h"
 
 #include "runtime/types/dtype.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peers.h - reductions among ranks of a group that send to each other: all its ranks, or one of
- * each host.
+/* peers.h - reductions among peers, which are ranks that send to each other: all ranks of a group,
+ * or one rank of each host.
  *
- * The peer at which the parts of a buffer meet folds them in the order that ->fold has.  So these
+ * The peer that receives the parts of a buffer folds them in the order that ->fold uses.  So these
  * reductions keep the written order. */
 #ifndef COLLECTIVES_CORE_PEERS_H
 #define COLLECTIVES_CORE_PEERS_H
@@ -10,15 +10,16 @@
 #include "collectives/core/sendrecv.h"
 
 struct peers {
-    int count, own;                           /* how many peers; this rank's number among them */
-    int (*rank)(const void *arg, int number); /* gives the group rank of a peer */
-    /* dst = fold of the sources, one for each peer; an average is divided.  dst may be one of the
+    /* number of peers; this rank's number among the peers */
+    int count, own;
+    int (*rank)(const void *arg, int number); /* returns the group rank of a peer */
+    /* Folds the sources, one for each peer, into dst.  An average is divided. dst may be one of the
      * sources. */
     ct_status (*fold)(struct call *c, const void *arg, struct span dst, const void *const *sources);
     const void *arg;
 };
 
-/* Gives all ranks of the call's group as peers; they fold in the group's written order. */
+/* Returns all ranks of the call's group as peers.  They fold in the group's written order. */
 struct peers peers_of_group(const struct call *c);
 
 static inline int peer_rank(const struct peers *peers, int number)
@@ -26,16 +27,17 @@ static inline int peer_rank(const struct peers *peers, int number)
     return peers->rank(peers->arg, number);
 }
 
-/* Says whether the order of a reduction can't be seen in its result, or does not matter
- * (CT_ORDER=fast).  0 for an average: its sum must not wrap on the way. */
+/* Returns 1 if the order of a reduction can't be seen in the result, or does not matter
+ * (CT_ORDER=fast).  Returns 0 for an average, since partial sums must not overflow. */
 int order_is_free(const struct call *c);
 
-/* Fold this rank's `in` and those of the other peers.  out: the result, on all peers.  in and out
- * may be the same memory. */
+/* Reduce the inputs `in` of all peers into `out` on every peer. in and out may be the same memory.
+ */
 ct_status one_shot(struct call *c, const struct peers *peers, struct span in, struct span out);
 ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out);
 
-/* Folds to the peer of number `root` alone, which has out.  in and out may be the same memory. */
+/* Reduces the inputs of all peers into `out` of peer number `root` only. in and out may be the same
+ * memory. */
 ct_status fold_at_root(struct call *c, const struct peers *peers, int root, struct span in,
                        struct span out);
 

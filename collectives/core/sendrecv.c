@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sendrecv.c - messages within a call.  They use the group's channel with the call's signature and
- * deadline; if the group has a message carrier, that carries them. */
+/* sendrecv.c - sends and receives messages within a call.  The messages use the group's channel and
+ * have the call's signature and deadline.  If the group has a message carrier, the carrier
+ * transports the messages. */
 #include "collectives/core/sendrecv.h"
 
 #include <stdlib.h>
@@ -67,7 +68,7 @@ ct_status recv_from(struct call *c, int from, struct span in)
 
 ct_status exchange(struct call *c, int to, struct span out, int from, struct span in)
 {
-    struct request both[2]; /* [0] is received, [1] sent */
+    struct request both[2]; /* [0] receives, [1] sends */
     ct_status status;
 
     verb_prepare(c, &both[0], 0, from, in);

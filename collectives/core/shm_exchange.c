@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_exchange.c - pieces of a call through the shared-memory slots, or directly between buffers.
- */
+/* shm_exchange.c - moves the pieces of a call through shared-memory slots, or directly between
+ * buffers. */
 #include "collectives/core/shm_exchange.h"
 
 #define DIRECT_FROM \
-    8192 /* bytes of a block; a smaller one is copied in less time than a round takes */
-#define ROOTED_FROM (64u << 10) /* the same, if without offers only the root would wait */
+    8192 /* bytes of a block; a smaller block is copied in less time than a round takes */
+#define ROOTED_FROM (64u << 10) /* likewise, if only the root would wait without offers */
 
 #define PIECES 8
 #define LEAST_PIECE ((size_t)32 << 10)
 
-/* Gives the bytes of blocks that lie one behind the other; 0: they do not, so they can't be
- * offered. */
+/* Returns the bytes of a number of blocks that lie one after the other.  Returns 0 if the blocks
+ * are apart, so they can't be offered. */
 static size_t plain_bytes(const struct call *c, const struct blocks *b, int blocks)
 {
     return b->list || b->counts || b->displs || !b->base ? 0 : (size_t)blocks * call_bytes(c);
@@ -26,7 +26,7 @@ static int may_be_direct(const struct call *c, const struct slots *s)
 static void shm_exchange_offer(const struct call *c, const struct slots *s)
 {
     const struct blocks *from =
-        c->send.blocks ? &c->send : &c->recv; /* a broadcast has one buffer */
+        c->send.blocks ? &c->send : &c->recv; /* a broadcast uses the same buffer on both sides */
     const int sends = (s->waiters != OTHERS_WAIT || call_is_root(c))
                       && !(s->in_place_is_shown && c->send.base == c->recv.base);
 
@@ -53,8 +53,8 @@ static ct_status shm_exchange_look_up(const struct call *c, const struct slots *
         (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
 }
 
-/* Lets the ranks copy directly.  In OTHERS_WAIT the others read the root's buffer, so in the last
- * round only the root waits. */
+/* Lets the ranks copy directly between their buffers.  In OTHERS_WAIT the other ranks read the
+ * root's buffer, so only the root waits in the last round. */
 static ct_status run_directly(struct call *c, const struct slots *s)
 {
     struct shm_group *f = c->group->shm;
@@ -73,10 +73,11 @@ static ct_status run_directly(struct call *c, const struct slots *s)
     return status;
 }
 
-/* Gives the most bytes of a piece.  If data goes one way, its reader works while the writer fills
- * the next piece.  A piece is a whole slot if ranks share processors, since smaller ones would only
- * switch them more often, and in a scatter, whose pieces are small parts of what the root writes in
- * a round. */
+/* Returns the largest bytes of a piece.  Normally a piece is small if data moves in one direction
+ * only, since the reader then works while the writer fills the next piece.  A piece is a whole slot
+ * if ranks share processors, since smaller pieces would only cause more switches between ranks.  A
+ * piece is a whole slot in a scatter too, since its pieces are small parts of the bytes that the
+ * root writes in a round. */
 static size_t piece_at_most(const struct call *c, const struct slots *s)
 {
     const size_t slot = shm_group_slot_bytes(c->group->shm);
@@ -123,8 +124,9 @@ ct_status slots_run(struct call *c, const struct slots *s)
             shm_group_withdraw(f);
         offering = 0;
         if (status == CT_OK && reach == DIRECT_SOME)
-            continue; /* ranks that offered have written nothing into slots: all start again with
-                         slots */
+            /* Ranks that offered a buffer have written nothing into slots, so all ranks start again
+             * with slots. */
+            continue;
         if (status == CT_OK)
             status = s->take(c, at, n);
         at += n;

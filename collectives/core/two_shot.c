@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* two_shot.c - part i of all inputs goes to peer i, which folds it and sends the result to all.
+/* two_shot.c - a reduction in two steps: peer i receives part i of all inputs and folds the parts,
+ * then it sends the result to all peers.
  *
- * It moves the bytes of the ring in two steps instead of 2(p-1), and in the written order of
- * reduction, which a ring can't keep.
+ * This moves as many bytes as a ring, in two steps instead of 2(p-1).  It keeps the written order
+ * of the reduction, which a ring can't.
  *
- * A large buffer goes in pieces.  So a part is folded and sent on while it lies in the processor's
- * caches; over sockets it is small enough to be sent eagerly; and the results of a piece travel
- * together with the parts of the next piece. Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1
- * messages at once. */
+ * A large buffer is sent in pieces.  So a part is folded and sent while it is in the processor's
+ * caches.  Over sockets a part is small enough to be sent eagerly.  The results of a piece travel
+ * together with the parts of the next piece.  Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1
+ * messages at the same time. */
 #include <stdlib.h>
 
 #include "collectives/core/peers.h"
@@ -19,14 +20,14 @@ struct two_shot {
     struct call *call;
     const struct peers *peers;
     struct span in, out;
-    size_t piece;         /* bytes of the buffer */
-    const void **sources; /* for this peer's part */
-    char *scratch;        /* for the parts that the others send */
+    size_t piece;         /* bytes of a piece of the buffer */
+    const void **sources; /* [peers] the inputs for this peer's part */
+    char *scratch;        /* memory for the parts that other peers send */
     struct batch sum, shares[2];
 };
 
-/* A buffer of two or three pieces goes as one, since it has too little to overlap: with 1+1 ranks
- * two or three took longer than one. */
+/* Returns the bytes of a piece.  A buffer of two or three pieces is sent as one piece, since so few
+ * pieces overlap too little: with 1+1 ranks two or three pieces took longer than one. */
 static size_t two_shot_piece_for(int peers, size_t bytes)
 {
     const size_t p = (size_t)peers, most = SCRATCH_BYTES / p / 64 * 64;
@@ -45,7 +46,7 @@ static struct span part_for(const struct two_shot *t, char *data, size_t at, int
     return part_of_some(t->call, data + at, two_shot_count_of(t, at), peer, t->peers->count);
 }
 
-/* Starts the first step of the piece at `at`: part i goes to peer i. */
+/* Starts the first step of the piece at offset `at`, in which part i is sent to peer i. */
 static ct_status begin_sum(struct two_shot *t, size_t at)
 {
     const int p = t->peers->count, own = t->peers->own;

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_call.c - a collective on device memory, and which path it takes.
+/* device_call.c - runs a collective on device memory on one of the paths.
  *
- *   the call marks a place in the group's stream, and waits for it when it begins
- *   -> in the group's first call the ranks exchange which device each has and what its user chose
- *      (group/device_group.c), and the paths begin
- *   -> the call tries one path after the other, until one makes it:
- *      nccl    if each rank has a device to itself
- *      fused   on each device of a host one rank, the leader, works for all
- *      staged  copies to the host, runs an algorithm of the host, copies back
+ *   The call marks the current end of the group's stream, and waits for this mark when the call
+ *   runs.
+ *   In the group's first call the ranks exchange their devices and the users' choices
+ *   (group/device_group.c), and the paths do their first work for the group.
+ *   The call tries one path after the other, until a path runs the call:
+ *      nccl    if each rank has its own device
+ *      fused   on each device of a host one rank, the leader, works for all ranks
+ *      staged  copies to the host, runs an algorithm for host memory, copies back
  *
- * When the call returns, or its work is done, any stream sees the results.  The ranks find out
- * together, in the call, which path it takes, so that no rank waits in one path for a rank that
- * took another.
+ * When the call returns, or its work is done, any stream sees the results.  The ranks agree on the
+ * path during the call, so that no rank waits in a path for a rank that uses another path.
  *
- * An operation's override (algorithm_overrides.h) names the first path.  Without one it is the path
- * of CT_DEVICE, then NCCL if each rank has a device to itself, then fused (device_first_path()). An
- * override is not mandatory: the other paths follow, and staged is the last.  All ranks have the
- * same order: an operation's override is part of their signatures, CT_DEVICE of the device table.
+ * An operation's override (algorithm_overrides.h) sets the first path.  Without an override the
+ * first path is that of CT_DEVICE, then NCCL if each rank has its own device, then fused
+ * (device_first_path()).  An override is not mandatory: the other paths follow, and staged is the
+ * last.  All ranks use the same order: an operation's override is part of the ranks' signatures,
+ * and CT_DEVICE is part of the device table.
  *
- * A call whose stream is being captured becomes part of the CUDA graph, and runs when the graph is
- * launched.  If no path can do this, all ranks refuse the call. */
+ * A call in a stream that is being captured becomes part of the CUDA graph, and runs when the graph
+ * is launched.  If no path can do this, all ranks refuse the call. */
 #include "collectives/device/device_call.h"
 
 #include <stdio.h>
@@ -50,8 +51,8 @@ static void device_forget(struct call *c)
     c->mark = NULL;
 }
 
-/* Values of group->in_streams, which tells threads that make further calls how far the group's
- * calls have come.  AGREED: a call whose sizes all ranks know has made the device table. */
+/* Values of group->in_streams, for threads that make further calls.  AGREED means that the device
+ * table was made, in a call for which all ranks know all sizes. */
 enum { NO_CALL_YET, SOME_CALL, AGREED };
 
 static int path_can(const struct device_path *path, const struct call *c)
@@ -64,7 +65,7 @@ static int is_to_come(const ct_group *group, int path)
     return (int)(atomic_load(&group->device->to_come) >> path & 1);
 }
 
-/* Says whether a path must still begin, in a call of this kind. */
+/* Returns 1 if such a call must still set up a path for the group. */
 static int begins_path(const struct call *c)
 {
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
@@ -81,18 +82,19 @@ static int may_need_memory(const struct call *c, int i)
            && path_can(path, c) && path->needs_memory(c);
 }
 
-/* 0 for a group's first call, for the first whose sizes all ranks know, while a path has yet to
- * begin, and for a call that needs more of libct's own memory on the device. */
+/* Returns 0 if no stream may wait for the call.  These calls are the group's first call, the first
+ * call for which all ranks know all sizes, a call that sets up a path, and a call that needs more
+ * of libct's own device memory than is allocated. */
 static int device_may_hold_stream(const struct call *c)
 {
     const int known = atomic_load(&c->group->on_device.in_streams);
     enum path_number first;
 
-    if (!c->place.space) /* on host memory calls have no stream */
+    if (!c->place.space) /* calls on host memory use no stream */
         return 1;
     if (known == NO_CALL_YET || (known == SOME_CALL && sizes_are_agreed(c)))
         return 0;
-    if (known == SOME_CALL) /* the call is staged */
+    if (known == SOME_CALL) /* then the call is staged */
         return 1;
     if (sizes_are_agreed(c) && begins_path(c))
         return 0;
@@ -123,7 +125,8 @@ static void device_choose_way(struct call *c, int has_work)
         queue_drain(c->group->async.queue);
     c->stream_waits = !has_work && c->group->on_device.stream && c->capture == NOT_CAPTURED
                       && device_may_hold_stream(c);
-    /* The call only enqueues, so it runs in the caller's thread. */
+    /* A call by streams only enqueues, so it runs in the caller's thread and no stream waits for
+     * it. */
     c->by_streams = (c->stream_waits || c->capture != NOT_CAPTURED) && streams_hand_over(c);
     c->stream_waits &= !c->by_streams;
 }
@@ -170,8 +173,8 @@ static ct_status device_prepare(struct call *c, int has_work)
 /* ---- Paths ------------------------------------------------------------------------------------
  */
 
-/* Lists the paths of a call in the order in which they are tried, PATH_STAGED last.  Returns how
- * many. */
+/* Lists the paths of a call in the order in which the call tries them, PATH_STAGED last.  Returns
+ * the number of paths. */
 static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
 {
     const enum path_number first = device_first_path(c->group, device_override(c));
@@ -195,7 +198,7 @@ static ct_status device_wait_for_mark(struct call *c)
     return status;
 }
 
-/* Makes the hosts wait for the devices, from here to the end of the call. */
+/* Makes hosts wait for the devices, from now to the end of the call. */
 static ct_status go_by_hosts(struct call *c)
 {
     const int is_marked = !c->by_streams || c->capture != NOT_CAPTURED;
@@ -239,7 +242,7 @@ static ct_status try_path(struct call *c, enum path_number number, enum path_res
     return status;
 }
 
-/* *result: PATH_OK, or another value: no path could make the call. */
+/* Tries all paths.  Sets *result to PATH_OK, or to another value if no path could run the call. */
 static ct_status try_paths(struct call *c, enum path_result *result)
 {
     enum path_number order[PATH_COUNT];
@@ -276,8 +279,8 @@ static enum path_number taken_by(const struct call *c)
     return PATH_STAGED;
 }
 
-/* Logs the path that the call took, why, and which others were tried.  CT_LOG=info says once why a
- * path can't make a call. */
+/* Logs the path that the call used, the reason, and the other paths that were tried.  With
+ * CT_LOG=info, the log tells once why a path can't run a call. */
 static void device_explain(const struct call *c)
 {
     const enum path_number taken = taken_by(c);
@@ -310,9 +313,9 @@ static void device_explain(const struct call *c)
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* Says whether this rank, which has no device memory, must find out with the others whether the
- * call is on device memory.  The ranks can do that once they have the device table; the answer is
- * the same on all ranks. */
+/* Returns 1 if this rank, which has no device memory in the call, must find out with the other
+ * ranks whether the call is on device memory.  The ranks can do so once they have the device table.
+ * The result is the same on all ranks. */
 static int takes_part(const struct call *c)
 {
     if (!c->group->device)
@@ -344,7 +347,7 @@ static ct_status run_paths(struct call *c, struct device_group *d, enum path_res
     return status == CT_OK ? try_paths(c, result) : status;
 }
 
-/* How long this thread waits after a failure for devices that use its buffers. */
+/* How long this thread waits, after a failure, for devices that use its buffers. */
 enum { SETTLES_MS = SHM_GROUP_DEVICE_SETTLING_MS + DRIVER_LATE_MS };
 
 static ct_status run_on_device(struct call *c, struct device_group *d, enum path_result *result)
@@ -378,8 +381,8 @@ static ct_status capture_fails(const struct call *c)
         *why ? ": " : "", why);
 }
 
-/* Refuses the call on all ranks, which come here by what they agree on.  The gather finds a rank
- * that does not capture, and so makes another call. */
+/* Refuses the call on all ranks, since all ranks have found that no path can capture it.  A rank
+ * that does not capture makes a different call, and the gather detects this. */
 static ct_status refuse_capture(struct call *c)
 {
     char *const all = malloc((size_t)c->group->size);
@@ -430,7 +433,8 @@ static ct_status run_here(struct call *c, struct device_group *d)
     return status;
 }
 
-/* Runs a call in which this rank has nothing on a device, but may be the leader of one. */
+/* Runs a call in which this rank has no buffer on a device.  The rank may still be the leader of a
+ * device. */
 static ct_status run_elsewhere(struct call *c, struct device_group *d)
 {
     const struct space *space = d->table.place.space;
@@ -460,8 +464,8 @@ static ct_status fail_group(ct_group *group, ct_status status)
     return ct_fail(status, "%s", words);
 }
 
-/* Runs the call under a time limit.  If the driver keeps this thread longer, streams go on without
- * the call, and the call has failed. */
+/* Runs the call under a time limit.  If the driver blocks this thread longer, the gates open,
+ * streams continue without the call, and the call has failed. */
 static ct_status run_in_time(struct call *c, struct device_group *d)
 {
     const struct space *space = c->place.space ? c->place.space : d->table.place.space;
@@ -502,7 +506,7 @@ void device_end_group(ct_group *group)
 
     if (!d)
         return;
-    /* NCCL ends first: other paths may wait for what it enqueued. */
+    /* NCCL ends first, since other paths may wait for work that NCCL enqueued. */
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
         if (d->path[i].own)
             device_paths[i]->end_group(group);
@@ -511,7 +515,7 @@ void device_end_group(ct_group *group)
     group->device = NULL;
 }
 
-/* CU_STREAM_PER_THREAD, which is also cudaStreamPerThread. */
+/* CU_STREAM_PER_THREAD, which equals cudaStreamPerThread. */
 #define PER_THREAD ((void *)(uintptr_t)2)
 
 ct_status ct_set_stream(ct_group *group, void *stream)
@@ -528,8 +532,9 @@ ct_status ct_set_stream(ct_group *group, void *stream)
             CT_ERR_INVALID,
             "ct_set_stream: the per-thread default stream is another one in each thread, "
             "and libct has threads of its own: give it a stream that was created");
-    /* To load kernels, the driver waits for all that runs.  In the group's first call the stream
-       might already wait for another rank.  Where this fails, that call says why. */
+    /* Loads the kernels now, since the driver waits for all running work when it loads kernels.  In
+     * the group's first call the stream might already wait for another rank.  If this fails here,
+     * the group's first call reports the reason. */
     snprintf(words, sizeof words, "%s", ct_last_error());
     if (stream && place_current(&place) != CT_OK)
         ct_fail(CT_OK, "%s", words);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_call.h - the executor of calls on device memory.  It also runs calls in which a rank may
- * have no block at all, so that its buffers do not tell whether the call is on device memory. */
+/* device_call.h - the executor of calls on device memory.  The executor also runs calls in which a
+ * rank may have no block at all, so that the rank's buffers don't tell whether the call is on
+ * device memory. */
 #ifndef COLLECTIVES_DEVICE_DEVICE_CALL_H
 #define COLLECTIVES_DEVICE_DEVICE_CALL_H
 
@@ -8,7 +9,7 @@
 
 extern const struct executor device_executor;
 
-/* The paths by number.  From PATH_NCCL on this is the order in which they are tried. */
+/* The paths, indexed by enum path_number.  From PATH_NCCL on, calls try the paths in this order. */
 extern const struct device_path *const device_paths[PATH_COUNT];
 
 void device_end_group(ct_group *group);

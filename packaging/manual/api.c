@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api.c - the pages of ct(3), from the comments of ct.h and ct_cuda.h.
+/* api.c - writes the pages of ct(3) from the comments of ct.h and ct_cuda.h.
  *
- * A header is read line by line: a "---- Title ----" begins a page, a comment at the left margin
- * belongs to the declarations that follow it up to an empty line or the next such comment. */
+ * The program reads a header line by line.  A line "---- Title ----" begins a page.  A comment at
+ * the left margin describes the declarations that follow it, up to an empty line or the next such
+ * comment. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +18,14 @@ struct lines {
 
 struct page {
     FILE *out;
-    char name[64];          /* "ct-groups" */
-    char functions[64][48]; /* that it describes */
+    char name[64];          /* for example "ct-groups" */
+    char functions[64][48]; /* the functions that the page describes */
     int count;
 };
 
 struct writer {
     const char *folder, *version, *date;
-    FILE *index; /* of ct(3): its pages and their functions */
+    FILE *index; /* the index in ct(3): all pages and their functions */
     struct page page;
 };
 
@@ -56,7 +57,8 @@ static int read_lines(struct lines *lines, const char *path)
 
 /* ---- Text ------------------------------------------------------------------------ */
 
-/* "[ncclSend; MPI_Send]" at the end of a comment: the calls that this one is like. */
+/* Prints the text in "[ncclSend; MPI_Send]" at the end of a comment, which lists similar functions
+ * of other libraries. */
 static void print_alike(FILE *out, const char *text, size_t length)
 {
     fputs(".Pp\nLike ", out);
@@ -64,7 +66,8 @@ static void print_alike(FILE *out, const char *text, size_t length)
     fputs(".\n", out);
 }
 
-/* One line of a comment, without what marks it as such. */
+/* Prints a line of a comment, given without its comment marks.  A line that begins with "- "
+ * becomes a list item. */
 static void print_comment_line(FILE *out, const char *line)
 {
     const char *text = line + strspn(line, " ");
@@ -92,7 +95,8 @@ static void print_comment_line(FILE *out, const char *line)
     fputc('\n', out);
 }
 
-/* Prints a comment that begins at the line lines->at, up to its end. */
+/* Prints the comment that begins at the line lines->at.  Sets lines->at to the line behind the
+ * comment. */
 static void print_comment(FILE *out, struct lines *lines)
 {
     for (int is_first = 1, is_last = 0; !is_last && lines->at < lines->count; is_first = 0) {
@@ -111,7 +115,8 @@ static void print_comment(FILE *out, struct lines *lines)
 
 /* ---- Declarations ----------------------------------------------------------------- */
 
-/* The name in "CT_API ct_status ct_wait(ct_work *work);" */
+/* Writes the function's name to `name`: ct_wait for "CT_API ct_status ct_wait(ct_work *work);".
+ * Returns 0 if the line declares no function. */
 static int function_of(const char *line, char *name, size_t size)
 {
     const char *open = strchr(line, '('), *begin = open;
@@ -160,7 +165,7 @@ static void print_code(struct page *page, struct lines *lines)
     fputs(".Ed\n", page->out);
 }
 
-/* The functions of the declarations that follow the comment at lines->at, as a heading. */
+/* Prints a heading with the functions that the comment at lines->at describes. */
 static void print_heading(FILE *out, const struct lines *lines)
 {
     int at = lines->at, found = 0;
@@ -226,7 +231,8 @@ static int close_page(struct writer *w)
     return result;
 }
 
-/* "Start and end" is ct-start-and-end(3); what follows a ":" is for the page only. */
+/* Sets the page's name: "Start and end" becomes ct-start-and-end(3).  The name ends at a ":" in the
+ * title. */
 static void name_page(struct page *page, const char *title, size_t length)
 {
     size_t used = (size_t)snprintf(page->name, sizeof page->name, "ct-");
@@ -265,7 +271,7 @@ static int begin_page(struct writer *w, const char *header, const char *title)
     return 0;
 }
 
-/* Not of a declaration. */
+/* Returns 1 if the line belongs to the header itself, not to a declaration. */
 static int is_of_the_header(const char *line)
 {
     static const char *const words[] = { "#if", "#e", "#include", "extern", "}" };
@@ -276,7 +282,8 @@ static int is_of_the_header(const char *line)
     return starts(line, "#define ") && !strchr(line + strlen("#define "), ' ');
 }
 
-/* The head of the header is the whole's description, or the first page's. */
+/* Writes all pages of a header.  The comment at the top of ct.h is on the page ct(3).  A smaller
+ * header has only one page. */
 static int write_pages(struct writer *w, struct lines *lines, const char *header)
 {
     int result = 0;
@@ -322,15 +329,15 @@ int write_api_pages(const char *header, const char *folder, const char *version,
     snprintf(whole, sizeof whole, "%.*s", (int)strcspn(name, "."), name);
     if (!(out = open_page(&w, whole)))
         return -1;
-    lines.at = 1; /* behind the licence */
+    lines.at = 1; /* skips the licence line */
     print_head(out, &w, whole, strchr(lines.line[1], '-') + 2,
                (int)strlen(strchr(lines.line[1], '-') + 2));
-    lines.at = 3; /* behind the title and an empty line */
+    lines.at = 3; /* skips the title and an empty line */
     fprintf(out, ".Sh LIBRARY\nlibct (\\-lct)\n.Sh SYNOPSIS\n.In %s\n.Sh DESCRIPTION\n", name);
     print_comment(out, &lines);
     if (!strcmp(whole, "ct")) {
         result = write_pages(&w, &lines, name);
-    } else { /* a small header is one page */
+    } else { /* a small header has only one page */
         w.page.out = out;
         snprintf(w.page.name, sizeof w.page.name, "%s", whole);
         result = write_pages(&w, &lines, name);

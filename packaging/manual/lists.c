@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lists.c - the lists of the manual, from the tables of options, commands and variables. */
+/* lists.c - prints the lists in the manual from the tables of options, commands and variables. */
 #include <string.h>
 
 #include "config/help.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manual.c - writes a page from its template, or the pages of ct(3).
+/* manual.c - the program ct_manual, which writes a page from a template, or the pages of ct(3).
  *
  *   ct_manual page VERSION DATE <ctrun.1.in >ctrun.1
  *   ct_manual api VERSION DATE FOLDER ct.h ct_cuda.h
  *
- * In a template @VERSION@ and @DATE@ stand for themselves, and a line "@NAME@" for a list
- * (lists.c). */
+ * In a template, the program replaces @VERSION@ and @DATE@, and replaces a line "@NAME@" with a
+ * list (lists.c). */
 #include "packaging/manual/manual.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A sentence ends here, and another one follows. */
+/* Returns 1 if a sentence ends at text[at] and another sentence follows. */
 static int is_end(const char *text, size_t length, size_t at)
 {
     size_t next = at + 1;
@@ -26,7 +26,8 @@ static int is_end(const char *text, size_t length, size_t at)
     return next < length && (text[next] < 'a' || text[next] > 'z' || text[next - 2] == ' ');
 }
 
-/* mdoc has each sentence begin a line, and takes a line that begins with a dot for a request. */
+/* Prints text for mdoc, where each sentence begins on a new line.  A line that begins with a dot
+ * would be a macro in mdoc, so the dot is escaped. */
 void print_text(FILE *out, const char *text, size_t length)
 {
     for (size_t i = 0, begins = 1, ends = 0; i < length; i++) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manual.h - the program that writes the manual's pages in mdoc(7) while the project is built:
- * lists of options and variables from the tables by which they are parsed, pages of ct(3) from
- * ct.h. */
+/* manual.h - functions of ct_manual, which writes the manual's pages in mdoc(7) during the build.
+ * Lists of options and variables are made from the tables that the parsers use, and the pages of
+ * ct(3) are made from ct.h. */
 #ifndef PACKAGING_MANUAL_MANUAL_H
 #define PACKAGING_MANUAL_MANUAL_H
 
 #include <stdio.h>
 
-/* Text in which nothing is a request of mdoc. */
+/* Prints the text, and escapes characters that mdoc would interpret. */
 void print_text(FILE *out, const char *text, size_t length);
 
-/* What stands for a line "@NAME@" of a template.  -1: there is no such list. */
+/* Prints the list for a template's line "@NAME@".  Returns -1 if there is no such list. */
 int print_list(FILE *out, const char *name);
 
-/* One page for each section of a header and one for the whole, in folder; a function's name is an
- * alias of its page.  The paths of all files that were made are printed.  -1: an error was printed.
- */
+/* Writes a page for each section of a header and a page for the whole header, to `folder`.  Each
+ * function's name becomes an alias of its page.  Prints the names of all files that were written.
+ * Returns -1 after an error, which is printed. */
 int write_api_pages(const char *header, const char *folder, const char *version, const char *date);
 
 #endif

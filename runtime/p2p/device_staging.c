@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_staging.c - the two ways of a message from or to device memory.
+/* device_staging.c - moves a message from or to device memory in one of two ways.
  *
- * Through the host: the sender's device copies to pinned memory, the bytes travel, and the
+ * Through the host: the sender's device copies to pinned memory, the bytes are sent, and the
  * receiver's device copies from the receiver's pinned memory.  By a device rendezvous: the
- * receiver's device copies out of the sender's memory, once the peer-access check has passed.  That
- * copy is pending for a while.  device_rendezvous.c calls the ops here until the copy is done,
+ * receiver's device copies out of the sender's memory, once the peer-access check has passed.  This
+ * copy takes a while. device_rendezvous.c calls the ops in this file until the copy is done,
  * without waiting for the device. */
 #include "runtime/p2p/device_staging.h"
 
@@ -15,18 +15,21 @@
 #include "runtime/util/error.h"
 
 struct device_staging {
-    struct device_copy copy; /* first: the part that messaging knows */
+    struct device_copy copy; /* first field: the part that messaging uses */
     ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
-    void *mark;   /* the buffer may be used when the device has passed it; NULL: at once */
+    /* the mark of earlier work in the stream, which may use the buffer; NULL if there is no such
+     * work */
+    void *mark;
     size_t bytes;
-    void *host;   /* NULL: none yet, the bytes are in device memory */
-    void *copied; /* the mark after the pending copy; NULL: no copy was begun */
+    void *host;   /* NULL while the bytes are in device memory */
+    void *copied; /* the mark behind the pending copy; NULL if no copy was started */
     int has_device_rts, has_arrived;
     struct device_rts rts;
-    struct access_check *trial;  /* the running peer-access check, or NULL */
-    struct pinned_block *pinned; /* the block of `host`; NULL: malloc() gave `host` */
+    struct access_check *trial; /* the running peer-access check; NULL if no check runs */
+    /* the block that contains `host`; NULL if `host` is from malloc() */
+    struct pinned_block *pinned;
 };
 
 static inline struct device_staging *device_staging_of(struct device_copy *copy)
@@ -93,7 +96,7 @@ static ct_status staging_begin_copy(struct device_staging *s, enum copy_way way,
     return status;
 }
 
-/* Checks once whether the device has passed the mark. */
+/* Checks, without waiting, whether the device has passed the mark. */
 static enum device_copy_step step_to(const struct device_staging *s, void *mark, ct_status *status)
 {
     *status = s->place.space->wait_for(s->place.device, mark, (struct patience){ 0 });
@@ -102,7 +105,7 @@ static enum device_copy_step step_to(const struct device_staging *s, void *mark,
                                        : DEVICE_COPY_FAILED;
 }
 
-/* Checks the copy once.  If the device reports an error, waits for all its copies. */
+/* Checks the copy, without waiting.  If the device reports an error, waits for all its copies. */
 static enum device_copy_step step_of_copy(const struct device_staging *s, ct_status *status)
 {
     const enum device_copy_step step = step_to(s, s->copied, status);
@@ -119,17 +122,17 @@ static ct_status map_peer_memory(struct device_staging *s, const struct device_h
     return s->place.space->take(s->place.device, handle, &s->group->on_device.pinned, from);
 }
 
-/* Runs a step of the check.  DEVICE_COPY_DONE: this rank's device can read the sender's memory.
- * The check copies the sender's test pattern into the buffer of the receive, where the message then
- * overwrites it. */
+/* Runs a step of the peer-access check.  Returns DEVICE_COPY_DONE if this rank's device can read
+ * the sender's memory.  The check copies the sender's test pattern to the buffer of the receive,
+ * where the message later overwrites it. */
 static enum device_copy_step check_peer_access(struct device_staging *s, ct_status *status)
 {
     unsigned char own[sizeof s->rts.device];
     void *from;
 
     s->place.space->id(s->place.device, own);
-    /* A running check writes to the buffer, so it must end first, even if another check has
-     * passed. */
+    /* A running check writes to the buffer, so it must end first, even if another check of these
+     * devices has passed. */
     if (!s->trial && peer_access_checked(s->group, own, s->rts.device))
         return DEVICE_COPY_DONE;
     if (!s->rts.has_test_pattern)
@@ -154,8 +157,8 @@ static enum device_copy_step check_peer_access(struct device_staging *s, ct_stat
                                            : DEVICE_COPY_CANT;
 }
 
-/* Runs the steps up to the start of the copy.  If one fails, the bytes can still come through the
- * host. */
+/* Runs the steps up to the start of the copy.  If a step fails, the bytes can still be sent through
+ * the host. */
 static enum device_copy_step begin_get(struct device_staging *s, ct_status *status)
 {
     enum device_copy_step step = s->mark ? step_to(s, s->mark, status) : DEVICE_COPY_DONE;
@@ -223,7 +226,7 @@ static enum device_copy_step staging_get(struct device_copy *copy, int given_up,
     enum device_copy_step step = DEVICE_COPY_DONE;
 
     *status = CT_OK;
-    if (!s->has_arrived) /* otherwise only the answer to a cancel is missing */
+    if (!s->has_arrived) /* if 1, only the answer to a cancel is missing */
         step = run_copy(s, begin_get, given_up, status);
     s->has_arrived = step == DEVICE_COPY_DONE;
     return step;
@@ -268,7 +271,7 @@ static int add_test_pattern(struct device_staging *s)
     return s->rts.has_test_pattern;
 }
 
-/* 1: a DEVICE_RTS can be sent.  0: the sender copies to host memory itself. */
+/* Returns 1 if a DEVICE_RTS can be sent.  Returns 0 if the sender must copy to host memory. */
 static int offer_device_memory(struct device_staging *s, int to)
 {
     const struct space *space = s->place.space;
@@ -284,8 +287,8 @@ static int offer_device_memory(struct device_staging *s, int to)
     return space->give(s->place.device, s->device, s->bytes, &s->rts.handle) == CT_OK;
 }
 
-/* Puts the bytes to send into host memory, or describes them in s->rts.  Only finds host memory for
- * a receive. */
+/* Copies the bytes to send to host memory, or describes their device memory in s->rts.  For a
+ * receive, only allocates host memory. */
 static ct_status stage_buffer(struct device_staging *s, int to, int64_t deadline)
 {
     const struct space *space = s->place.space;

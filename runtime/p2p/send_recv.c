@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* send_recv.c - ct_send, ct_recv, their asynchronous forms, and batches of them.
+/* send_recv.c - ct_send, ct_recv, their asynchronous forms, and batches of messages.
  *
- * The arguments are checked, then request.c starts the message, and message_finish_by() ends it. A
- * batch (ct_batch_isend_irecv) starts many messages together.  All are checked and become requests.
- * Then receives are posted and sends are queued, and sends to the same peer leave in one write.
- * The call waits for all messages, or gives a work for each. */
+ * Each call checks its arguments.  Then request.c starts the message, and message_finish_by() ends
+ * it.  A batch (ct_batch_isend_irecv) starts many messages together.  It first checks all messages
+ * and makes requests of them.  Then it posts the receives and queues the sends, and writes all
+ * sends to the same peer at once.  The call waits for all messages, or returns a work for each
+ * message. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,13 +22,13 @@ struct transfer {
     const char *verb;
     struct signature signature;
     size_t bytes;
-    int peer; /* rank in the mesh */
+    int peer; /* rank in the mesh, or CT_ANY_SOURCE */
     int tag;
-    struct place place; /* where the buffer is */
+    struct place place; /* the kind of memory of the buffer, and its device */
 };
 
-/* Checks the arguments, before anything happens.  Fills *t but for group and verb, which the caller
- * has set. */
+/* Checks the arguments, before the call changes anything.  Sets all fields of *t except group and
+ * verb, which the caller has set. */
 static ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
                                 int peer, int tag, int is_send)
 {
@@ -71,12 +72,13 @@ static ct_status begin_transfer(struct transfer *t, ct_group *group, const void 
         return status;
     fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : OPERATION_RECV, 0);
     if (is_send)
-        messages_glance(t->group->mesh); /* else a rank that only sends would not receive */
+        /* without this, a rank that only sends would never receive */
+        messages_glance(t->group->mesh);
     return group_begin(t->group, 0);
 }
 
-/* If the buffer is on a device, *buf becomes host memory that is sent or filled instead and belongs
- * to *staging.  *staging NULL: the buffer is in host memory. */
+/* If the buffer is on a device, starts a staging, which usually replaces *buf by host memory.  Sets
+ * *staging to NULL if the buffer is in host memory. */
 static ct_status transfer_stage(const struct transfer *t, void **buf, int is_send, int64_t deadline,
                                 struct device_staging **staging)
 {
@@ -94,7 +96,7 @@ static ct_status transfer_stage(const struct transfer *t, void **buf, int is_sen
 
 /* ---- One message ---------------------------------------------------------------- */
 
-/* Starts the message.  message_finish_by() ends the staging. */
+/* Starts the message. message_finish_by() ends the staging. */
 static void start_message(const struct transfer *t, struct request *request,
                           struct device_staging *staging, void *buf, int is_send)
 {
@@ -289,7 +291,7 @@ ct_status ct_iprobe(ct_group *group, int src, int tag, int *found, ct_message *m
 
 /* ---- Batches -------------------------------------------------------------------- */
 
-/* The works of a batch share its memory.  The last ct_wait() frees it. */
+/* The works of a batch share this memory.  The last ct_wait() frees it. */
 struct p2p_batch {
     _Atomic int owed;
     struct request requests[];
@@ -311,8 +313,8 @@ static int p2p_is_own(const struct transfer *t, const ct_p2p *op, enum ct_p2p_ki
            && (op->peer == t->group->rank || (kind == CT_P2P_RECV && op->peer == CT_ANY_SOURCE));
 }
 
-/* Checks that each send to this rank has a receive in the batch or a posted one.  A call that waits
- * for the whole batch can't post a receive later. */
+/* Checks that each send to this rank itself has a receive, in the batch or posted earlier.  A call
+ * that waits for the whole batch could not post a receive later. */
 static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int count, int at)
 {
     const int tag = ops[at].tag;
@@ -331,14 +333,14 @@ static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int coun
                                   t->group->rank, tag);
 }
 
-/* Ends the staging of requests that are not started. */
+/* Ends the stagings of requests that are not started. */
 static void end_stagings(struct request *requests, int count)
 {
     for (int i = 0; i < count; i++)
         device_staging_end(&requests[i]);
 }
 
-/* Checks all messages and makes requests of them, before any is started. */
+/* Checks all messages and makes requests of them, before any message is started. */
 static ct_status prepare_batch(ct_group *group, const ct_p2p *ops, int count, int blocks,
                                struct request *requests)
 {
@@ -376,14 +378,15 @@ static ct_status start_batch(ct_group *group, struct request *requests, int coun
 
     for (int i = 0; i < count; i++)
         fault_begin(mesh->faults, group, requests[i].is_send ? OPERATION_SEND : OPERATION_RECV, 0);
-    messages_glance(mesh); /* else a rank that only sends would not receive */
+    messages_glance(mesh); /* without this, a rank that only sends would never receive */
     status = group_begin(group, 0);
     if (status == CT_OK)
         requests_start(mesh, requests, count);
     return status;
 }
 
-/* Waits for each message, even after a failure, since the peers need the other messages. */
+/* Waits for all messages, even after a failure, since the peers need the other messages.  Returns
+ * the first failure. */
 static ct_status finish_batch(ct_group *group, struct request *requests, int count,
                               const void *caller)
 {

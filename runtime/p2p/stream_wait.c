@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_wait.c - ct_wait_on_stream(): later work in a stream waits for a ct_work; the host does
- * not wait.
+/* stream_wait.c - ct_wait_on_stream(), which makes later work in a stream wait for a ct_work.  The
+ * host does not wait.
  *
- *   the stream is held (space->close_gate())
- *   -> a collective ends on its group's thread, which releases the stream
- *   -> a message ends in a thread that waits for it, so from now on that is a task of another
- *      thread of the group: it waits, copies what was received to the device, and releases the
- *      stream
+ *   The call holds the stream (space->close_gate()).
+ *   A collective ends on its group's thread, which then releases the stream.
+ *   A message ends in a thread that waits for it.  So the call makes this wait a task of another
+ *   thread of the group.  The task waits, copies received bytes to the device, and releases the
+ *   stream.
  *
- * However the work ends, the stream is released: nothing on a device may wait for ever. */
+ * The stream is released even if the work fails, since work on a device must not wait forever. */
 #include "runtime/p2p/stream_wait.h"
 
 #include <stdatomic.h>
@@ -24,13 +24,13 @@
 
 static void held_stream_release(struct sequel *sequel)
 {
-    struct held_stream *held = (struct held_stream *)sequel; /* first field */
+    struct held_stream *held = (struct held_stream *)sequel; /* sequel is the first field */
 
     held->space->open_gate(held->hold);
     free(held);
 }
 
-enum { HOLDS_MS = 10000 }; /* for driver calls that enqueue */
+enum { HOLDS_MS = 10000 }; /* time limit for driver calls that enqueue */
 
 ct_status stream_hold(struct place place, void *stream, struct queue *const *owner,
                       struct held_stream **held)
@@ -44,7 +44,8 @@ ct_status stream_hold(struct place place, void *stream, struct queue *const *own
     if (!h)
         return ct_fail(CT_ERR_NOMEM, "no memory to let a stream wait");
     *h = (struct held_stream){ .sequel = { .run = held_stream_release }, .space = place.space };
-    /* This limit is for the driver calls: the gate's task has not begun, so it has no limit yet. */
+    /* This limit is for the driver calls.  The gate's task has not started, so it has no limit yet.
+     */
     place.space->begin_limit(&limit, owner, deadline_after(HOLDS_MS));
     status = place.space->enter(&before);
     if (status == CT_OK) {
@@ -79,7 +80,7 @@ void stream_log_host_waits(const char *call)
 
 /* ---- Messages that end on a thread of the group ----------------------------------- */
 
-/* Fails the group, since streams went on without this message and the messages behind it. */
+/* Fails the group, since streams continued without this message and the messages behind it. */
 static ct_status fail_late(const struct landing *landing, ct_status status)
 {
     const ct_work *work = landing->work;
@@ -96,7 +97,7 @@ static ct_status fail_late(const struct landing *landing, ct_status status)
 
 static ct_status landing_run(struct task *task)
 {
-    struct landing *landing = (struct landing *)task; /* first field */
+    struct landing *landing = (struct landing *)task; /* task is the first field */
     const ct_work *work = landing->work;
     const struct limit *limit = &landing->limit;
     const int64_t started = clock_of_start(limit->ms, clock_coarse_ns());
@@ -148,12 +149,12 @@ static ct_status host_waits(ct_work *work, const struct space *space, const void
     const ct_status status = ends_by_itself(work, space, caller);
 
     if (status == CT_OK)
-        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() reports how it ended */
+        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() returns the work's status */
     return status;
 }
 
-/* Checks the stream for a work for which the host will wait.  CT_ERR_INVALID: the stream is
- * captured, so nothing waits. */
+/* Checks the stream of a work for which the host will wait.  Returns CT_ERR_INVALID if the stream
+ * is captured; then the host does not wait. */
 static ct_status check_stream(struct place place, void *stream)
 {
     void *before, *mark = NULL;
@@ -168,15 +169,16 @@ static ct_status check_stream(struct place place, void *stream)
     return status;
 }
 
-/* Gives the queue that ends the work. */
+/* Returns the queue with the thread that ends the work. */
 static struct queue *const *queue_of(const ct_work *work)
 {
     return work->task && work->queue == work->group->async.queue ? &work->group->async.queue
                                                                  : &work->group->async.landings;
 }
 
-/* Holds the stream first: if that fails, a message's time does not run yet.  If the driver can't or
- * must not hold the stream, the host waits, and the program still has to call ct_wait(). */
+/* Makes the stream wait for the work.  Holds the stream first, so that the time limit of a message
+ * does not start if this fails.  If the driver can't or must not hold the stream, the host waits,
+ * and the program must still call ct_wait(). */
 static ct_status stream_wait_for(ct_work *work, struct place place, void *stream,
                                  const void *caller)
 {
@@ -188,7 +190,7 @@ static ct_status stream_wait_for(ct_work *work, struct place place, void *stream
         stream_log_host_waits("ct_wait_on_stream");
         status = CT_OK;
     }
-    if (status == CT_ERR_TIMEOUT) /* streams that waited for other works went on */
+    if (status == CT_ERR_TIMEOUT) /* streams that waited for other works have continued */
         return group_fail(work->group, status);
     if (status != CT_OK)
         return status;

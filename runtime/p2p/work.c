@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.c - waiting for calls in flight. */
+/* work.c - waits for asynchronous calls and messages. */
 #include "runtime/p2p/work.h"
 
 #include <stdio.h>
@@ -32,7 +32,8 @@ static void work_free(ct_work *work)
     free_kept(&work->kept);
 }
 
-/* Says whether a message to device memory can be copied there; only then it is done. */
+/* Waits until a received message may be copied to device memory, since the work is not done before.
+ * Returns 0 if the deadline passed.  Returns 1 at once for other messages. */
 static int is_clear(const ct_work *work, int64_t deadline)
 {
     struct request *const request = work->request;
@@ -48,7 +49,6 @@ static int is_done(ct_work *work)
            || (request_poll(work->group->mesh, work->request) && is_clear(work, 0));
 }
 
-/* "recv of 4 f32 from rank 1 (tag 0) on group world, rank 0" */
 void message_describe(const ct_group *g, const struct request *request, const char *verb,
                       char *text, size_t size)
 {
@@ -107,7 +107,8 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
     return status;
 }
 
-/* Starts the limit now: a message may have been ready for hours before a thread waits for it. */
+/* Starts the time limit now, since a message may have been ready for hours before a thread waits
+ * for it. */
 static ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
                                 const void *caller)
 {
@@ -117,7 +118,8 @@ static ct_status message_finish(ct_group *g, struct request *request, const char
                              clock_of_start(limit.ms, clock_coarse_ns()));
 }
 
-/* Fails in a child of fork().  The work belongs to the parent, which still has to wait for it. */
+/* Fails in a child of fork().  The work belongs to the parent process, which must still wait for
+ * the work. */
 static ct_status work_check_process(const ct_work *work, const char *call)
 {
     return work->group->maker == this_process

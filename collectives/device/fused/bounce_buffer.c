@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bounce_buffer.c - a group's bounce buffer in device memory.
  *
- * Another process can't map memory of pools and of cuMemCreate(); it can map memory of
- * cuMemAlloc(). So a rank copies what such a buffer sends to the bounce buffer before it offers
- * that, packed block by block, and copies what it has received back when the call is done.  Each
- * byte is read and written once more on this rank's device, which costs far less than staging
- * through the host.
+ * Another process can map memory of cuMemAlloc(), but not memory of pools or of cuMemCreate().  If
+ * a rank's buffer can't be mapped, the rank copies the blocks that it sends to the bounce buffer,
+ * packed one after the other, and offers the bounce buffer.  When the call is done, the rank copies
+ * the received blocks back.  So this rank's device reads and writes each byte once more, which
+ * costs far less than staging through the host.
  *
- * The memory is kept for the next call, and freed with the group.  To allocate more may wait for a
- * stream that waits itself.  So no stream waits for a call that needs more, and while a stream
- * waits for another call, such a call is staged. */
+ * The bounce buffer is kept for the next call, and freed with the group.  An allocation may wait
+ * for a stream that itself waits.  So no stream waits for a call that needs a larger bounce buffer.
+ * While a stream waits for another call, such a call is staged. */
 #include "collectives/device/fused/bounce_buffer.h"
 
 #include <stdio.h>
@@ -20,9 +20,9 @@
 #include "runtime/group/shm/direct.h"
 #include "runtime/util/clock.h"
 
-#define MOST ((size_t)256 << 20) /* of a rank; a larger call is staged */
+#define MOST ((size_t)256 << 20) /* most bytes of a buffer; a larger call is staged */
 #define LEAST ((size_t)1 << 20)
-#define APART ((size_t)256) /* each side begins at a multiple of it */
+#define APART ((size_t)256) /* each side begins at a multiple of this */
 
 /* ---- The memory ---------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ void bounce_free(struct bounce *bounce)
 
     if (!bounce->memory || space->enter(&before) != CT_OK)
         return;
-    /* If the wait times out, something still uses the memory, so it is never freed. */
+    /* If the wait times out, the device still uses the memory, so it is never freed. */
     if (space->finish(bounce->place.device,
                       (struct patience){ .deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS) })
         != CT_ERR_TIMEOUT)
@@ -47,10 +47,10 @@ void bounce_free(struct bounce *bounce)
 void bounce_refuse(struct bounce *bounce)
 {
     bounce->useless = 1;
-    atomic_store(&bounce->room, SIZE_MAX); /* so that bounce_must_grow() is 0 for every call */
+    atomic_store(&bounce->room, SIZE_MAX); /* so that bounce_must_grow() returns 0 for every call */
 }
 
-/* Says how many bytes these sides need.  *apart: where the receive side begins. */
+/* Returns the bytes that these sides need.  Sets *apart to the offset of the receive side. */
 static size_t bytes_for(const struct call *c, int sides, size_t *apart)
 {
     const size_t sends = sides & SENDS_BOUNCE ? blocks_bytes(c, &c->send) : 0;
@@ -72,7 +72,8 @@ int bounce_must_grow(const struct call *c)
     return bytes > room && bytes <= MOST;
 }
 
-/* Gives the bounce buffer, enlarged if needed.  NULL: it can't be used, or there is no memory. */
+/* Returns the bounce buffer, enlarged if needed.  Returns NULL if it can't be used or there is no
+ * memory. */
 static char *room(const struct call *c, size_t bytes)
 {
     struct bounce *bounce = &fused_of(c->group)->bounce;
@@ -95,7 +96,8 @@ static char *room(const struct call *c, size_t bytes)
 
 /* ---- Copies --------------------------------------------------------------------------- */
 
-/* Copies all blocks at once, from one layout to another; the blocks have the same sizes. */
+/* Enqueues the copies of all blocks from one layout to another.  The blocks have the same sizes in
+ * both layouts. */
 static ct_status bounce_enqueue(const struct call *c, const struct blocks *from,
                                 const struct blocks *to)
 {
@@ -125,8 +127,8 @@ static ct_status bounce_enqueue(const struct call *c, const struct blocks *from,
     return status;
 }
 
-/* Copies and waits.  A failed call hands its buffers back to the caller, so this waits for what was
- * enqueued even after a failure. */
+/* Copies the blocks and waits.  After a failure it also waits for the copies that were enqueued,
+ * since a failed call returns its buffers to the caller. */
 static ct_status bounce_copy(const struct call *c, const struct blocks *from,
                              const struct blocks *to)
 {

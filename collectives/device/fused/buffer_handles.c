@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buffer_handles.c - a rank's buffers as handles that a leader can map.
+/* buffer_handles.c - makes handles of a rank's buffers, which a leader can map.
  *
- * A contiguous buffer has one handle.  If its blocks differ, a table of their places and sizes lies
- * behind the handles.  A list has a handle for each block. */
+ * A contiguous buffer has one handle.  If its blocks differ in size, a table with the offset and
+ * size of each block follows the handles.  A list has a handle for each block. */
 #include "collectives/device/fused/buffer_handles.h"
 
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 #include "collectives/device/fused/fused_group.h"
 
-/* Says whether the offer needs the table, because the ranks do not know each other's block sizes.
- */
+/* Returns 1 if the offer needs the table of blocks, since the ranks do not know each other's block
+ * sizes. */
 static int blocks_differ(const struct call *c)
 {
     return operation_has_counts(c->signature.operation) || !sizes_are_agreed(c);
@@ -23,7 +23,7 @@ static struct device_handle *handles_of(const struct offer *offer, enum side sid
            + (side == RECVS ? offer->handles[SENDS] : 0);
 }
 
-/* Gives the table of a side.  sends: how many blocks the send side has. */
+/* Returns the table of a side. sends is the number of blocks of the send side. */
 static struct offered_block *table_of(const struct offer *offer, enum side side, int sends)
 {
     return (struct offered_block *)(void *)(handles_of(offer, RECVS) + offer->handles[RECVS])
@@ -50,14 +50,16 @@ static void handle_refuse(struct offer *offer, const char *why)
     snprintf(offer->why, sizeof offer->why, "%s", why);
 }
 
-/* CT_ERR_INVALID: the allocation ends before the buffer does. */
+/* Makes a handle of the buffer.  Returns CT_ERR_INVALID if the allocation ends before the buffer
+ * ends. */
 static ct_status handle_give(const struct call *c, struct span buffer, struct device_handle *handle)
 {
     memset(handle, 0, sizeof *handle);
     return c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
 }
 
-/* Gives the range from the first byte of all blocks to the last.  At least one block has bytes. */
+/* Returns the range from the first byte to the last byte of all blocks.  At least one block must
+ * have bytes. */
 static struct span handle_extent(const struct call *c, const struct blocks *b)
 {
     char *from = NULL, *to = NULL;

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_plan.c - a collective as folds or copies, for a leader that has mapped the buffers of all
- * ranks; and which bytes each leader does, if there are several.
+/* copy_plan.c - plans a collective as folds or copies, for a leader that has mapped the buffers of
+ * all ranks.  If there are several leaders, it also divides the bytes among the leaders.
  *
- * The parts of a plan may be done in any order, also at once and by several devices: no part reads
- * what another writes.  In place, a rank's own block is where it belongs already, and in an
- * all_to_all the blocks of two ranks change places in one part.
- * Bytes read and written, of n for each of p ranks: broadcast n and p n, reduce p n and n,
- * all_reduce p n and p n, reduce_scatter p p n and p n, all_gather p n and p p n, gather and
- * scatter p n and p n, all_to_all p p n and p p n.
+ * The parts of a plan may run in any order, also at the same time and on several devices, since no
+ * part reads bytes that another part writes.  In a call in place, a rank's own block is in its
+ * place already.  In an all_to_all in place, one part exchanges the blocks of two ranks.
  *
- * Several leaders share a plan of one part by bytes: each leader reads its slice of all sources and
- * writes it to all destinations, so the links of all devices carry the same load.  If the plan has
- * a part for each block, the device with the block's only source, or its only destination, does the
- * part, so no byte crosses twice.  One leader, the nearest, does a part of few bytes, since to
- * share it takes longer.
+ * Bytes read and written, for blocks of n bytes and p ranks:
+ *     broadcast        n        p n
+ *     reduce           p n      n
+ *     all_reduce       p n      p n
+ *     reduce_scatter   p p n    p n
+ *     all_gather       p n      p p n
+ *     gather, scatter  p n      p n
+ *     all_to_all       p p n    p p n
  *
- * A slice begins at a cache line of the devices, counted from the part's beginning.  So it begins
- * at a whole element, aligned as the part is.  An element's bits do not depend on which leader
- * folds it. */
+ * Several leaders share a plan of one part by bytes.  Each leader reads its slice of all sources
+ * and writes it to all destinations, so the links of all devices carry the same load.  If the plan
+ * has a part for each block, the device of the block's only source or only destination runs the
+ * part, so no byte crosses a link twice.  The nearest leader alone runs a part of few bytes, since
+ * the other leaders would take longer to share it.
+ *
+ * A slice begins at a cache line of the devices, counted from the part's start.  So a slice begins
+ * at a whole element, and is aligned like the part.  An element's bits do not depend on the leader
+ * that folds it. */
 #include "collectives/device/fused/copy_plan.h"
 
 #include <stdlib.h>
@@ -89,8 +95,8 @@ static struct span received(const struct all_blocks *all, int rank, int block)
 
 /* ---- Parts -------------------------------------------------------------------------- */
 
-/* Adds a part.  The caller then adds its sources, and after them its destinations.  near: the rank
- * that has the only source or the only destination. */
+/* Adds a part.  The caller then adds the part's sources, and after them its destinations. near is
+ * the rank that has the only source or the only destination. */
 static struct fold_part *add_part(struct copy_plan *plan, int near, size_t count)
 {
     struct fold_part *part = &plan->parts[plan->count];
@@ -113,7 +119,8 @@ static void add_destination(struct copy_plan *plan, struct fold_part *part, stru
     plan->pointers[plan->used++] = to.data;
 }
 
-/* Copies `from` to block `block` of the ranks first ... first+ranks-1, except onto itself. */
+/* Adds a part that copies `from` to block `block` of the ranks first ... first+ranks-1, except onto
+ * itself. */
 static void plan_copy(const struct all_blocks *all, struct copy_plan *plan, int near,
                       struct span from, int first, int ranks, int block)
 {
@@ -129,7 +136,8 @@ static void plan_copy(const struct all_blocks *all, struct copy_plan *plan, int 
     }
 }
 
-/* Block j of rank i and block i of rank j change places, at least one of them in place. */
+/* Adds a part that exchanges block j of rank i with block i of rank j.  At least one of the two
+ * ranks works in place. */
 static void plan_exchange(const struct all_blocks *all, struct copy_plan *plan, int i, int j)
 {
     const struct span there = copy_plan_sent(all, i, j), back = copy_plan_sent(all, j, i);
@@ -162,7 +170,8 @@ static void plan_all_to_all(const struct all_blocks *all, struct copy_plan *plan
         plan_copy(all, plan, j, copy_plan_sent(all, j, i), i, 1, j);
 }
 
-/* Folds block `block` of all ranks' send sides into those ranks' receive sides. */
+/* Adds a part that folds block `block` of all ranks' send sides into the receive sides of the ranks
+ * first ... first+ranks-1. */
 static void plan_fold(const struct call *c, const struct all_blocks *all, struct copy_plan *plan,
                       int block, int first, int ranks)
 {
@@ -174,7 +183,7 @@ static void plan_fold(const struct call *c, const struct all_blocks *all, struct
         add_source(plan, copy_plan_sent(all, i, block));
     if (c->group->size == 1 && !c->scalar && call_dtype(c) != CT_BOOL
         && received(all, 0, 0).data == part->src[0])
-        return; /* the sum of one rank's numbers is where it belongs */
+        return; /* the sum of one rank's numbers is already in its place */
     for (int i = first; i < first + ranks; i++)
         add_destination(plan, part, received(all, i, 0));
 }
@@ -216,7 +225,7 @@ static void plan_fill(const struct call *c, const struct all_blocks *all, struct
         case OPERATION_SCATTER_V:
             plan_copy(all, plan, i, copy_plan_sent(all, root, i), i, 1, 0);
             break;
-        default: /* all_to_all, all_to_all_v */
+        default: /* all_to_all and all_to_all_v */
             for (int j = i; j < p; j++)
                 plan_all_to_all(all, plan, i, j);
         }
@@ -252,7 +261,7 @@ void plan_free(struct copy_plan *plan)
 
 enum {
     LINE = 128,
-    LEAST = 32 << 10 /* bytes for a leader: an estimate, no machine with two GPUs has run it */
+    LEAST = 32 << 10 /* fewest bytes per leader; an estimate, not measured on two GPUs */
 };
 
 static size_t cut_at(size_t bytes, int slice, int slices)
@@ -263,7 +272,7 @@ static size_t cut_at(size_t bytes, int slice, int slices)
 struct slice slice_of(const struct leaders *l, int near, int shared, size_t bytes)
 {
     const int first = l->of[near];
-    const int own = (l->mine - first + l->count) % l->count; /* from the nearest */
+    const int own = (l->mine - first + l->count) % l->count; /* distance from the nearest leader */
     int slices = 1;
     size_t at;
 
@@ -275,7 +284,7 @@ struct slice slice_of(const struct leaders *l, int near, int shared, size_t byte
     return (struct slice){ at, cut_at(bytes, own + 1, slices) - at };
 }
 
-/* Adds `bytes` to all pointers of a part; they lie one behind the other. */
+/* Adds `bytes` to all pointers of a part.  The pointers are stored one after the other. */
 static void move_part(const struct copy_plan *plan, int part, size_t pointers, size_t bytes)
 {
     const void *const *const first = plan->parts[part].src;

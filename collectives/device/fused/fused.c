@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused.c - calls of ranks that are all on one host.  One rank on each device, its leader, maps the
- * buffers of all ranks and works for all of them.
+/* fused.c - runs calls of ranks that are all on one host.  On each device one rank, the leader,
+ * maps the buffers of all ranks and works for all ranks.
  *
- *   in the group's first call, if there are several devices:
- *   -> the ranks check that these have peer access (peer_access_check.c)
+ *   In the group's first call, if there are several devices:
+ *     The ranks check that the devices have peer access (peer_access_check.c).
  *   prepare:
- *   -> each rank publishes handles of its buffers, which another process can map
- *   -> the leaders map them (the first time); several leaders exchange whether they could, so that
- *      no leader begins what another can't end
+ *     Each rank publishes handles of its buffers, which other processes can map.
+ *     The leaders map the buffers (the first time).  Several leaders exchange whether this
+ *     succeeded, so that no leader begins a call that another leader can't finish.
  *   run:
- *   -> each leader folds and copies its share (copy_plan.c) in place, and waits for its device
- *   -> each leader publishes its result; all ranks wait for the results
+ *     Each leader folds and copies its share (copy_plan.c) in place, and waits for its device.
+ *     Each leader publishes its result.  All ranks wait for the leaders' results.
  *
- * Processes that share a device get it in turns of a millisecond.  Kernels that wait for each
- * other's flags would be very slow, so one process does a device's work.  Cost: two rounds (three
- * with several devices), one launch, and each byte read and written once (copy_plan.c).  A rank
- * that is not a leader reads the call's result in the last round, also if a leader could not
+ * Processes that share a device use it in turns of a millisecond.  Kernels that wait for each
+ * other's flags would be very slow, so one process does all work on a device.  Cost: two rounds
+ * (three with several devices), one launch, and each byte read and written once (copy_plan.c).  A
+ * rank that is not a leader reads the call's result in the last round, even if a leader could not
  * prepare.
  *
- * A rank whose buffers other processes can't map copies them through memory that they can map
- * (bounce_buffer.c).  If that has no room, or a buffer is on another device than before, the call
- * takes another path.  All calls take another path if the ranks are on several hosts, the devices
- * have no peer access, or a leader could not map a handle. */
+ * If other processes can't map a rank's buffers, the rank copies the blocks through memory that
+ * other processes can map (bounce_buffer.c).  If that memory has no room, or if a buffer is on
+ * another device than before, the call uses another path.  All calls use another path if the ranks
+ * are on several hosts, the devices have no peer access, or a leader could not map a handle. */
 #include "collectives/device/fused/fused_group.h"
 
 #include <stdio.h>
@@ -64,8 +64,9 @@ static int fused_is_to_come(const ct_group *group)
            && (check_is_to_come(group) || handover_is_to_come(group));
 }
 
-/* If the ranks don't know each other's sizes, a rank may have no block at all.  Then the ranks find
- * out together, by the device table, whether the call is on device memory. */
+/* Returns 1 if the path could run the call.  If the ranks don't know each other's sizes, a rank may
+ * have no block at all.  Then the ranks use the device table to find out together whether the call
+ * is on device memory. */
 static int fused_can(const struct call *c)
 {
     const struct device_table *table = &c->group->device->table;
@@ -84,7 +85,8 @@ static const char *fused_missing(const struct call *c)
                  "CUDA graph";
 }
 
-/* Any thread may read ->handover, since the group's first call sets it before in_streams. */
+/* Any thread may read ->handover, since the group's first call sets ->handover before in_streams.
+ */
 static int fused_hands_over(const struct call *c)
 {
     const struct fused_group *f = fused_of(c->group);
@@ -102,7 +104,8 @@ static void disable_without_memory(ct_group *group)
                  group->name);
 }
 
-/* Peer access is not checked in a captured call: the check allocates and maps memory. */
+/* Sets up the path for the group.  A captured call does not check peer access, since the check
+ * allocates and maps memory. */
 static ct_status fused_begin_group(struct call *c)
 {
     ct_group *g = c->group;
@@ -124,7 +127,7 @@ static ct_status fused_begin_group(struct call *c)
     return status;
 }
 
-/* Unmaps other ranks' memory, unless the device may still use it. */
+/* Unmaps other ranks' memory, unless the device still uses it after wait_ms. */
 static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
 {
     const struct place place = f->mapped;
@@ -138,14 +141,15 @@ static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
     place.space->leave(before);
 }
 
-/* Unmaps other ranks' memory: while it is mapped here, the memory of a rank that has ended stays.
- * If streams have handed calls over, they may still use it; then the end of the group unmaps it. */
+/* Unmaps other ranks' memory, since the memory of a rank that has exited is not freed while it is
+ * mapped here.  Streams that handed calls over may still use it; then the end of the group unmaps
+ * it. */
 static void fused_fail_group(ct_group *group)
 {
     const struct fused_group *f = fused_of(group);
 
     if (!f->handover.used)
-        unmap(group, f, 0); /* this rank has waited for its device already */
+        unmap(group, f, 0); /* this rank has already waited for its device */
 }
 
 static void fused_end_group(ct_group *group)
@@ -164,7 +168,8 @@ static void fused_end_group(ct_group *group)
 
 /* ---- Rounds -------------------------------------------------------------------------------- */
 
-/* Gives memory for this rank's offer, kept for the next call; NULL: no memory. */
+/* Returns memory for this rank's offer, which is kept for the next call.  NULL if there is no
+ * memory. */
 static struct offer *room_for_offer(const struct call *c, struct fused_group *f)
 {
     const size_t bytes = offer_most(c);
@@ -179,7 +184,7 @@ static struct offer *room_for_offer(const struct call *c, struct fused_group *f)
     return f->offer;
 }
 
-/* Makes the offer, and copies sides that leaders can't map to the bounce buffer.  f->given: the
+/* Makes the offer.  Copies sides that leaders can't map to the bounce buffer.  Sets f->given to the
  * call with the buffers that the leaders map. */
 static ct_status offer_call(const struct call *c, struct fused_group *f, size_t *bytes)
 {
@@ -222,7 +227,7 @@ static ct_status publish_result(const struct call *c, enum path_result result)
     return shm_group_publish(c->group->shm);
 }
 
-/* Publishes this rank's result, which the others read only from a leader.  *result: the largest
+/* Publishes this rank's result; ranks read only the leaders' results.  Sets *result to the largest
  * result of all leaders. */
 static ct_status share_result(const struct call *c, enum path_result *result)
 {
@@ -254,13 +259,13 @@ static int some_by_streams(const struct call *c, const struct offer *const *offe
     return some;
 }
 
-/* Maps rank i's blocks.  why[]: the reason for a result that is not PATH_OK. */
+/* Maps rank i's blocks.  If the result is not PATH_OK, writes the reason to why[]. */
 static enum path_result map_rank(const struct call *c, struct fused_group *f, int i, char *why,
                                  size_t size)
 {
     const struct leaders *l = device_leaders(c->group);
     const struct offer *o = f->offers[i];
-    /* A single device may change from call to call; several devices must be those that were
+    /* A single device may change from call to call.  Several devices must be the devices that were
      * checked. */
     const unsigned char *device = l->count > 1 ? l->id[l->of[i]] : f->offers[0]->device;
     ct_status status;
@@ -290,8 +295,8 @@ static enum path_result map_rank(const struct call *c, struct fused_group *f, in
     return status == CT_ERR_UNSUPPORTED ? PATH_DISABLE : PATH_SKIP_CALL;
 }
 
-/* Logs why a call can't be fused.  The first time it logs at level info, so that the user learns
- * why calls are slow. */
+/* Logs why a call can't be fused.  The first message has level info, so that the user learns why
+ * calls are slow. */
 static void log_why(const struct call *c, struct fused_group *f, enum path_result result,
                     const char *why)
 {
@@ -323,13 +328,12 @@ static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
                               const struct copy_plan *plan)
 {
     static const int one = 1;
-    struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
+    struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* copies bytes */
     struct in_stream in;
     const void *scalars[SHM_GROUP_MOST];
     int scaled = 0;
 
-    if (c->by_streams) /* only here, since the program may set another stream in a call of a thread
-                        */
+    if (c->by_streams) /* only here, since another thread may set another stream */
         in = (struct in_stream){ c->group->on_device.stream, handover_called_off(c->group) };
     if (plan->folds) {
         fold = c->group->order.fold;
@@ -344,9 +348,9 @@ static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
                                 scaled ? scalars : NULL, plan->parts, plan->count);
 }
 
-/* Waits until the device has left the buffers.  A failed call hands them back to the users, so no
- * kernel may still use them: every rank waits for the leaders (shm_group_settle()), and a leader
- * waits here for what it has enqueued. */
+/* Waits until the device no longer uses the buffers, and returns status.  A failed call returns its
+ * buffers to the users, so no kernel may still use them.  Therefore every rank waits for the
+ * leaders (shm_group_settle()), and here a leader waits for the work that it has enqueued. */
 static ct_status drain_after_failure(struct call *c, ct_status status)
 {
     const struct space *space = c->place.space;
@@ -362,8 +366,8 @@ static ct_status drain_after_failure(struct call *c, ct_status status)
     return ct_fail(status, "%s", why);
 }
 
-/* Enqueues the call in the stream.  Even after a failure it enqueues the call's end, since another
- * leader may be using the buffers of this rank. */
+/* Enqueues the call in the stream.  Even after a failure it enqueues the end of the call, since
+ * another leader may be using this rank's buffers. */
 static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
                                    const struct copy_plan *plan)
 {
@@ -395,7 +399,7 @@ static ct_status fold_and_copy(struct call *c, const struct fused_group *f,
     return CT_OK;
 }
 
-/* Plans this leader's share. */
+/* Plans this leader's share of the call. */
 static ct_status make_share(const struct call *c, const struct fused_group *f,
                             struct copy_plan *plan)
 {
@@ -407,8 +411,8 @@ static ct_status make_share(const struct call *c, const struct fused_group *f,
     return status;
 }
 
-/* Turns a status into a path result.  Several leaders get the same result: their shares differ only
- * in bytes. */
+/* Turns a status into a path result.  All leaders get the same result, since their shares differ
+ * only in bytes. */
 static ct_status result_of(const struct call *c, struct fused_group *f, ct_status status,
                            enum path_result *result)
 {
@@ -416,7 +420,8 @@ static ct_status result_of(const struct call *c, struct fused_group *f, ct_statu
     if (status != CT_ERR_UNSUPPORTED)
         return status;
     *result =
-        PATH_SKIP_CALL; /* no kernels for this device or for so many ranks; nothing was enqueued */
+        /* no kernels for this device or for so many ranks, so nothing was enqueued */
+        PATH_SKIP_CALL;
     log_why(c, f, *result, ct_last_error());
     return CT_OK;
 }
@@ -432,8 +437,8 @@ static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_r
     return result_of(c, f, status, result);
 }
 
-/* Plans the share, and enqueues an empty plan: that fails if the kernels do not exist, before any
- * stream waits. */
+/* Plans this leader's share, and enqueues an empty plan.  If the kernels do not exist, this fails
+ * before any stream waits. */
 static ct_status prepare_share(const struct call *c, struct fused_group *f, struct copy_plan *plan,
                                enum path_result *result)
 {
@@ -447,8 +452,8 @@ static ct_status prepare_share(const struct call *c, struct fused_group *f, stru
 
 /* ---- A call ---------------------------------------------------------------------------------- */
 
-/* Maps all ranks' buffers.  A leader that can't do so publishes this in the last round, where the
- * other ranks wait for it. */
+/* Maps all ranks' buffers.  A leader that can't map them publishes this in the last round, in which
+ * the other ranks wait for the leader. */
 static ct_status prepare_leader(struct call *c, struct fused_group *f, enum path_result *result)
 {
     ct_status status = all_blocks_make(c, &f->all);
@@ -508,7 +513,7 @@ static ct_status run_among_ranks(struct call *c, struct fused_group *f, enum pat
     return status == CT_OK ? share_result(c, result) : status;
 }
 
-/* Lets all ranks agree before any of them enqueues something in its stream. */
+/* Lets all ranks agree before any rank enqueues a part of the call in its stream. */
 static ct_status run_in_streams(struct call *c, struct fused_group *f, enum path_result *result)
 {
     struct copy_plan plan = { .count = 0 };
@@ -534,7 +539,7 @@ static ct_status fused_carry_out(struct call *c, struct fused_group *f, enum pat
     return status == CT_OK && *result == PATH_OK ? bounce_out(c, &f->given) : status;
 }
 
-/* Ends a step of a call: frees what the next step does not need. */
+/* Ends a step of a call and frees the memory that the next step does not need. */
 static ct_status end_step(struct call *c, struct fused_group *f, ct_status status, int is_last)
 {
     if (status != CT_OK && c->by_streams)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_access_check.c - checks that the leaders' devices have peer access.
  *
- * The driver's word is not enough: an IOMMU or PCIe's access control may let copies between GPUs
- * end without an error but bring other bytes.  So, in a group's first call that needs it:
+ * The driver's report of peer access is not enough: with an IOMMU or PCIe access control, copies
+ * between GPUs may end without an error but transfer wrong bytes.  So a group's first call that
+ * needs peer access does these steps:
  *
- *   each leader allocates a little memory on its device, and writes its pattern there; the ranks
- *   gather the handles of that memory
- *   -> each leader reads the pattern of each other leader, and writes its own pattern there
- *   -> when all are done, each leader compares what the others wrote
- *   -> the ranks gather the results; after one bad pair the group takes another path
+ *   Each leader allocates a little memory on its device, and writes its pattern to this memory. The
+ *   ranks gather the handles of the memory.
+ *   Each leader reads the pattern of each other leader, and writes its own pattern to the other
+ *   leader's memory.
+ *   When all leaders are done, each leader compares the bytes that the other leaders wrote.
+ *   The ranks gather the results.  If the check of a pair failed, the group uses another path.
  *
  * The check does not touch the callers' buffers. */
 #include "collectives/device/fused/fused_group.h"
@@ -26,8 +28,8 @@ enum { PART = 16 << 10, SPOILT = 0xff };
 struct peer_check {
     struct call *call;
     const struct leaders *leaders;
-    char *memory;                  /* on the device: see part_of_leader() and part_read() */
-    unsigned char *pattern, *seen; /* [PART] */
+    char *memory;                  /* on the device; see part_of_leader() and part_read() */
+    unsigned char *pattern, *seen; /* [PART] bytes */
 };
 
 struct access_outcome {
@@ -36,13 +38,14 @@ struct access_outcome {
     char why[320];
 };
 
-/* Gives the device of the device table, which may not be where the buffers of this call are. */
+/* Returns the device of the device table.  The buffers of this call may be on another device. */
 static const struct place *access_check_place(const struct peer_check *p)
 {
     return &p->call->group->device->table.place;
 }
 
-/* Makes the pattern of leader i, which differs from every other leader's in each word. */
+/* Makes the pattern of leader i, which differs in each word from the patterns of all other leaders.
+ */
 static void make_pattern(const struct peer_check *p, int i)
 {
     uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
@@ -55,14 +58,14 @@ static void make_pattern(const struct peer_check *p, int i)
     }
 }
 
-/* Gives the part of any leader's memory that leader i writes.  The part that a leader writes in its
- * own memory holds its pattern. */
+/* Returns the part of a leader's memory that leader i writes.  In its own memory, a leader's part
+ * has the leader's pattern. */
 static char *part_of_leader(char *memory, int i)
 {
     return memory + (size_t)i * PART;
 }
 
-/* Gives the part of this leader's memory into which it reads leader i's pattern. */
+/* Returns the part of this leader's memory into which this leader reads leader i's pattern. */
 static char *part_read(const struct peer_check *p, int i)
 {
     return part_of_leader(p->memory, p->leaders->count + i);
@@ -89,7 +92,7 @@ static ct_status access_prepare(struct peer_check *p, struct device_handle *hand
 
 /* ---- Between two ------------------------------------------------------------------ */
 
-/* Copies with the kernel that calls use. */
+/* Copies a part with the kernel that calls use. */
 static ct_status copy_part(const struct peer_check *p, char *to, const char *from)
 {
     static const int one = 1;
@@ -110,7 +113,7 @@ static ct_status access_wait_for_all(const struct peer_check *p)
                        &c->group->failure.status);
 }
 
-/* Checks that leader i's pattern is there. */
+/* Checks that `there` has leader i's pattern. */
 static ct_status access_compare(const struct peer_check *p, const char *there, int i,
                                 const char *how)
 {
@@ -137,14 +140,14 @@ static ct_status check_peer(const struct peer_check *p, int i, const struct devi
     if (status == CT_OK)
         status = copy_part(p, part_of_leader(mapped, mine), part_of_leader(p->memory, mine));
     finished = access_wait_for_all(p);
-    if (finished != CT_OK) /* the copies may still run: *seen must not be read */
+    if (finished != CT_OK) /* the copies may still run, so *seen must not be read */
         return finished;
     return status == CT_OK ? access_compare(p, part_read(p, i), i, "read") : status;
 }
 
 /* ---- Results ------------------------------------------------------------------ */
 
-/* Gives the rank of leader i, for messages. */
+/* Returns the rank number of leader i, for messages. */
 static int access_name_of(const struct peer_check *p, int i)
 {
     return p->call->group->ranks[p->leaders->rank[i]];
@@ -159,8 +162,9 @@ static void name_device(const unsigned char id[16], char text[48])
                                i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
 }
 
-/* Sends a failure between this rank's device and leader i's to all ranks, in outcome->why.  A
- * timeout or an abort ends the call instead. */
+/* Records a failure between this rank's device and leader i's device in outcome->why, which all
+ * ranks will gather, and returns CT_OK.  A timeout or an abort is returned instead, and ends the
+ * call. */
 static ct_status access_note(const struct peer_check *p, int i, ct_status status,
                              struct access_outcome *outcome)
 {
@@ -181,7 +185,8 @@ static ct_status access_note(const struct peer_check *p, int i, ct_status status
     return CT_OK;
 }
 
-/* *why: of the first rank that failed; empty: none did. */
+/* Gathers all outcomes.  Sets why[] to the reason of the first rank that failed, or to "" if no
+ * rank failed. */
 static ct_status access_gather(const struct peer_check *p, const struct access_outcome *mine,
                                struct access_outcome *all, char why[320])
 {
@@ -222,7 +227,7 @@ static ct_status access_steps(struct peer_check *p, struct access_outcome *all, 
     struct access_outcome mine;
     ct_status status = CT_OK;
 
-    memset(&mine, 0, sizeof mine); /* no byte that is sent is left undefined */
+    memset(&mine, 0, sizeof mine); /* sets the padding bytes too, since the struct is sent */
     if (works)
         status = access_note(p, p->leaders->mine, access_prepare(p, &mine.handle), &mine);
     if (status == CT_OK)
@@ -266,7 +271,7 @@ ct_status fused_check_peers(struct call *c, struct fused_group *f)
         if (*why)
             access_say(c, why);
         else
-            peer_access_add_all(c->group, l->id, l->count); /* messages use the answer, too */
+            peer_access_add_all(c->group, l->id, l->count); /* messages use the result, too */
     } /* after a failure other devices may still use the memory, so it is never freed */
     free(all);
     free(check.pattern);

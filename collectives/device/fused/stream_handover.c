@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_handover.c - streams that hand a fused call over to each other, so that no host waits for
- * a device.
+/* stream_handover.c - lets the streams of a group's ranks hand a fused call over to each other, so
+ * that no host waits for a device.
  *
- *   the ranks agree on the host whether and how the call is made, as for any fused call (fused.c)
- *   -> a leader enqueues in its stream: wait for READY of each rank; fold and copy; set OVER
- *   -> each rank enqueues in its stream: set READY; wait for OVER of each leader; set PASSED
- *   -> the call returns; the devices go on by themselves
+ *   On the host, the ranks agree whether and how to run the call, as for any fused call (fused.c).
+ *   A leader enqueues in its stream: wait for READY of each rank; fold and copy; set OVER.
+ *   Each rank enqueues in its stream: set READY; wait for OVER of each leader; set PASSED.
+ *   The call returns, and the devices continue without the hosts.
  *
- * READY, OVER and PASSED are words in host memory, which all ranks share and each rank has pinned
- * whole.  A stream sets a word to the call's number, which is the same on all ranks.  A stream that
- * waits goes on when the word is that number or a later one.  So nothing is reset, and a leader of
- * N ranks waits N - 1 times and sets a word once for all of them.
+ * READY, OVER and PASSED are words in host memory.  All ranks share this memory, and each rank has
+ * pinned all of it.  A stream sets a word to the call's number, which is the same on all ranks.  A
+ * stream that waits for a word continues when the word is that number or a later number.  So no
+ * word is ever reset, and a leader of N ranks waits N - 1 times and sets one word for all ranks.
  *
- * Launches of a CUDA graph have no numbers.  For calls in graphs each rank has a READY and an OVER
- * for each leader, 1 or 0; the stream that waited for a flag resets it.
+ * Launches of a CUDA graph have no numbers.  For calls in graphs each rank has a READY flag and an
+ * OVER flag for each leader.  Each flag is 1 or 0, and the stream that waited for it resets it.
  *
  * On an H200 an all-reduce of 1 KiB takes 0.5 (2 ranks) to 0.8 (8 ranks) of the time that it takes
- * where hosts wait for each device (fused.c).  And a thread in cudaFree() does not keep it from
- * being made: the driver lets no thread launch or copy meanwhile.
+ * if hosts wait for each device (fused.c).  Also, a thread in cudaFree() can't delay a call that is
+ * already enqueued: the driver lets no thread launch or copy during cudaFree().
  *
  * Watching.  No host waits in such a call.  So a thread of the group (group->watches) waits until
- * the stream has passed the call, and meanwhile checks that the other ranks live.  It reads PASSED
- * and never calls the driver, which may keep a lock until this very stream goes on.  The thread
- * does nothing else: a message may come after calls that wait for this thread (handover_turn()).
+ * the stream has passed the call, and checks meanwhile that the other ranks are alive.  The thread
+ * reads PASSED and never calls the driver, since the driver may hold a lock until this very stream
+ * continues.  The thread has no other work: a message may have to wait for calls for which this
+ * thread waits (handover_turn()).
  *
- *   a rank is gone, or has given up, or the timeout is over
- *   -> the group breaks; no rank enqueues a further call (BROKEN, ENQUEUES)
- *   -> the leaders' work is called off: kernels that have not begun do nothing
- *   -> a leader raises READY of all ranks to the last call that it has enqueued
- *   -> each rank raises OVER of all leaders to the last call of which no kernel runs, until its own
- *      stream has passed all its calls
+ * If a rank is gone, a rank has given up, or the timeout is over:
+ *   The group breaks, and no rank enqueues a further call (BROKEN, ENQUEUES).
+ *   The leaders' work is called off: kernels that have not begun do nothing.
+ *   A leader raises READY of all ranks to the last call that the leader has enqueued.
+ *   Each rank raises OVER of all leaders to the last call of which no kernel runs, until its own
+ *   stream has passed all its calls.
  *
  * So no rank frees its buffers while a leader's kernel uses them.  A leader's kernel runs while
- * BEGUN, set before it, is later than WORKED, set behind it.  tests/models proves this.  After 10 s
- * a rank assumes that such a kernel never ends, and raises OVER anyway.
+ * BEGUN, set before the kernel, is later than WORKED, set behind the kernel.  tests/models proves
+ * this.  After 10 s a rank assumes that such a kernel never ends, and raises OVER anyway.
  *
- * The end.  By then the group's own calls are over, or were released.  But libct does not see the
- * launches of a graph, on this rank or another one.  In a group that broke, a launch may wait for a
- * rank that is gone, now or later.  So the work of such graphs is called off, and a thread raises
- * the flags that they wait for.  It lives as long as the process and mostly sleeps.  It also raises
- * the words of calls that a stream had not passed 11 s after the group broke. */
+ * The end of the group.  By then the group's own calls are over or were released.  But libct does
+ * not see the launches of a graph, on this rank or on other ranks.  In a group that broke, a launch
+ * may wait for a rank that is gone, now or later.  So the work of such graphs is called off, and a
+ * thread raises the flags for which the graphs wait.  This thread lives until the process ends and
+ * mostly sleeps.  It also raises the words of calls that a stream had not passed 11 s after the
+ * group broke. */
 #include "collectives/device/fused/stream_handover.h"
 
 #include <errno.h>
@@ -60,19 +62,22 @@
 
 enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
-enum { OTHERS_MS = 20, POLL_MS = 5 };      /* between two checks of the other ranks; of messages */
-enum { NAP_US = 200, RELEASES_US = 1000 }; /* between two polls; between two raises */
-enum { GOING_ON_MS = 1000 };               /* for a stream whose words have all been raised */
+/* time between two checks of the other ranks; of messages */
+enum { OTHERS_MS = 20, POLL_MS = 5 };
+enum { NAP_US = 200, RELEASES_US = 1000 }; /* time between two polls; between two raises */
+/* how long to wait for a stream after all its words have been raised */
+enum { GOING_ON_MS = 1000 };
 enum { PASSING_MS = 1000 }; /* how long the group's end waits for the other streams */
 enum { SHORTEST_NAP_MS = 1, LONGEST_NAP_MS = 50 };
 
 /* ---- Words ------------------------------------------------------------------------------ */
 
-/* Each rank has all words, but uses only these: a leader WORKED, BEGUN, CALLED_OFF and OVER, rank 0
- * BROKEN, all ranks the others.  The rank's stream sets the first five to a call's number.  Its
- * host sets ENQUEUES to the last call that it enqueues. */
+/* Each rank has all words, but uses only some: a leader uses WORKED, BEGUN, CALLED_OFF and OVER,
+ * rank 0 uses BROKEN, and all ranks use the others.  The rank's stream sets the first five words to
+ * a call's number.  The rank's host sets ENQUEUES to the number of the last call that the host
+ * enqueues. */
 enum { READY, OVER, PASSED, WORKED, BEGUN, ENQUEUES, CALLED_OFF, BROKEN, WORDS };
-/* Flags for graphs, 1 or 0, of each rank for each leader. */
+/* Flags for graphs, 1 or 0.  Each rank has these flags for each leader. */
 enum { GRAPH_READY, GRAPH_OVER, GRAPH_FLAGS };
 
 /* Offset of a word that calls do not use. */
@@ -90,7 +95,8 @@ static _Atomic uint32_t *graph_flag(const ct_group *group, int rank, int leader,
     return handover_word_of(group, rank, WORDS + leader * GRAPH_FLAGS + which);
 }
 
-/* A single leader has no WORKED: its stream sets PASSED right behind its kernel. */
+/* Returns the word of a leader that is set behind the leader's kernel.  A single leader uses PASSED
+ * in place of WORKED, since its stream sets PASSED directly behind its kernel. */
 static _Atomic uint32_t *worked_of(const ct_group *group, int leader)
 {
     const struct leaders *l = device_leaders(group);
@@ -98,7 +104,7 @@ static _Atomic uint32_t *worked_of(const ct_group *group, int leader)
     return handover_word_of(group, l->rank[leader], l->count == 1 ? PASSED : WORKED);
 }
 
-/* Compares numbers that wrap. */
+/* Returns 1 if number a is before b.  The numbers may wrap. */
 static int is_before(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) < 0;
@@ -141,7 +147,7 @@ static void handover_wait_for(struct list *list, _Atomic uint32_t *word, uint32_
     list->op[list->count++] = (struct flag_op){ word, value, 1 };
 }
 
-/* 1: waits for the flag; 0: resets it. */
+/* Lists a wait for the flag if value is 1, or a reset of the flag if value is 0. */
 static void wait_or_reset(struct list *list, _Atomic uint32_t *flag, int value)
 {
     list->op[list->count++] = (struct flag_op){ flag, (uint32_t)value, value };
@@ -157,8 +163,8 @@ static ct_status enqueue_list(const struct call *c, const struct list *list)
     return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
 }
 
-/* Lists what a leader enqueues before its work.  Its READY comes before its waits, since another
- * leader may wait for it. */
+/* Lists the operations that a leader enqueues before its work.  The leader sets READY before it
+ * waits, since another leader may wait for this READY. */
 static void list_begin(struct list *list, const ct_group *g, const struct leaders *l,
                        uint32_t number)
 {
@@ -170,7 +176,8 @@ static void list_begin(struct list *list, const ct_group *g, const struct leader
     handover_set(list, handover_word_of(g, g->rank, BEGUN), number);
 }
 
-/* Lists what a leader enqueues behind its work, and all that another rank enqueues. */
+/* Lists the operations that a leader enqueues behind its work, or all operations of a rank that is
+ * not a leader. */
 static void list_end(struct list *list, const ct_group *g, const struct leaders *l, uint32_t number)
 {
     if (l->mine < 0)
@@ -185,7 +192,8 @@ static void list_end(struct list *list, const ct_group *g, const struct leaders 
     handover_set(list, handover_word_of(g, g->rank, PASSED), number);
 }
 
-/* Lists the same for a call in a graph, which resets the flags that it waited for. */
+/* Lists the operations that a rank enqueues before a leader's work for a call in a graph.  The
+ * stream resets the flags for which it waited. */
 static void list_graph_begin(struct list *list, const ct_group *g, const struct leaders *l)
 {
     for (int i = 0; i < l->count; i++)
@@ -210,9 +218,9 @@ static void list_graph_end(struct list *list, const ct_group *g, const struct le
 
 /* ---- A call ------------------------------------------------------------------------------- */
 
-/* Keeps a group's calls in one order.  After ct_set_stream() with another stream, the first call
- * there would overtake calls in the stream before, so it waits for them.  In a graph the program
- * orders its streams. */
+/* Keeps a group's calls in order.  After ct_set_stream() with another stream, the first call in the
+ * new stream would overtake calls in the old stream, so the first call waits for them.  In a graph
+ * the program orders its streams. */
 ct_status handover_turn(const struct call *c)
 {
     struct handover *h = &fused_of(c->group)->handover;
@@ -237,8 +245,8 @@ int handover_is_in_another(const ct_group *group, const void *stream)
 
 /* A call that this rank's stream has not passed yet. */
 struct watched {
-    struct task task; /* first, so that a pointer to it is one to the watched call */
-    struct call call; /* its buffers and arrays may be freed already */
+    struct task task; /* first, so that a pointer to the task also points to the watched call */
+    struct call call; /* its buffers and arrays may have been freed */
     uint32_t number;
 };
 
@@ -247,9 +255,9 @@ static void abandon_watch(struct task *task)
     free(task);
 }
 
-/* Takes the next number, unless the group is broken.  A host first says that it enqueues the call,
- * then checks whether it may.  A watch first breaks the group, then checks what hosts enqueue.  So
- * at least one of the two sees the other. */
+/* Increments the call number, unless the group is broken.  A host first sets ENQUEUES, then checks
+ * whether the group is broken.  A watch thread first breaks the group, then reads the hosts'
+ * ENQUEUES.  So at least one of the host and the watch thread sees the other. */
 static ct_status take_number(ct_group *g)
 {
     struct handover *h = &fused_of(g)->handover;
@@ -262,8 +270,8 @@ static ct_status take_number(ct_group *g)
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
-/* Finds the cause of a failure.  Another rank may have reported the failure of a later call, so
- * that rank need not be in this call any more. */
+/* Returns the cause of a failure.  If another rank has reported a failure, the report may be about
+ * a later call.  Then this function does not require that the rank is still in this call. */
 static ct_status cause_of(const struct call *c, ct_status status)
 {
     const int is_told = atomic_load(&c->group->failure.reported);
@@ -271,7 +279,8 @@ static ct_status cause_of(const struct call *c, ct_status status)
     return group_cause(c->group, status, is_told ? 0 : c->signature.seq);
 }
 
-/* Returns why another thread, here or on another rank, has broken the group. */
+/* Returns the status with which another thread, of this rank or of another rank, has broken the
+ * group. */
 static ct_status why_broken(struct call *c, ct_status status)
 {
     struct watch others = { .call = c };
@@ -293,7 +302,7 @@ static ct_status handover_touch(const ct_group *group)
                                                           : CT_OK;
 }
 
-/* Tells that this leader's device is done with so many calls (INT_MAX: all). */
+/* Records that this leader's device has finished `calls` calls, or all calls if INT_MAX. */
 static void have_worked(const ct_group *group, int calls)
 {
     if (device_leaders(group)->mine >= 0 && group->shm)
@@ -302,8 +311,8 @@ static void have_worked(const ct_group *group, int calls)
 
 static ct_status watch_task(struct task *task);
 
-/* Starts to watch the call before anything is enqueued: the driver may block this thread while it
- * enqueues. */
+/* Starts to watch the call.  This happens before the call is enqueued, since the driver may block
+ * this thread during the enqueue. */
 static ct_status handover_watch(const struct call *c)
 {
     struct watched *w = malloc(sizeof *w);
@@ -364,8 +373,8 @@ ct_status handover_open(struct call *c, const struct leaders *l)
     return status;
 }
 
-/* Breaks the group.  Puts the call's name before ct_last_error() if it is missing.  BROKEN is set
- * last: a rank that sees it looks for the cause. */
+/* Breaks the group.  Adds the call's name in front of ct_last_error() if it is missing.  Sets
+ * BROKEN last, since a rank that sees BROKEN then looks for the cause. */
 static void break_group(const struct call *c, ct_status status, const char *where)
 {
     char text[96], here[160], words[512];
@@ -379,8 +388,8 @@ static void break_group(const struct call *c, ct_status status, const char *wher
     atomic_store(handover_word_of(c->group, 0, BROKEN), 1);
 }
 
-/* If the call has no work in the stream, the group breaks before the call's end is enqueued: no
- * rank may take such a call for a good one. */
+/* Enqueues the end of the call.  If the call has no work in the stream, breaks the group first, so
+ * that no rank takes the call for a success. */
 ct_status handover_close(struct call *c, const struct leaders *l, ct_status status)
 {
     const struct handover *h = &fused_of(c->group)->handover;
@@ -406,8 +415,8 @@ ct_status handover_close(struct call *c, const struct leaders *l, ct_status stat
     return status == CT_OK ? closed : ct_fail(status, "%s", why);
 }
 
-/* Spoils the capture, since a call that was captured in part must not run.  For a call that is not
- * captured, the watch sees that the group has failed. */
+/* Invalidates the capture, since a call that was captured in part must not run.  For a call that is
+ * not captured the watch thread sees that the group has failed. */
 void handover_fail(struct call *c)
 {
     char words[1024];
@@ -426,8 +435,8 @@ static int has_passed(const ct_group *group, uint32_t number)
     return !is_before(atomic_load(handover_word_of(group, group->rank, PASSED)), number);
 }
 
-/* Says whether the group has failed.  This is also checked after PASSED, since the stream of a call
- * that was called off sets the same words. */
+/* Fails if the group has failed.  The caller also checks this after PASSED is set, since the stream
+ * of a call that was called off sets PASSED, too. */
 static ct_status handover_look(const struct watched *w)
 {
     const ct_group *group = w->call.group;
@@ -437,8 +446,8 @@ static ct_status handover_look(const struct watched *w)
     return CT_OK;
 }
 
-/* Names a rank whose stream has not come to the call; if there is none, a leader whose work is not
- * over. */
+/* Fails with CT_ERR_TIMEOUT and blames a rank with a stream that has not reached the call.  If all
+ * streams have reached the call, blames a leader that has not finished its work. */
 static ct_status name_the_late(const ct_group *group, uint32_t number)
 {
     const struct leaders *l = device_leaders(group);
@@ -460,7 +469,8 @@ static ct_status name_the_late(const ct_group *group, uint32_t number)
         mesh_peer_name(group->mesh, group->ranks[late], name, sizeof name));
 }
 
-/* Waits for the stream, and checks that the other ranks live: perhaps no other thread does so. */
+/* Waits until the stream has passed the call, and checks that the other ranks are alive, since
+ * perhaps no other thread does so. */
 static ct_status wait_among_others(struct watched *w, struct watch *others)
 {
     const struct timespec nap = { 0, NAP_US * 1000L };
@@ -490,7 +500,7 @@ static ct_status wait_among_others(struct watched *w, struct watch *others)
     return handover_look(w);
 }
 
-/* Returns 1 if the word was lower. */
+/* Raises the word to `number`.  Returns 1 if the word was lower. */
 static int raise_word(_Atomic uint32_t *word, uint32_t number)
 {
     uint32_t is = atomic_load(word);
@@ -501,8 +511,9 @@ static int raise_word(_Atomic uint32_t *word, uint32_t number)
     return 0;
 }
 
-/* Says whether a kernel of that leader may be running.  *worked: the leader's calls up to this one
- * are done.  BEGUN is read first: a kernel that begins later sees that it is called off. */
+/* Returns 1 if a kernel of that leader may be running.  Sets *worked to the number of the leader's
+ * last call that is done.  Reads BEGUN first: a kernel that begins later sees that its work is
+ * called off. */
 static int is_running(const ct_group *group, int leader, uint32_t *worked)
 {
     const struct leaders *l = device_leaders(group);
@@ -513,8 +524,8 @@ static int is_running(const ct_group *group, int leader, uint32_t *worked)
            && (leader == l->mine || !shm_group_is_gone(group->shm, l->rank[leader]));
 }
 
-/* Gives the last call up to `last` of which no kernel runs or will run, nor of any call before it.
- */
+/* Returns the last call up to `last` for which neither its kernel nor the kernel of an earlier call
+ * runs or will run. */
 static uint32_t last_free(const ct_group *group, uint32_t last)
 {
     const struct leaders *l = device_leaders(group);
@@ -526,7 +537,8 @@ static uint32_t last_free(const ct_group *group, uint32_t last)
     return last;
 }
 
-/* Raises READY and OVER.  is_late: even if a kernel may be running. */
+/* Raises READY and OVER to `last`.  Raises OVER less far if a kernel may be running, unless is_late
+ * is 1. */
 static void raise_words(const ct_group *group, uint32_t last, int is_late)
 {
     const struct leaders *l = device_leaders(group);
@@ -546,8 +558,8 @@ static void raise_words(const ct_group *group, uint32_t last, int is_late)
 
 static void begin_raising(const ct_group *group);
 
-/* Notes a stream that does not go on.  It may go on later; by then another stream may have set a
- * word that it waits for to an earlier call's number. */
+/* Records that a stream does not advance.  The stream may advance later.  By then another stream
+ * may have set a word, for which this stream waits, to the number of an earlier call. */
 static void stand_still(const ct_group *group, struct handover *h)
 {
     h->calls_left++;
@@ -556,9 +568,10 @@ static void stand_still(const ct_group *group, struct handover *h)
     h->stands_still = 1;
 }
 
-/* Raises words repeatedly, since a stream may set one to an earlier call's number.  It naps first:
- * the GPU must see the call-off before the host reads BEGUN, and CUDA promises no order between the
- * two.  0: the stream stands still. */
+/* Raises the words until the stream has passed its calls.  Raises them repeatedly, since a stream
+ * may set a word to the number of an earlier call.  Sleeps before it reads BEGUN, so that the GPU
+ * sees the call-off first; CUDA guarantees no order between the two.  Returns 0 if the stream does
+ * not advance. */
 static int handover_release(const struct watched *w)
 {
     const struct timespec nap = { 0, RELEASES_US * 1000L };
@@ -592,7 +605,7 @@ static ct_status fail(struct watched *w, ct_status status)
     return status;
 }
 
-/* Watches one call.  Its timeout begins when the calls before it in the stream are over. */
+/* Watches one call.  The call's timeout begins when the earlier calls in the stream are over. */
 static ct_status watch_task(struct task *task)
 {
     struct watched *w = (struct watched *)task;
@@ -601,7 +614,7 @@ static ct_status watch_task(struct task *task)
 
     w->call.deadline = deadline_after(w->call.limit.ms);
     status = wait_among_others(w, &others);
-    if (status == CT_ERR_ABORTED) /* the host or the watch that broke the group says why */
+    if (status == CT_ERR_ABORTED) /* the thread or rank that broke the group has the reason */
         status = watch_for_cause(&others, status);
     watch_end(&others);
     if (status == CT_OK)
@@ -615,7 +628,8 @@ static ct_status watch_task(struct task *task)
 
 /* ---- Begin ------------------------------------------------------------------------ */
 
-/* Says whether this rank can hand calls over.  While a stream is captured nothing can be pinned. */
+/* Returns CAN if this rank can hand calls over, else CANT or NOT_NOW.  NOT_NOW means that no memory
+ * can be pinned now, for example during the capture of a stream. */
 static int handover_can_here(struct call *c, struct handover *h)
 {
     const struct space *space = c->place.space;
@@ -630,7 +644,7 @@ static int handover_can_here(struct call *c, struct handover *h)
         return NOT_NOW;
     memset(h->memory.data, 0, h->memory.bytes);
     status = space->register_host(c->place.device, parts, (size_t)c->group->size * h->memory.bytes);
-    if (status != CT_OK) /* CT_ERR_UNSUPPORTED: a stream is waiting */
+    if (status != CT_OK) /* CT_ERR_UNSUPPORTED if a stream is waiting */
         return status == CT_ERR_UNSUPPORTED ? NOT_NOW : CANT;
     h->parts = parts;
     h->pinned = c->place;
@@ -638,7 +652,8 @@ static int handover_can_here(struct call *c, struct handover *h)
                                                                                         : CANT;
 }
 
-/* A group of one rank needs no flags in a graph, and no memory of other ranks. */
+/* Sets up hand-over.  A group of one rank needs no flags in a graph, and no memory of other ranks.
+ */
 ct_status handover_begin(struct call *c, struct handover *h, int always)
 {
     const int alone = c->group->size == 1;
@@ -694,7 +709,7 @@ static struct flags *flags_of(const ct_group *group)
 {
     const struct leaders *l = device_leaders(group);
     const size_t most = (size_t)(l->count + 1) * (size_t)group->size * GRAPH_FLAGS;
-    /* + 1: the driver may have enqueued a part of a list that it refused */
+    /* + 1, since the driver may have enqueued a part of a list that it refused */
     const uint32_t last = atomic_load(handover_word_of(group, group->rank, ENQUEUES)) + 1;
     struct flags *flags = malloc(sizeof *flags + most * sizeof *flags->flag);
 
@@ -715,7 +730,7 @@ static struct flags *flags_of(const ct_group *group)
     return flags;
 }
 
-/* Returns how many flags were lower. */
+/* Raises all flags.  Returns how many flags were lower. */
 static int raise_flags(const struct flags *flags)
 {
     int taken = 0;
@@ -745,7 +760,7 @@ static void begin_raising(const ct_group *group)
     struct flags *flags;
     int error;
 
-    if (group->size == 1) /* its stream does not wait for another */
+    if (group->size == 1) /* the stream does not wait for another stream */
         return;
     flags = flags_of(group);
     error = flags ? thread_start(NULL, raise_for_ever, flags) : ENOMEM;
@@ -780,8 +795,8 @@ int handover_stays(ct_group *group, struct handover *h)
     return 1;
 }
 
-/* Unpins the flags.  CT_ERR_UNSUPPORTED: a stream waits, perhaps for a call that this rank has yet
- * to make. */
+/* Unpins the flags.  Returns CT_ERR_UNSUPPORTED if a stream waits, perhaps for a call that this
+ * rank has not made yet. */
 static ct_status unpin(const struct handover *h)
 {
     const struct space *space = h->pinned.space;
@@ -795,8 +810,8 @@ static ct_status unpin(const struct handover *h)
     return status;
 }
 
-/* Says whether all streams of living ranks have passed all their calls, so that none of them waits
- * for a word any more. */
+/* Returns 1 if all streams of living ranks have passed all their calls, so that no stream waits for
+ * a word any more. */
 static int all_have_passed(const ct_group *group)
 {
     for (int i = 0; i < group->size; i++)
@@ -817,15 +832,15 @@ static int await_others(const ct_group *group)
     return all_have_passed(group);
 }
 
-/* Frees the words.  They stay with the process, a page for each rank, if another rank's stream may
- * still wait for them, or if they can't be unpinned now. */
+/* Frees the words.  If another rank's stream may still wait for the words, or if they can't be
+ * unpinned now, they stay allocated until the process ends.  They use a page for each rank. */
 void handover_end(ct_group *group, struct handover *h)
 {
     const int is_sound = !h->always || atomic_load(&group->failure.status) == CT_OK;
     const int all = !h->parts || (is_sound && await_others(group));
 
-    /* After a call in a graph another rank's GPU may go on reading these pages, so they stay
-     * mapped. */
+    /* After a call in a graph another rank's GPU may still read these pages, so they stay mapped.
+     */
     if (unpin(h) == CT_ERR_UNSUPPORTED || h->captured || !all) {
         host_memory_leave(group, &h->memory);
         return;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_group.c - what the ranks of a group know of each other's devices.
+/* device_group.c - makes the device table, with which the ranks of a group know each other's
+ * devices.
  *
- * In the group's first call on device memory the ranks gather which device each has, and what its
- * user chose, so that all of them decide alike.  These bytes travel within the call: by a round of
+ * In the group's first call on device memory each rank gathers all ranks' devices and all users'
+ * choices, so that all ranks decide the same.  These bytes are sent within the call: in a round of
  * the shared-memory exchange if the group has one, otherwise by messages. */
 #include "collectives/device/group/device_group.h"
 
@@ -48,9 +49,9 @@ enum path_number device_first_path(const ct_group *group, enum path_number overr
 
 /* ---- Gather --------------------------------------------------------------------- */
 
-/* Gathers in steps.  In step k each rank sends all that it has to the rank 2^k to its left (the row
- * bruck of all_gather.c).  So the result begins with the rank's own bytes and is rotated at the
- * end. */
+/* Gathers in steps.  In step k each rank sends all its bytes to the rank 2^k to its left (the
+ * algorithm bruck of all_gather.c).  So the result begins with the rank's own bytes, and is rotated
+ * at the end. */
 static ct_status device_gather_by_messages(struct call *c, const void *mine, size_t bytes,
                                            char *all)
 {
@@ -106,7 +107,8 @@ static int find_leader(const struct leaders *l, const unsigned char *id)
     return i;
 }
 
-/* Fills in the leaders from the ids of all ranks' devices: id(i, arg). */
+/* Sets the leaders, from the ids of all ranks' devices. id(i, arg) returns the id of rank i's
+ * device. */
 static ct_status leaders_find(struct leaders *l, int rank, int size,
                               const unsigned char *(*id)(int rank, const void *arg),
                               const void *arg)
@@ -142,7 +144,7 @@ void leaders_free(struct leaders *l)
 
 /* ---- The table ------------------------------------------------------------------- */
 
-/* What a rank publishes. */
+/* The bytes that a rank publishes about itself. */
 struct device_info {
     unsigned char id[16];
     int32_t has_device;
@@ -156,7 +158,7 @@ static struct device_info own_info(const struct call *c)
     const struct place *place = &c->place;
     struct device_info info;
 
-    memset(&info, 0, sizeof info); /* no byte that is sent is left undefined */
+    memset(&info, 0, sizeof info); /* sets the padding bytes too, since the struct is sent */
     info.override = c->group->algorithms.choices->device;
     info.by_streams = c->group->algorithms.choices->by_streams;
     if (place->device) {
@@ -167,8 +169,8 @@ static struct device_info own_info(const struct call *c)
     return info;
 }
 
-/* One rank's "staged" is enough for all; another override has an effect only if all ranks have it.
- */
+/* Returns the path that CT_DEVICE sets for the group.  If a rank has "staged", the path is staged.
+ * Another path is used only if all ranks have it, else the result is PATH_NONE. */
 static enum path_number override_of_all(const struct device_info *infos, int size)
 {
     int override = infos[0].override;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* liveness.c - checks that the other ranks live while this rank waits for a device, by a posted
- * receive from each of them. */
+/* liveness.c - checks that the other ranks are alive while this rank waits for a device.  To do so
+ * it posts a receive from each other rank. */
 #include "collectives/device/group/liveness.h"
 
 #include <stdio.h>
@@ -10,11 +10,13 @@
 #include "runtime/messaging/death_notice.h"
 #include "runtime/util/clock.h"
 
-/* No message of a collective's data has this tag.  If no rank waits for the message, it stays in
- * the group until the group ends.  It is sent once, since a rank that gave up never joins again. */
+/* No message with a collective's data has this tag.  If no rank waits for the message, it stays in
+ * the group until the group ends.  A rank sends it at most once, since a rank that gave up never
+ * joins again. */
 enum { WATCH_TAG = 1 };
 
-/* A rank that is done may exit while this one waits.  Then the call is over within GRACE_MS. */
+/* A rank that has finished its part may exit while this rank waits.  Then the call must end within
+ * GRACE_MS. */
 enum { GRACE_MS = 500, CAUSE_MS = 300, NAP_MS = 2 };
 
 static void liveness_post(struct watch *w)
@@ -24,13 +26,13 @@ static void liveness_post(struct watch *w)
     struct request *request;
 
     w->requests = calloc((size_t)g->size, sizeof *w->requests);
-    request = w->requests; /* NULL: no memory, and only the deadline ends the wait */
+    request = w->requests; /* NULL if there is no memory; then only the deadline ends the wait */
     for (int i = 1; i < g->size && w->requests; i++)
         request_recv(g->mesh, request++, group_channel(g, 0), g->ranks[(g->rank + i) % g->size],
                      WATCH_TAG, NULL, 0, &c->signature);
 }
 
-/* Looks at all messages that came.  Polls whether one rank lives: another one each time. */
+/* Checks all messages that arrived.  Each call polls whether one rank is alive, in turn. */
 ct_status watch_check(struct watch *w)
 {
     ct_group *g = w->call->group;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* communicator.c - ranks that each have a device to themselves join a communicator of NCCL, and
- * wait for calls that they have begun there.
+/* communicator.c - joins ranks, each with its own device, to a NCCL communicator, and waits for
+ * calls in this communicator.
  *
- *   the ranks gather which version of the library each has; it must be the same
- *   -> rank 0 makes an id, all join; if a rank can't, NCCL is disabled for the group's life
- *   -> a rank that waits for NCCL also checks that the others live (liveness.c) */
+ *   The ranks gather the version of each rank's NCCL library.  All versions must be the same.
+ *   Rank 0 makes an id, and all ranks join.  If a rank can't, NCCL is disabled for the group.
+ *   A rank that waits for NCCL also checks that the other ranks are alive (liveness.c). */
 #include "collectives/device/nccl/communicator.h"
 
 #include <sched.h>
@@ -60,7 +60,7 @@ static ct_status wait_with(struct call *c, const struct communicator *comm, stru
         if (status == CT_OK)
             status = comm->library->ask(comm->nccl, &done);
     }
-    /* The death of a rank is a better reason than NCCL's error. */
+    /* If a rank died, reports the death instead of NCCL's error. */
     return status == CT_ERR_NCCL ? watch_for_cause(watch, status) : status;
 }
 
@@ -75,15 +75,16 @@ ct_status communicator_wait(struct call *c, const struct communicator *comm)
 
 /* ---- Joining ------------------------------------------------------------------------- */
 
-/* What a rank publishes in a step: the version of its library, and rank 0 also the id. */
+/* The struct that a rank publishes in a step, with the version of the rank's library.  Rank 0 also
+ * publishes the id. */
 struct step {
-    int32_t version; /* 0: the rank can't use NCCL */
-    char why[124];   /* the reason for version 0 */
+    int32_t version; /* 0 if the rank can't use NCCL */
+    char why[124];   /* the reason if version is 0 */
     struct comm_id id;
 };
 
-/* Gives the communicator up and disables NCCL.  The communicator is freed later, with the group: to
- * free it may wait for streams that wait themselves. */
+/* Aborts the communicator and disables NCCL.  The communicator is freed later, with the group,
+ * since the free may wait for streams that themselves wait. */
 static void comm_give_up(ct_group *group, struct communicator *comm)
 {
     if (comm->nccl)
@@ -91,10 +92,10 @@ static void comm_give_up(ct_group *group, struct communicator *comm)
     device_disable(group, PATH_NCCL);
 }
 
-enum { GIVES_UP_MS = 3000 }; /* it takes 2 s at most, unless the driver's lock delays it */
+enum { GIVES_UP_MS = 3000 }; /* an abort takes at most 2 s, unless the driver's lock delays it */
 
-/* Sets a limit, since an abort frees memory: if the driver keeps its lock meanwhile, this thread
- * can't let the streams go on. */
+/* Aborts the communicator under a time limit, since an abort frees memory.  If the driver holds its
+ * lock during the abort, this thread can't open the streams' gates, but the limit can. */
 void communicator_fail(ct_group *group, struct communicator *comm)
 {
     struct device_group *d = group->device;
@@ -103,7 +104,7 @@ void communicator_fail(ct_group *group, struct communicator *comm)
     comm_give_up(group, comm);
 }
 
-/* Disables NCCL.  All ranks call it; rank 0 logs the reason. */
+/* Disables NCCL.  All ranks call this function, and rank 0 logs the reason. */
 static void disable_nccl(const struct call *c, struct communicator *comm, const char *why)
 {
     struct device_group *d = c->group->device;
@@ -115,7 +116,7 @@ static void disable_nccl(const struct call *c, struct communicator *comm, const 
                  "group %s: NCCL can't be: %s", c->group->name, why);
 }
 
-/* Gives a rank's reason why NCCL can't be used; NULL: all ranks can. */
+/* Returns a rank's reason why NCCL can't be used, or NULL if all ranks can use NCCL. */
 static const char *objection(const struct step *steps, int size, char *why, size_t room)
 {
     const struct step *against = NULL;
@@ -136,8 +137,8 @@ static const char *objection(const struct step *steps, int size, char *why, size
     return NULL;
 }
 
-/* Gathers all ranks' results of a step; `mine` is this rank's.  *go_on 0: a rank could not do the
- * step, and NCCL is disabled. */
+/* Gathers all ranks' results of a step.  `mine` is this rank's result.  Sets *go_on to 0 if a rank
+ * could not do the step; then NCCL is disabled. */
 static ct_status share_step(struct call *c, struct communicator *comm, ct_status mine,
                             struct step *step, struct step *steps, int *go_on)
 {
@@ -155,7 +156,8 @@ static ct_status share_step(struct call *c, struct communicator *comm, ct_status
     return status;
 }
 
-/* Joins NCCL.  A rank that can't join tells the others, since they may wait for it in NCCL. */
+/* Joins the NCCL communicator.  A rank that can't join tells the other ranks, since they may wait
+ * for this rank in NCCL. */
 static ct_status join_nccl(struct call *c, struct communicator *comm, const struct comm_id *id)
 {
     ct_status status =
@@ -164,7 +166,7 @@ static ct_status join_nccl(struct call *c, struct communicator *comm, const stru
     if (status == CT_OK) {
         status = communicator_wait(c, comm);
         if (status == CT_ERR_UNSUPPORTED)
-            ct_fail(status, "%s", ""); /* another rank gave up and says why in its step */
+            ct_fail(status, "%s", ""); /* another rank gave up, and its step has the reason */
     }
     if (status == CT_ERR_NCCL || status == CT_ERR_CUDA || status == CT_ERR_NOMEM
         || status == CT_ERR_UNSUPPORTED) {
@@ -183,7 +185,7 @@ static ct_status join_in_steps(struct call *c, struct communicator *comm, struct
     ct_status status, done;
     int go_on;
 
-    memset(&mine, 0, sizeof mine); /* no byte that is sent is left undefined */
+    memset(&mine, 0, sizeof mine); /* sets the padding bytes too, since the struct is sent */
     done = comm->library->find(&mine.version);
     status = share_step(c, comm, done, &mine, steps, &go_on);
     if (status != CT_OK || !go_on)
@@ -210,7 +212,7 @@ ct_status communicator_join(struct call *c, struct communicator *comm)
         disable_nccl(c, comm, "a rank's libct was built without it");
         return CT_OK;
     }
-    /* The device of the device table, which may not be where this call's buffers are. */
+    /* The device table's device; the buffers of this call may be on another device. */
     comm->library = table->place.space->comm_library;
     comm->device = table->place.device;
     steps = malloc((size_t)c->group->size * sizeof *steps);

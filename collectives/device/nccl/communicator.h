@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* communicator.h - the path "nccl": each rank has a device to itself, and NCCL makes the call
- * between them (nccl.c). */
+/* communicator.h - the path "nccl": NCCL runs calls in which each rank has its own device (nccl.c).
+ */
 #ifndef COLLECTIVES_DEVICE_NCCL_COMMUNICATOR_H
 #define COLLECTIVES_DEVICE_NCCL_COMMUNICATOR_H
 
@@ -8,27 +8,29 @@
 
 extern const struct device_path nccl_path;
 
-/* A group's communicator.  struct comm_library (memory_kind.h) calls NCCL itself. */
+/* The communicator of a group. struct comm_library (memory_kind.h) has the calls of NCCL. */
 struct communicator {
-    int joined; /* all ranks have joined; calls do not use it once the path is disabled */
-    struct device_comm *nccl; /* kept until the group ends, even if it was given up */
+    /* 1 if all ranks have joined; calls don't use the communicator once the path is disabled */
+    int joined;
+    struct device_comm *nccl; /* kept until the group ends, even after a failure */
     const struct comm_library *library;
-    struct device *device; /* of this rank */
-    int said_order;        /* the log has said that NCCL has its own order */
-    int said_cant;         /* the log has said that NCCL can't make some calls */
+    struct device *device; /* this rank's device */
+    int said_order;        /* 1 after the log line about NCCL's own fold order */
+    int said_cant;         /* 1 after the log line about calls that NCCL can't run */
 };
 
-/* NULL: no memory. */
+/* Returns the group's communicator, or NULL if there is no memory. */
 struct communicator *communicator_of(ct_group *group);
 
-/* All ranks join, once, each with a device to itself.  Afterwards ->joined is set, or the path is
- * disabled; the same on all ranks. */
+/* Joins all ranks to a NCCL communicator.  All ranks call this function once, and each must have
+ * its own device.  Afterwards either ->joined is set or the path is disabled, the same on all
+ * ranks. */
 ct_status communicator_join(struct call *c, struct communicator *comm);
-/* Waits until the call that this rank has begun is over. */
+/* Waits until the NCCL call that this rank started has ended. */
 ct_status communicator_wait(struct call *c, const struct communicator *comm);
-/* After a failed call: makes NCCL stop using the buffers.  No further call takes this path. */
+/* Makes NCCL stop using the buffers of a failed call.  No later call uses this path. */
 void communicator_fail(ct_group *group, struct communicator *comm);
 
-#define NCCL_SAME_GPU "two ranks have the same GPU" /* why NCCL can't be used */
+#define NCCL_SAME_GPU "two ranks have the same GPU" /* a reason why NCCL can't be used */
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl.c - each rank has a device to itself, and NCCL makes the call between them.
+/* nccl.c - runs calls with NCCL, if each rank has its own device.
  *
  *   prepare:
- *   -> the group's first call: all ranks join (communicator.c)
- *   -> each call: the ranks gather whether every rank can, with its buffers
+ *     In the group's first call, all ranks join a communicator (communicator.c).
+ *     In each call, the ranks gather whether every rank can run the call with its buffers.
  *   run:
- *   -> each rank enqueues the call, and waits for it
+ *     Each rank enqueues the call, and waits for it.
  *
- * So no rank enqueues a call that waits for a rank which does not make it.  The gather costs some
+ * So no rank enqueues a call that waits for a rank which does not run it.  The gather costs a few
  * microseconds on a host and tens of microseconds between hosts.  It also finds ranks that make
  * different calls, with which NCCL would hang.
  *
- * NCCL makes the calls below with the bits that ct.h promises.  It makes sums of floats in its own
- * order, so it does so only under CT_ORDER=fast, or if the user did not set CT_ORDER.  Other calls
- * take another path. */
+ * NCCL runs the calls below with the bits that ct.h promises.  NCCL sums floats in its own order,
+ * so it sums floats only with CT_ORDER=fast, or if the user did not set CT_ORDER.  Other calls use
+ * another path. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,8 +23,10 @@
 
 enum can { CANT, SAME_BITS, OWN_ORDER };
 
-/* NCCL has no 16-bit integers, no bit operations and no complex products.  Unlike ct.h, it sums f8,
- * drops a NaN in MIN and MAX, divides averages of integers, and takes any byte for "true". */
+/* Returns whether NCCL can fold with the promised bits (SAME_BITS), only in its own order
+ * (OWN_ORDER), or not at all (CANT).  NCCL has no 16-bit integers, no bit operations and no complex
+ * products.  Unlike ct.h, NCCL sums f8, drops a NaN in MIN and MAX, divides averages of integers,
+ * and accepts any byte for "true". */
 static enum can can_fold(ct_dtype dtype, ct_op op)
 {
     switch ((int)dtype) {
@@ -41,15 +43,15 @@ static enum can can_fold(ct_dtype dtype, ct_op op)
     case CT_F64:
         return op == CT_SUM || op == CT_PRODUCT || op == CT_AVG ? OWN_ORDER : CANT;
     case CT_C64:
-    case CT_C128: /* NCCL sees twice as many parts */
+    case CT_C128: /* NCCL gets twice as many real numbers */
         return op == CT_SUM || op == CT_AVG ? OWN_ORDER : CANT;
     default:
         return CANT;
     }
 }
 
-/* Says, by what all ranks agree on, whether NCCL gives the promised bits or may use its own order.
- */
+/* Returns 1 if NCCL's result has the promised bits, or NCCL may use its own order.  Only facts that
+ * all ranks agree on decide. */
 static int nccl_can(const struct call *c)
 {
     const ct_group *g = c->group;
@@ -70,8 +72,8 @@ static int is_joined(const ct_group *group)
     return comm && comm->joined;
 }
 
-/* Under CT_DEVICE=fused a call that can't be fused must not join NCCL, since a stream may wait for
- * the call. */
+/* Returns 1 if a call with this override may use NCCL.  With CT_DEVICE=fused a call that can't be
+ * fused must not join NCCL, since a stream may wait for the call. */
 static int may_use_nccl(const ct_group *group, enum path_number override)
 {
     if (device_is_disabled(group, PATH_NCCL)
@@ -88,7 +90,8 @@ static int may_join(const ct_group *group, enum path_number override)
            && table->with_nccl && table->apart;
 }
 
-/* Says whether NCCL is still to be joined, by CT_DEVICE or by an operation's override. */
+/* Returns 1 if the group must still join NCCL, because of CT_DEVICE or of an operation's override.
+ */
 static int nccl_is_to_come(const ct_group *group)
 {
     return may_join(group, group->device->table.override)
@@ -120,7 +123,7 @@ static int nccl_is_plain(const struct blocks *b)
     return !b->list && !b->counts && !b->displs;
 }
 
-/* Says whether NCCL can make the call, by what only this rank knows. */
+/* Returns 1 if NCCL can run the call, from facts that only this rank knows. */
 static int nccl_can_here(const struct call *c, const struct communicator *comm)
 {
     const int in_place = c->send.base == c->recv.base;
@@ -161,7 +164,7 @@ static void say_order(const struct call *c, struct communicator *comm)
              c->group->name);
 }
 
-/* Logs once that the user's override has no effect. */
+/* Logs, once, that the user's override has no effect. */
 static void say_cant(const struct call *c, struct communicator *comm)
 {
     char text[96];
@@ -206,7 +209,8 @@ static ct_status nccl_prepare(struct call *c, enum path_result *result)
     return status;
 }
 
-/* A captured call is over when it is in the graph: libct takes no part in a launch. */
+/* Runs the call.  A captured call is done when it is in the graph, since libct takes no part in a
+ * launch. */
 static ct_status nccl_run(struct call *c, enum path_result *result)
 {
     void *const captured = c->capture == CAPTURED ? c->group->on_device.stream : NULL;
@@ -238,21 +242,21 @@ const struct device_path nccl_path = {
 
 /* ---- NCCL's communicator for the program ------------------------------------------------- */
 
-/* The argument and the result of ct_nccl_comm()'s call. */
+/* The argument and the result of the call in ct_nccl_comm(). */
 struct wanted {
-    struct place place; /* NULLs: this rank has no device */
-    void *comm;         /* NULL: no communicator */
-    char why[300];      /* the reason for no device or no communicator */
+    struct place place; /* zeros if this rank has no device */
+    void *comm;         /* NULL if there is no communicator */
+    char why[300];      /* the reason if there is no device or no communicator */
 };
 
-/* This may be the group's first use of devices: makes the device table and joins NCCL. */
+/* Makes the device table and joins NCCL, since this may be the group's first use of devices. */
 static ct_status join_for_program(struct call *c, struct communicator *comm, struct wanted *w)
 {
     struct device_table *table = &c->group->device->table;
     ct_status status = table->known ? CT_OK : device_table_make(c, table);
 
-    if (status == CT_ERR_UNSUPPORTED) { /* not disabled for good: the rank may have a context in a
-                                           later call */
+    if (status == CT_ERR_UNSUPPORTED) { /* not disabled for good, since the rank may have a context
+                                           in a later call */
         if (c->place.device)
             snprintf(w->why, sizeof w->why, "%s", ct_last_error());
         return CT_OK;

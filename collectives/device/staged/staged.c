@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* staged.c - a call on device memory through host memory, for any layout of ranks and devices.
+/* staged.c - runs a call on device memory through host memory, for any layout of ranks and devices.
  *
- * A call is cut into pieces.  The group's host memory (staging_memory.c) has room for three of
- * them. Three steps run at the same time:
+ * A call is cut into pieces.  The group's host memory (staging_memory.c) has room for three pieces.
+ * Three steps run at the same time:
  *
- *     piece k + 1 of what this rank sends is copied to the host
- *     piece k goes by the algorithm that was chosen for such a call on host memory
- *     piece k - 1 of what this rank receives is copied to the device
+ *     The device copies piece k + 1 of this rank's input to the host.
+ *     The algorithm that was chosen for such a call on host memory runs on piece k.
+ *     The device copies piece k - 1 of this rank's result from the host.
  *
- * Cost: the longest of the three, and two pieces to fill and drain.  A call of one piece takes the
- * three steps one after the other.
+ * Cost: the longest of the three steps, and two pieces to fill and drain.  A call of one piece does
+ * the three steps one after the other.
  *
- * In place is safe: piece k + 1 is read from memory that no earlier piece is written to.
+ * A call in place is safe: piece k + 1 is read from memory that no earlier piece is written to.
  *
- * What all ranks agree on decides how a call is cut: operation, count, dtype, and the group.  So v
- * forms stay whole, and list forms don't.  Each piece goes by the row that was chosen for the whole
- * call; fits() knows only upper limits, so that row can do a smaller call as well.  All rows fold
- * each element in the same written order, wherever it lies.  Under CT_ORDER=fast a ring begins each
- * part's sum at another rank.  So there reductions of floats stay whole, and have the bits of such
- * a call on host memory. */
+ * Only facts that all ranks agree on decide how a call is cut: operation, count, dtype, and the
+ * group.  So v forms are not cut, and list forms are.  Each piece uses the algorithm that was
+ * chosen for the whole call.  That algorithm can do a smaller call too, since fits() has only upper
+ * limits.  All algorithms fold each element in the same written order, wherever the element is in
+ * the buffer.  With CT_ORDER=fast a ring begins the sum of each part at another rank.  So with this
+ * order reductions of floats are not cut, and their results have the bits of such a call on host
+ * memory. */
 #include "collectives/device/staged/staged.h"
 
 #include <stdlib.h>
@@ -27,46 +28,46 @@
 #include "runtime/group/group_device.h"
 #include "runtime/types/dtype.h"
 
-#define KEPT ((size_t)64 << 20)  /* most bytes of host memory that are kept for the next call */
-#define LEAST ((size_t)64 << 10) /* bytes of the first allocation; later ones are doubled */
-#define LINE ((size_t)64) /* what is received lies behind what is sent, at a multiple of it */
+#define KEPT ((size_t)64 << 20)  /* most bytes kept for the next call */
+#define LEAST ((size_t)64 << 10) /* bytes of the smallest allocation; sizes are LEAST * 2^n */
+#define LINE ((size_t)64)        /* bytes; received blocks begin at a multiple of LINE */
 
-enum { ROOM = 3 }; /* how many pieces at a time */
+enum { ROOM = 3 }; /* most pieces in memory at the same time */
 
-/* Pinned memory that could not be given back. */
+/* Pinned memory that could not be freed. */
 struct former {
     struct former *next;
     struct host_memory memory;
 };
 
-/* What a group keeps for the path. */
+/* The state of a group for the path. */
 struct staged {
-    struct host_memory agreed; /* has the same size on all ranks; all ranks of the host map it */
-    struct host_memory own;    /* for calls whose ranks have different counts */
-    struct former *former;     /* memory that was too small */
-    int cant_pin;              /* the driver never pins it; the log has said so */
+    struct host_memory agreed; /* the same size on all ranks; mapped by all ranks of the host */
+    struct host_memory own;    /* for calls in which the ranks have different counts */
+    struct former *former;     /* list of earlier memory, which was too small */
+    int cant_pin;              /* 1 if the driver will never pin memory, which is logged once */
 };
 
-/* One call under way. */
+/* A running call. */
 struct flow {
     struct call *c;
     struct pieces pieces;
     char *host;
     size_t place;          /* bytes of host memory for a piece */
-    void *to_host[ROOM];   /* marks of copies to the host; NULL: no copy */
-    void *from_host[ROOM]; /* marks of copies from the host */
+    void *to_host[ROOM];   /* marks of copies to the host; NULL if there is no copy */
+    void *from_host[ROOM]; /* marks of copies from the host; NULL if there is no copy */
 };
 
 /* ---- Pieces ---------------------------------------------------------------------------- */
 
-/* A copy of a piece should take far longer than to begin and end the copy, about 10 us.  To fill
- * and drain the three pieces should take little of the whole call.  4 MiB take 80 us over PCIe 5
- * and 170 us over PCIe 4.  With many ranks a piece is many copies, at about 2 us each; the second
- * number weighs that against the host memory that 1000 ranks take.  Calculated: no GPU has measured
- * it. */
+/* The copy of a piece should take much longer than the start and end of a copy, about 10 us.  To
+ * fill and drain the three pieces should take a small part of the whole call. 4 MiB take 80 us over
+ * PCIe 5 and 170 us over PCIe 4.  With many ranks a piece needs many copies, at about 2 us each.
+ * The second number limits these copies, at the cost of more host memory with 1000 ranks.  The
+ * numbers are calculated; they were not measured on a GPU. */
 struct piece_sizes piece_sizes = { (size_t)4 << 20, (size_t)8 << 10 };
 
-enum { WHOLE = 64 }; /* elements; cuts lie at cache lines in host memory */
+enum { WHOLE = 64 }; /* elements; cuts are at cache lines in host memory */
 
 static size_t sent_blocks(const struct call *c)
 {
@@ -102,7 +103,8 @@ static size_t elements_of_piece(const struct call *c, size_t blocks)
     return bytes > c->element ? bytes / c->element : 1;
 }
 
-/* Cuts `count` into nearly equal pieces, so that the last one is not tiny. */
+/* Cuts `count` into nearly equal pieces, so that the last piece is not tiny.  `most` is the most
+ * elements of a piece. */
 static void cut(struct pieces *p, size_t count, size_t most)
 {
     p->pieces = (count + most - 1) / most;
@@ -187,8 +189,9 @@ static size_t doubled(size_t bytes)
     return all < bytes ? bytes : all;
 }
 
-/* Drops the memory; if it is pinned and can't be unpinned now, keeps it until the group's end. Each
- * allocation is twice as large as the one before, so no more memory stays than is in use. */
+/* Frees the memory.  If it is pinned and can't be unpinned now, keeps it until the group ends.
+ * Each allocation is twice as large as the one before, so all kept memory together is no larger
+ * than the memory in use. */
 static ct_status drop_or_keep(ct_group *group, struct staged *s, struct host_memory *memory)
 {
     struct former *former;
@@ -222,7 +225,7 @@ static ct_status find_memory(struct flow *f, struct staged *s)
     return status;
 }
 
-/* Drops large memory.  `agreed` has the same size on all ranks, so all of them drop it or none
+/* Frees large memory.  `agreed` has the same size on all ranks, so all ranks free it, or no rank
  * does. */
 static void keep_little(ct_group *group, struct staged *s)
 {
@@ -289,7 +292,8 @@ static ct_status staged_begin_copy(const struct flow *f, enum copy_way way, char
                : place->space->begin_copy(place->device, way, there.data, host, there.bytes);
 }
 
-/* Begins to copy piece k between the device's blocks and the packed blocks on the host. */
+/* Starts to copy piece k between the device's blocks and the packed blocks on the host.  Sets *mark
+ * to the end of the copies. */
 static ct_status staged_begin_piece(struct flow *f, enum copy_way way, const struct blocks *b,
                                     char *host, size_t k, void **mark)
 {
@@ -331,13 +335,15 @@ static ct_status wait_for_copy(const struct flow *f, void **mark)
 
 /* ---- The three steps ------------------------------------------------------------------------ */
 
-/* A broadcast has one buffer, which the root sends and the others receive. */
+/* Returns 1 if this rank sends from c->recv: a broadcast has one buffer, which the root sends and
+ * the other ranks receive. */
 static int staged_sends_from_recv(const struct call *c)
 {
     return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
 }
 
-/* Piece k takes the place of piece k - 3, whose copy to the device must be over. */
+/* Starts to copy piece k to the host.  First waits until piece k - 3, which used the same host
+ * memory, has been copied to the device. */
 static ct_status copy_in(struct flow *f, size_t k)
 {
     const ct_status status = wait_for_copy(f, &f->from_host[k % ROOM]);
@@ -351,7 +357,7 @@ static ct_status copy_in(struct flow *f, size_t k)
                               &f->to_host[k % ROOM]);
 }
 
-/* Runs the algorithm on piece k.  premul_sum: scales the input first. */
+/* Runs the algorithm on piece k.  For premul_sum it scales the input first. */
 static ct_status run_on_host(struct flow *f, size_t k)
 {
     const struct call *c = f->c;
@@ -391,7 +397,8 @@ static ct_status run_pieces(struct flow *f)
     return status;
 }
 
-/* Ends a failed call: when it returns, no copy uses the caller's buffers any more. */
+/* Ends the copies of a failed call.  When this function returns, no copy uses the caller's buffers.
+ */
 static void end_failed(struct flow *f)
 {
     f->c->place.space->end_copies(f->c->place.device);
@@ -401,7 +408,8 @@ static void end_failed(struct flow *f)
     }
 }
 
-/* A captured call is skipped: the host takes part in a staged call, so it can't be in a graph. */
+/* Skips a captured call.  The host takes part in a staged call, so a staged call can't be in a
+ * graph. */
 static ct_status staged_prepare(struct call *c, enum path_result *result)
 {
     *result = c->capture == NOT_CAPTURED && !c->elsewhere ? PATH_OK : PATH_SKIP_CALL;

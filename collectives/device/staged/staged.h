@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* staged.h - the path "staged": calls go through host memory, by its algorithms (staged.c). */
+/* staged.h - the path "staged": calls on device memory run in host memory, by the algorithms for
+ * host memory (staged.c). */
 #ifndef COLLECTIVES_DEVICE_STAGED_STAGED_H
 #define COLLECTIVES_DEVICE_STAGED_STAGED_H
 
@@ -7,22 +8,22 @@
 
 extern const struct device_path staged_path;
 
-/* How a call is cut; the same on all ranks.  A piece has the same consecutive elements of every
- * block. */
+/* How a call is cut into pieces.  This is the same on all ranks.  A piece has the same range of
+ * elements of every block. */
 struct pieces {
-    size_t pieces; /* 1: the whole call, whatever its blocks */
+    size_t pieces; /* number of pieces; 1 if the call is not cut */
     size_t count;  /* elements of a block in each piece except the last */
-    size_t most;   /* most bytes that a rank sends and receives in a piece; the same on all ranks if
-                      ->agreed */
-    int agreed;    /* all ranks have the same counts */
+    /* most bytes that a rank sends and receives in a piece; the same on all ranks if ->agreed */
+    size_t most;
+    int agreed; /* 1 if all ranks have the same counts */
 };
 struct pieces pieces_of(const struct call *c);
-/* Gives the part of block i that is in piece k. */
+/* Returns the part of block i that is in piece k. */
 struct span piece_block(const struct call *c, const struct pieces *p, const struct blocks *b, int i,
                         size_t k);
 
-/* all: how large a piece may be, for all blocks of a side together.  block: how small its part of a
- * block may be.  Tests make both smaller, on all ranks alike. */
+/* `all` is the largest size, in bytes, of a piece of all blocks of a side together.  `block` is the
+ * smallest size of a piece of one block.  Tests set smaller sizes, the same on all ranks. */
 struct piece_sizes {
     size_t all, block;
 };

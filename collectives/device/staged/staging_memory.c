@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* staging_memory.c - host memory that device memory is copied to and from.
+/* staging_memory.c - allocates host memory to and from which device memory is copied.
  *
- * It is pinned: else the driver would copy the bytes a second time.  Where all ranks are on one
- * host it is a registered region, like memory of ct_mem_alloc(): then the host's algorithms read
- * and write it in place, without slots.  A rank pins its own part alone, since only its process,
- * not its device, touches the parts of the others.
+ * The memory is pinned, or else the driver would copy the bytes a second time.  If all ranks are on
+ * one host, the memory is a registered region, like memory of ct_mem_alloc().  Then the algorithms
+ * for host memory read and write the region in place, without slots.  A rank pins only its own
+ * part, since its process, but not its device, accesses the other ranks' parts.
  *
- * The ranks agree on a region as they do in ct_mem_alloc(), but within the call: the first rank
- * publishes the offset, all map it, and all exchange whether they could.  If one could not, each
- * allocates private memory. */
+ * The ranks agree on a region as in ct_mem_alloc(), but within the call.  The first rank publishes
+ * the offset, all ranks map the region, and all ranks exchange whether this succeeded.  If it
+ * failed on a rank, each rank allocates private memory. */
 #include "collectives/device/staged/staging_memory.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@
 #include "runtime/shm/shared_region.h"
 #include "runtime/util/log.h"
 
-/* plan->offset: rank 0's; 0: there is no room, and nothing is shared. */
+/* Sets plan->offset to the offset that rank 0 reserved, or to 0 if there is no room and nothing is
+ * shared. */
 static ct_status agree_on_offset(struct call *c, struct region_plan *plan, uint64_t *words)
 {
     ct_group *g = c->group;
@@ -29,7 +30,8 @@ static ct_status agree_on_offset(struct call *c, struct region_plan *plan, uint6
     return status;
 }
 
-/* All ranks map the region or none does, which is no failure: then *data is NULL. */
+/* Maps the region on all ranks or on no rank.  If a rank can't map it, sets *data to NULL, and this
+ * is not a failure. */
 static ct_status map_for_all(struct call *c, const struct region_plan *plan, uint64_t *words,
                              char **data)
 {
