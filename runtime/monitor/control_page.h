@@ -40,7 +40,7 @@ struct control_call {
     uint64_t begun_ns; /* start of the call, CLOCK_MONOTONIC_COARSE */
     uint8_t operation; /* enum operation */
     uint8_t dtype;     /* ct_dtype */
-    int8_t op;         /* ct_op; -1 if the call does not reduce */
+    int8_t op;         /* ct_op, or OP_OF_PROBE, or -1 if the call does not reduce */
     uint8_t phase;     /* enum control_phase, when the struct was written */
     uint16_t group;    /* index in groups[]; CONTROL_GROUPS if the group is not recorded there */
     int16_t root;      /* root or message peer, a rank in the group; -1 for none or any rank */

@@ -42,10 +42,11 @@ ct_status secret_make(struct secret *secret); /* 64 random hexadecimal digits */
 
 /* Returns CT_ERR_INVALID without a secret to encrypt with. */
 ct_status encryption_check_secret(const struct secret *secret);
-/* Sets *asked if CT_ENCRYPT is 1.  Returns CT_ERR_INVALID if the variable is neither 0 nor 1. */
+/* Sets *asked to 1 if CT_ENCRYPT is 1, else to 0.  Returns CT_ERR_INVALID if the variable is
+ * neither 0 nor 1. */
 ct_status encryption_asked(int *asked);
-/* Sets *wanted if CT_ENCRYPT is 1.  Returns CT_ERR_INVALID if the variable is neither 0 nor 1, or
- * without a secret to encrypt with. */
+/* Sets *wanted to 1 if CT_ENCRYPT is 1, else to 0.  Returns CT_ERR_INVALID if the variable is
+ * neither 0 nor 1, or if it is 1 and there is no secret to encrypt with. */
 ct_status encryption_wanted(const struct secret *secret, int *wanted);
 /* Creates the TLS context for a purpose, "store" or "mesh", each with its own key.  Returns
  * CT_ERR_INVALID without a secret. */

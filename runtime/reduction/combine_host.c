@@ -149,7 +149,7 @@ struct fold_nodes {
 };
 
 /* Reduces n elements, from `first` on, of the next node's sources.  Returns the address of the
- * result: `tile`, or the source itself if the node has only one source. */
+ * result: `tile`, or the source itself if the node has only one source, which is not widened. */
 static const void *fold_node(const struct combine_way *way, struct tiles *tiles,
                              struct fold_nodes *nodes, const void *const *src, size_t first,
                              size_t n, char *tile)

@@ -66,8 +66,8 @@ static ct_status set_locked(struct local_store *s, struct bytes key, struct byte
 
 /* ---- Waiting ------------------------------------------------------------- */
 
-/* Sleeps until a thread of this process changes a key or the deadline passes.  Sleeps at most
- * poll_ms, or 60 s if poll_ms is 0. */
+/* Sleeps until a thread of this process stores a value or the deadline passes.  Deleting or popping
+ * a value does not end the sleep.  Sleeps at most poll_ms, or 60 s if poll_ms is 0. */
 static void sleep_until_stored(struct local_store *s, int64_t deadline)
 {
     const int most = s->hooks->poll_ms ? s->hooks->poll_ms : 60000;

@@ -43,7 +43,9 @@
  * kernel acknowledges a larger frame at once, even if the receiver is about to send a frame back.
  */
 #define SMALL_BYTES 1300
-#define PARTS_AT_ONCE 64         /* parts of one write; a frame has two */
+/* Most parts of one write.  A frame has at most two.  The array is on the stack, and the kernel
+ * looks at each part, so there are not more. */
+#define PARTS_AT_ONCE 64
 #define LARGE_WRITE (256u << 10) /* bytes of one write */
 /* Bytes that are read from one stream before the other streams get their turn. */
 #define BYTES_PER_LOOK (1u << 20)

@@ -134,7 +134,7 @@ struct transport {
     unsigned looks;           /* number of passes of progress_for() */
     /* Count of reads and writes that moved bytes.  Waiting threads read it without the lock. */
     _Atomic unsigned moves;
-    int gathering;              /* true while a batch starts; frames are then queued, not written */
+    int gathering;              /* true while frames are queued and not written at once */
     int64_t looked_for_loss_ms; /* time of the last check by end_lost_connections() */
     int ended;                  /* number of endpoints that check_ended_peers() must check */
 };

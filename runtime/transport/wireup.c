@@ -900,7 +900,7 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     w->last = &w->first;
     w->ring.next = w->ring.previous = &w->ring;
     pthread_mutex_init(&w->lock, NULL);
-    /* checks that libcrypto can be loaded */
+    /* With a secret, fails here if libcrypto can't be loaded, not at the first connection. */
     status = wireup_proof(identity, "connect", &hello, nonce, proof);
     if (status == CT_OK && identity->encrypts)
         status = secret_context(&identity->secret, "mesh", &w->context);
