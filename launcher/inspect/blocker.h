@@ -51,8 +51,8 @@ struct activity {
     const struct death_snapshot *death;
 };
 
-/* True if more than one rank is stopped, and no rank runs.  Then no rank waits because another rank
- * is stopped. */
+/* True if signals have stopped more than one rank, and all other ranks are gone.  Then no rank
+ * waits because another rank is stopped. */
 int all_stopped(const struct job_snapshot *job);
 
 /* True if the rank can't continue by itself. */

@@ -27,7 +27,7 @@ struct group_view {
     /* number of members; the first `in` are in the group, the rest have left; both parts are sorted
      * by rank */
     int count, in;
-    int is_world; /* 1 if the group has all ranks of the job */
+    int is_world; /* 1 if the group has all ranks of the job in the same order */
     /* 1 if members are threads with the same rank in the job, so group ranks name them */
     int by_group_rank;
 };

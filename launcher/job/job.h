@@ -70,7 +70,7 @@ struct job {
     struct rlimit descriptors; /* RLIMIT_NOFILE when ctrun was started */
     struct program program;
     struct wrapper wrapper;
-    struct placement *placement; /* NULL if workers are not bound to CPUs or GPUs */
+    struct placement *placement; /* NULL if no option needs a placement */
     struct job_rendezvous meet;
     struct nodes *nodes;
     struct plan plan; /* the round's plan */

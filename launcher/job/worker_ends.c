@@ -89,7 +89,7 @@ void job_found_fault(struct job *job, struct worker *worker)
 }
 
 /* Stops the round because of failure.rank.  If that rank's own node also reports a failure, the
- * other node's report takes precedence, since it was sent earlier. */
+ * report of that node takes precedence, since it was sent earlier. */
 void job_found_failure(struct job *job, struct failure failure, const char *also)
 {
     failure.may_restart = failure.may_restart && !job->stop.for_good;

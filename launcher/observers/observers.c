@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* observers.c - the order in which a job calls its observers.  Observers that find problems come
- * before observers that report them. */
+/* observers.c - the order in which a job calls its observers.  The observers of
+ * stalls and stragglers come before the observers that report what these two find. */
 #include "launcher/observers/observers.h"
 
 #include <stddef.h>

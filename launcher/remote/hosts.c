@@ -519,8 +519,8 @@ int remote_is_for_front(const char *entry)
     return 0;
 }
 
-/* True if a variable describes this host, this login, or the terminal.  Other hosts must not get
- * such a variable. */
+/* True if a variable describes this host, this login or the terminal, or is only for the ctrun that
+ * the user starts.  Other hosts must not get such a variable. */
 static int stays_here(const char *entry)
 {
     static const char *const names[] = {

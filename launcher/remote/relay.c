@@ -43,9 +43,11 @@ struct relay {
     struct start start;
     int has_start, port;
     struct branches branches;
-    unsigned char *lost_or_ended; /* 1 for each node that has ended or is lost, by node - first */
-    pid_t pid;                    /* process id of ctrun; 0 before its start and after its end */
-    struct bufferevent *input;    /* pipe to ctrun's standard input; NULL if closed */
+    /* by node - first: 1 if the relay has passed on that this node, which is behind a branch, has
+     * ended or is lost */
+    unsigned char *lost_or_ended;
+    pid_t pid;                 /* process id of ctrun; 0 before its start and after its end */
+    struct bufferevent *input; /* pipe to ctrun's standard input; NULL if closed */
     struct bufferevent *output[3];
     struct bufferevent *listens; /* pipe to which node 0's ctrun writes its port */
     struct event died, give_up, silence;
@@ -173,7 +175,7 @@ static void input_written(struct bufferevent *input, void *arg)
         close_stream(&relay->input);
 }
 
-/* Is called if ctrun closed its input, or if no process reads the pipe any more. */
+/* Is called if a write fails, since neither ctrun nor a worker reads the pipe any more. */
 static void input_event(struct bufferevent *input, short what, void *arg)
 {
     struct relay *relay = arg;
