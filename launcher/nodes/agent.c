@@ -215,7 +215,7 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_STOP && a->world > 0
                && node_code_read(text, &code, &rank, &words) == 0) {
         a->nodes.hooks->stop(a->nodes.job, code, rank,
-                             words); /* also if this node's round has ended */
+                             words); /* even if this node's workers have ended */
     } else if (type == NODE_OVER) {
         if (node_code_read(text, &code, &rank, &words) < 0)
             end_job(a, 1, -1,
@@ -236,7 +236,7 @@ static void agent_on_puts(void *arg, const char *data, size_t bytes)
 }
 
 /* Handles the loss of the coordinator.  If this ctrun itself did not run for a while, reports that
- * as the cause, since the coordinator drops an agent that does not answer. */
+ * pause as the cause, since the coordinator drops an agent that does not answer. */
 static void on_broke(void *arg, int error, const char *cause)
 {
     struct agent *a = arg;

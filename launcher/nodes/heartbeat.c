@@ -7,7 +7,7 @@
 #include "runtime/util/clock.h"
 
 #define INTERVAL_MS 1000                    /* time between two ticks */
-#define LEAST_PATIENCE_MS (2 * INTERVAL_MS) /* since a message may come late */
+#define LEAST_PATIENCE_MS (2 * INTERVAL_MS) /* smallest patience_ms; a message may be late */
 
 static void heartbeat_tick(evutil_socket_t fd, short what, void *arg)
 {

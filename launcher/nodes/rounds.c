@@ -368,7 +368,7 @@ static void stop_the_round(struct coordinator *c, const struct member *from,
 
 /* Replaces the stored failure by a later report if the stored failure is an exit and the later one
  * is a death by signal or a lost node.  The exit may be another node's reaction to the death,
- * although it was reported first. */
+ * although the exit was reported first. */
 static void change_failure(struct coordinator *c, const struct member *from,
                            const struct failure *failure)
 {

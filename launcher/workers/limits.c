@@ -20,7 +20,7 @@
 #include "runtime/util/log.h"
 
 #define OWN 32 /* ctrun's own descriptors: 20 with --events and --trace, the rest for short use */
-#define PLENTY 1000    /* if so many are free, descriptors from ctrun's caller are not counted */
+#define PLENTY 1000    /* with so many to spare, the caller's open descriptors are not counted */
 #define LEAST_PIDS 301 /* the kernel's smallest pid_max; a job with fewer processes always fits */
 
 /* Returns the number of open descriptors below `limit`.  Higher descriptors do not count against

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_env.c - builds the environment of workers in two steps.  The first step, once per round,
  * builds the variables that all workers share.  The second step, for each worker, copies the
- * pointers to these and adds the few variables that differ. */
+ * pointers to the shared variables and adds the few variables that differ. */
 #include "launcher/workers/worker_env.h"
 
 #include <ctype.h>
