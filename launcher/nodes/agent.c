@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent.c - a ctrun that is not the coordinator.  It joins the coordinator (node_link.h), starts
- * and stops its workers as the coordinator says, and tells it what becomes of them.
+/* agent.c - a ctrun that is not the coordinator.  An agent connects to the coordinator
+ * (node_link.h), starts and stops its workers when the coordinator tells it to, and reports to the
+ * coordinator how its workers end.
  *
  * An agent that loses the coordinator stops its workers, since no other node would learn of their
- * failures any more.  In a fixed job the agent then ends.  In an elastic job it tries to join again
- * for as long as a node may be silent, since it may have been cut off, or stopped, for a while. */
+ * failures.  In a fixed job the agent then ends.  In an elastic job the agent may have been cut off
+ * or stopped only for a while.  So the agent tries to join again for as long as a node may be
+ * silent (--rdzv-conf=keep_alive_...). */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,17 +31,17 @@ struct agent {
     struct connect_retry retry;
     struct heartbeat heartbeat;
     int64_t last_message; /* clock_ms() of the coordinator's last message */
-    int64_t asked_ns;     /* when this agent last asked for the coordinator's clock */
-    int asks_at_once;     /* questions about the clock still to ask, one after each answer */
-    int running;          /* a round runs */
-    int signal;           /* that told this ctrun to stop; 0: none */
-    int first, world;     /* rank of our first worker */
+    int64_t asked_ns; /* CLOCK_MONOTONIC when this agent last asked for the coordinator's clock */
+    int asks_at_once; /* questions about the clock left, each asked after the previous answer */
+    int running;      /* true while this node has workers in a round */
+    int signal;       /* the first signal that told this ctrun to stop; 0 if none */
+    int first, world; /* rank of this node's first worker; workers of all nodes, 0 at first */
     char generation[NODE_GENERATION], mapping[NODE_MAPPING];
-    char lost[NODE_TEXT]; /* how the coordinator was lost; "": it was not, or was found again */
-    int is_over, code;    /* the job is over, with that code, but workers here still stop */
+    char lost[NODE_TEXT]; /* why the coordinator was lost; "" while the agent is connected */
+    int is_over, code;    /* true if the job ended while workers here still stop; its exit code */
 };
 
-/* ---- In --------------------------------------------------------------------- */
+/* ---- Messages from the coordinator ------------------------------------------ */
 
 static void over_for(struct agent *a, int code, int rank, const char *why)
 {
@@ -53,8 +55,8 @@ static void over(struct agent *a, int code, const char *why)
     over_for(a, code, -1, why);
 }
 
-/* Ends the job here.  Node 0 may end it before the workers of this node have stopped: they do that
- * first. */
+/* Ends the job on this node.  If node 0 ended the job before this node's workers have stopped,
+ * stops these workers first. */
 static void end_job(struct agent *a, int code, int rank, const char *why)
 {
     if (a->world == 0)
@@ -72,9 +74,10 @@ static void end_job(struct agent *a, int code, int rank, const char *why)
     a->nodes.hooks->stop(a->nodes.job, 0, rank, why);
 }
 
-/* Tells the workers here that all others are lost: no ctrun tells them any more what becomes of the
- * other nodes' workers.  In a fixed job of two nodes the lost host's name is known; in an elastic
- * job the coordinator may have no workers. */
+/* Tells this node's workers that all workers of other nodes are lost, since the coordinator can no
+ * longer report deaths there.  Passes the name of the lost host only in a fixed job of two nodes,
+ * where all other workers run on node 0's host.  In an elastic job of two nodes, the coordinator
+ * may have no workers. */
 static void deliver_all_others_lost(struct agent *a, int how)
 {
     const char *host = a->options->nnodes.max == 2 && !a->meet->is_elastic ? a->meet->address : "";
@@ -95,8 +98,8 @@ static void take_death(struct agent *a, const struct node_death *dead)
         a->nodes.hooks->died(a->nodes.job, &dead->death, dead->count);
 }
 
-/* Tries to join again: all workers here have ended, but an elastic job may still run on other
- * nodes. */
+/* Tries to join an elastic job again, since the job may still run on other nodes.  All workers of
+ * this node have ended. */
 static void join_again(struct agent *a)
 {
     log_line(LOG_WARN, "tries to join the job again for %lld s",
@@ -128,7 +131,7 @@ static void lose_coordinator(struct agent *a, int how, const char *cause)
         a->nodes.hooks->member(a->nodes.job, 0, 0);
     if (a->running) {
         deliver_all_others_lost(a, how);
-        a->nodes.hooks->stop_asked(a->nodes.job, 0); /* ranks that vote end without SIGTERM */
+        a->nodes.hooks->stop_asked(a->nodes.job, 0); /* lets ranks that vote end before SIGTERM */
         a->nodes.hooks->stop(a->nodes.job, 0, -1, a->lost);
     } else {
         leave_without_coordinator(a);
@@ -163,8 +166,8 @@ static void send_beat(struct agent *a)
     node_link_flush(&a->link);
 }
 
-/* Takes an answer about the clock.  An answer to an earlier question is too old to tell the
- * time. */
+/* Handles a NODE_BEAT with the coordinator's clock.  Ignores an answer to any question but the
+ * last, since such an answer came too late to be exact. */
 static void agent_take_beat(struct agent *a, const char *text)
 {
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -212,7 +215,7 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_STOP && a->world > 0
                && node_code_read(text, &code, &rank, &words) == 0) {
         a->nodes.hooks->stop(a->nodes.job, code, rank,
-                             words); /* this may also be the last message of a round */
+                             words); /* even if this node's workers have ended */
     } else if (type == NODE_OVER) {
         if (node_code_read(text, &code, &rank, &words) < 0)
             end_job(a, 1, -1,
@@ -232,8 +235,8 @@ static void agent_on_puts(void *arg, const char *data, size_t bytes)
         a->nodes.hooks->puts(a->nodes.job, puts, bytes - (size_t)(puts - data));
 }
 
-/* Loses the coordinator.  If this ctrun stood still, that is the cause: the coordinator gives up an
- * agent that stands still. */
+/* Handles the loss of the coordinator.  If this ctrun itself did not run for a while, reports that
+ * pause as the cause, since the coordinator drops an agent that does not answer. */
 static void on_broke(void *arg, int error, const char *cause)
 {
     struct agent *a = arg;
@@ -297,7 +300,7 @@ static void join(void *arg, int fd, struct secure_channel *channel)
     heartbeat_start(&a->heartbeat);
 }
 
-/* Ends this node.  a->lost is the reason if the coordinator was lost and did not come back. */
+/* Ends this node.  a->lost is the reason if the agent had lost the coordinator; else "". */
 static void on_gave_up(void *arg)
 {
     struct agent *a = arg;
@@ -334,7 +337,7 @@ static void agent_start(struct nodes *nodes)
         connect_retry_start(&a->retry, conf->timeout, "--rdzv-conf=timeout=...");
 }
 
-/* ---- What this node tells --------------------------------------------------- */
+/* ---- Messages to the coordinator -------------------------------------------- */
 
 static void agent_died(struct nodes *nodes, const struct control_death *death)
 {
@@ -379,7 +382,7 @@ static void agent_signalled(struct nodes *nodes, int number)
         a->signal = number;
     node_link_print(&a->link, NODE_SIGNALLED, "%d", number);
     node_link_flush(&a->link); /* over() closes the link */
-    if (!a->running)           /* no worker has to end first */
+    if (!a->running)           /* this node has no workers to wait for */
         over(a, number == CONNECTION_LOST ? 1 : 128 + number, "");
 }
 
@@ -429,7 +432,7 @@ static void agent_rows(struct nodes *nodes, unsigned look, const char *rows, siz
     node_link_print(&a->link, NODE_ROWS, "%s\n", number);
 }
 
-/* Does nothing: only the coordinator asks. */
+/* Does nothing, since only the coordinator asks for the state of the ranks. */
 static int agent_look(struct nodes *nodes, unsigned look)
 {
     (void)nodes;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control_page_host.c - tells the workers of this node which workers have ended.
  *
- * A worker sleeps on a futex in its host's memory, or in epoll_wait() if it has peers on other
- * hosts. So ctrun wakes both kinds: it raises the word in the page's head and wakes its futex, and
- * it writes an eventfd that all workers watch.  Two system calls reach all workers. */
+ * A worker sleeps in futex() on the control page, or in epoll_wait() if it has peers on other
+ * hosts.  ctrun wakes both kinds: it increments `notices` in the page's head and wakes the futex
+ * there, and it writes to an eventfd that all workers watch.  Two system calls reach all
+ * workers. */
 #include "launcher/nodes/control_page_host.h"
 
 #include <errno.h>
@@ -101,7 +102,7 @@ void control_host_started(struct control_host *control, int local_rank, pid_t pi
 
 /* ---- Deaths -------------------------------------------------------------- */
 
-/* Gives the call in which a worker was when it ended; of several calls, the latest. */
+/* Returns the call in which a worker was when it ended; the latest call if there are several. */
 static struct control_blame last_call(const struct control_rank *page)
 {
     struct control_blame in = { 0 };
@@ -168,7 +169,7 @@ void control_host_died(struct control_host *control, const struct control_death 
         return;
     for (int rank = death->rank; rank < death->rank + count; rank++) {
         if (control->dead[rank])
-            continue; /* its node was lost before the message of its own end came */
+            continue; /* counted as dead before, when its node was lost */
         control->dead[rank] = 1;
         control->deaths[control->told] = *death;
         control->deaths[control->told++].rank = rank;

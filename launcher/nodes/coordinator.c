@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coordinator.c - holds a job's nodes and takes in what happens to them: ends of this ctrun's own
- * workers, messages of agents, broken connections, silent agents.  rounds.c decides what follows.
+/* coordinator.c - stores a job's nodes and handles their events: ends of this ctrun's own workers,
+ * messages from agents, broken connections, silent agents.  rounds.c decides what follows.
  *
- * A member whose connection breaks counts as lost, and its workers as ended: they die with their
- * ctrun, or their ctrun stops them when it has lost the coordinator. */
+ * If a member's connection breaks, the member counts as lost and its workers as ended.  The workers
+ * die with their ctrun, or their ctrun stops them because it has lost the coordinator. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,8 +58,8 @@ struct member *members_add(struct coordinator *c, const struct node_join *join,
     return member;
 }
 
-/* Separates a member from its agent.  What the agent still sends, and its end, then count for no
- * member. */
+/* Separates a member from its agent.  The coordinator then ignores the agent's messages and its
+ * end. */
 static void detach(struct member *member)
 {
     if (member->agent)
@@ -89,8 +89,9 @@ int members_workers(const struct coordinator *c)
 
 /* ---- The order of a round ----------------------------------------------------- */
 
-/* Nodes with a number keep their order: that of --node-rank, or that of their last round.
- * Newcomers follow in the natural order of their hosts' names: node2 before node10. */
+/* Compares two nodes for qsort().  Nodes with a number come first, ordered by that number:
+ * --node-rank, or the number in their last round.  Newcomers follow in the natural order of their
+ * hosts' names, in which node2 comes before node10. */
 static int coordinator_by_number(const void *left, const void *right)
 {
     const struct member *a = *(struct member *const *)left, *b = *(struct member *const *)right;
@@ -137,7 +138,7 @@ static void members_free(struct coordinator *c)
     free(c->ranked);
 }
 
-/* ---- This node ---------------------------------------------------------------- */
+/* ---- Events of this node ------------------------------------------------------ */
 
 static struct coordinator *of(struct nodes *nodes)
 {
@@ -203,7 +204,7 @@ static int own_look(struct nodes *nodes, unsigned look)
     char number[16];
     int asked = 0;
 
-    if (c->phase == WAITING || c->phase == FINISHED) /* nodes of the last round may be gone */
+    if (c->phase == WAITING || c->phase == FINISHED) /* `ranked` may have freed members */
         return 0;
     snprintf(number, sizeof number, "%u", look);
     for (int i = 0; i < c->ranked_count; i++)
@@ -220,10 +221,10 @@ static void own_ended(struct nodes *nodes, const struct round_end *end)
     rounds_ended(of(nodes), own(nodes), end);
 }
 
-/* ---- The agents --------------------------------------------------------------- */
+/* ---- Events of agents --------------------------------------------------------- */
 
-/* Names this host's clock.  Each process on this host gives it the same name, even a later ctrun in
- * another container; another host's clock has another name. */
+/* Writes a name of this host's clock to c->clock.  All processes on this host write the same name,
+ * even a later ctrun in another container.  Processes on other hosts write other names. */
 static void coordinator_name_clock(struct coordinator *c)
 {
     FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -239,7 +240,7 @@ static void coordinator_name_clock(struct coordinator *c)
         fclose(file);
 }
 
-/* Answers a heartbeat that asks for the clock.  0: the text is not a heartbeat's. */
+/* Answers a heartbeat that asks for the clock.  Returns 0 if the text is not valid, else 1. */
 static int coordinator_take_beat(struct coordinator *c, struct member *from, const char *text)
 {
     const unsigned long long now = (unsigned long long)clock_ns(CLOCK_MONOTONIC);
@@ -256,8 +257,8 @@ static int coordinator_take_beat(struct coordinator *c, struct member *from, con
     return 1;
 }
 
-/* Handles a message of an agent.  0: it is not valid.  Types that this version does not know are of
- * a newer version, and ignored. */
+/* Handles a message from an agent.  Returns 0 if the message is not valid, else 1.  Ignores types
+ * of messages that a newer version may have added. */
 static int coordinator_take_message(struct coordinator *c, struct member *from, int type,
                                     const char *text)
 {
@@ -315,7 +316,7 @@ static int coordinator_take_message(struct coordinator *c, struct member *from, 
     }
 }
 
-/* Takes a piece of an agent's rows.  0: the text is not valid. */
+/* Passes a piece of an agent's rows to the job.  Returns 0 if the text is not valid, else 1. */
 static int take_rows(struct coordinator *c, struct member *from, const char *data, size_t bytes)
 {
     unsigned look;
@@ -331,8 +332,8 @@ static int take_rows(struct coordinator *c, struct member *from, const char *dat
     return 1;
 }
 
-/* Handles a message.  A node whose message can't be read is lost: the round might wait for it for
- * ever. */
+/* Handles a message from an agent.  Closes the connection to an agent that sends a message that is
+ * not valid, since the round might wait forever for this agent. */
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     struct coordinator *c = arg;
@@ -355,7 +356,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     store_agent_end(agent);
 }
 
-/* The end of a round on a node that can't tell us how its workers ended. */
+/* The end of a round on a lost node, which can't report how its workers ended. */
 static const struct round_end lost_end = { -1, 0 };
 
 static void on_left(void *arg, struct store_agent *agent, int error)
@@ -371,7 +372,7 @@ static void on_left(void *arg, struct store_agent *agent, int error)
         c->nodes.hooks->member(c->nodes.job, from->number, 0);
     if (c->phase == FINISHED) {
         rounds_leave(c);
-    } else if (c->phase == WAITING || !from->in_round) { /* it may come again */
+    } else if (c->phase == WAITING || !from->in_round) { /* the node may join again */
         members_remove(c, from);
         if (c->phase == WAITING)
             join_left(c);
@@ -383,10 +384,11 @@ static void on_left(void *arg, struct store_agent *agent, int error)
 
 static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = on_left };
 
-/* ---- Time passes -------------------------------------------------------------- */
+/* ---- Timers ------------------------------------------------------------------- */
 
-/* Gives up nodes that have not said in time that their workers have stopped.  All but the last one
- * are marked as ended first, since the last one's end may begin the next round. */
+/* Gives up the nodes that have not reported in time that their workers have stopped.  Marks all of
+ * these nodes but the last as ended, and then handles the end of the last node, which may begin the
+ * next round. */
 static void give_up_the_silent(struct coordinator *c)
 {
     struct member *last = NULL;
@@ -421,7 +423,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (c->phase == WAITING) {
         join_tick(c);
-    } else if (c->phase == FINISHED) { /* the others have not left in time */
+    } else if (c->phase == FINISHED) { /* some agents have not left in time */
         for (int i = 0; i < c->count; i++)
             detach(c->members[i]);
         rounds_leave(c);
@@ -458,7 +460,7 @@ static void own_alive(struct nodes *nodes)
         }
 }
 
-/* ---- From begin to end -------------------------------------------------------- */
+/* ---- Start and end ------------------------------------------------------------ */
 
 static void coordinator_start(struct nodes *nodes)
 {
@@ -467,7 +469,7 @@ static void coordinator_start(struct nodes *nodes)
 
     coordinator_name_clock(c);
     nodes->hooks->clock(nodes->job, &own);
-    if (c->max > 1 || c->is_elastic) /* an elastic job may have a spare node */
+    if (c->max > 1 || c->is_elastic) /* spare nodes may join an elastic job */
         heartbeat_start(&c->heartbeat);
     join_wait(c);
 }
@@ -500,8 +502,8 @@ static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
                                                   .alive = own_alive,
                                                   .destroy = coordinator_destroy };
 
-/* Adds this ctrun to the members if it has workers.  Without workers it is in each round, but as a
- * node that has ended. */
+/* Adds this ctrun to the members if it has workers.  A ctrun without workers takes part in each
+ * round as a node that has ended already.  Returns -1 if out of memory, else 0. */
 static int add_own(struct coordinator *c, int size)
 {
     struct node_join join = { .node = 0, .pid = getpid(), .workers = size };

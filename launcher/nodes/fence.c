@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fence.c - the barrier of PMI over the nodes of a round (launcher/pmi/pmi_server.h): an
- * all-gather.
+/* fence.c - PMI's barrier over the nodes of a round (launcher/pmi/pmi_server.h), which also
+ * exchanges what the ranks have put.
  *
- * When all ranks of a node are in the barrier, the node sends what they have put to the
- * coordinator, in pieces, and then says that it is in.  When the last node is in, the coordinator
- * sends all puts to each node, and then says that the barrier is over.  A piece for all nodes is in
- * memory only once. */
+ * When all ranks of a node are in the barrier, the node sends their puts to the coordinator in
+ * pieces (NODE_PUTS), then NODE_FENCE.  When the last node is in the barrier, the coordinator sends
+ * all puts to each node, then NODE_FENCE.  All connections share one copy of a piece in memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +26,8 @@ void fence_free(struct coordinator *c)
     c->fence = (struct text){ 0 };
 }
 
-/* Adds a node's puts.  0: they are more than its ranks may put, or memory is out. */
+/* Adds a node's puts to c->fence.  Returns 0 if the node put more than its ranks may or memory is
+ * out, else 1. */
 static int take_puts(struct coordinator *c, struct member *from, const char *puts, size_t bytes)
 {
     const size_t before = c->fence.used;
@@ -88,7 +88,7 @@ void fence_in(struct coordinator *c, struct member *from, const char *generation
     finish(c);
 }
 
-/* Takes the puts of this node.  A job of one node exchanges nothing. */
+/* Does not store the puts in a job of one node, which exchanges nothing. */
 void fence_own(struct coordinator *c, const char *puts, size_t bytes)
 {
     struct member *own = &c->own;

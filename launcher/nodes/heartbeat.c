@@ -6,8 +6,8 @@
 
 #include "runtime/util/clock.h"
 
-#define INTERVAL_MS 1000
-#define LEAST_PATIENCE_MS (2 * INTERVAL_MS) /* a beat may come late */
+#define INTERVAL_MS 1000                    /* time between two ticks */
+#define LEAST_PATIENCE_MS (2 * INTERVAL_MS) /* smallest patience_ms; a message may be late */
 
 static void heartbeat_tick(evutil_socket_t fd, short what, void *arg)
 {
@@ -17,7 +17,7 @@ static void heartbeat_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (now - heartbeat->last > 2 * INTERVAL_MS) {
-        heartbeat->woke = now; /* what the others sent meanwhile was not read yet */
+        heartbeat->woke = now; /* messages from the pause are not read yet */
         heartbeat->stood_still_ms = now - heartbeat->last;
     }
     heartbeat->last = now;
@@ -58,7 +58,7 @@ int heartbeat_stood_still(const struct heartbeat *heartbeat)
 {
     const int64_t now = clock_ms(), since = now - heartbeat->last;
 
-    if (since > 2 * INTERVAL_MS) /* the tick has not come yet */
+    if (since > 2 * INTERVAL_MS) /* this ctrun has just woken, before its tick */
         return (int)(since / 1000);
     return now - heartbeat->woke <= 2 * INTERVAL_MS ? (int)(heartbeat->stood_still_ms / 1000) : 0;
 }

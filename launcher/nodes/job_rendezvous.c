@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_rendezvous.c - finds or opens the store.  With one node it is ours, on the loopback, at a
- * free port.  With several nodes it is node 0's, at --master-addr and --master-port, or at
- * --rdzv-endpoint.
+/* job_rendezvous.c - finds or opens the store.  In a job on one node, this ctrun hosts the store on
+ * the loopback interface, at a free port.  In a job on several nodes, node 0 hosts the store at
+ * --master-addr and --master-port, or at --rdzv-endpoint.
  *
- * ctrun binds the socket before anything else and keeps it, so no other process can take the port
- * between choosing and using it.  No name is looked up unless the user named a host.  This file
- * also decides which connections the store admits: without a secret, the ctrun of a one-node job
- * makes one for its own children. */
+ * ctrun binds the socket first of all and keeps the socket open, so no other process can take the
+ * port before the store uses it.  ctrun looks up a name only if the user named a host.  This file
+ * also decides which connections the store admits.  If a job on one node has no secret, ctrun makes
+ * a secret for its own workers. */
 #include "launcher/nodes/job_rendezvous.h"
 
 #include <errno.h>
@@ -30,9 +30,9 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define EXCHANGE_MS 120000 /* time in which the ctruns of all nodes must have started */
+#define EXCHANGE_MS 120000 /* time in which the ctrun of each node must start */
 
-/* Makes a UUID of version 4: random except for six bits. */
+/* Writes a UUID of version 4, which is random except for six bits. */
 static void new_uuid(char *text, size_t size)
 {
     unsigned char b[16] = { 0 };
@@ -128,8 +128,8 @@ static ct_status plan_policy(struct job_rendezvous *meet, const struct options *
     return status;
 }
 
-/* Logs that the store is open.  Without a secret it can't know the users of other hosts, so it
- * admits every connection from there, as torchrun does. */
+/* Logs a warning if the store admits every connection from other hosts, as torchrun's store does.
+ * Without a secret the store can't tell which user of another host connects. */
 static void warn_if_open(const struct job_rendezvous *meet)
 {
     if (meet->policy.open && meet->is_coordinator && !is_this_host_only(meet->address))
@@ -141,8 +141,9 @@ static void warn_if_open(const struct job_rendezvous *meet)
             meet->address, meet->port);
 }
 
-/* Listens at --local-addr, since --master-addr is not an address of this host: --node-rank is
- * wrong, or a router or a Kubernetes service is in front of us. */
+/* Listens at --local-addr, or else on all interfaces, since --master-addr is not an address of this
+ * host.  Either --node-rank is wrong, or a router or a Kubernetes service forwards the address to
+ * this host. */
 static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct options *options)
 {
     const char *at = options->local_addr;
@@ -171,8 +172,8 @@ static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct opti
     return CT_OK;
 }
 
-/* Listens on the interface of the address only.  But a host's own name may mean its loopback
- * (Debian: 127.0.1.1), which other hosts can't reach: then it listens on all interfaces. */
+/* Listens at meet->address only.  But a host's own name may resolve to its loopback interface
+ * (127.0.1.1 on Debian), which other hosts can't reach.  Then listens on all interfaces. */
 static ct_status listen_at_address(struct job_rendezvous *meet, const struct options *options)
 {
     const ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
@@ -190,16 +191,17 @@ static ct_status listen_as_node_0(struct job_rendezvous *meet, const struct opti
 {
     const ct_status status = listen_at_address(meet, options);
 
-    meet->has_no_address = status != CT_OK && errno == ENOENT; /* a pod's may come later */
+    meet->has_no_address = status != CT_OK && errno == ENOENT; /* a pod's name may resolve later */
     return status != CT_OK && options->nnodes.max > 1
                    && (meet->has_no_address || errno == EADDRNOTAVAIL)
                ? listen_elsewhere(meet, options)
                : status;
 }
 
-/* ---- An elastic job: which node is it? -------------------------------------------- */
+/* ---- An elastic job: is this node 0? ---------------------------------------------- */
 
-/* Locks the file.  The lock ends with this process, however it ends. */
+/* Locks and empties the file.  Returns CT_ERR_PEER if another ctrun has locked the file.  The
+ * kernel releases the lock when this process ends. */
 static ct_status lock_file(struct job_rendezvous *meet)
 {
     const int fd = open(meet->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -207,7 +209,7 @@ static ct_status lock_file(struct job_rendezvous *meet)
     if (fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        meet->file_lock = fd; /* its content is from a ctrun that was killed */
+        meet->file_lock = fd; /* any content is from a ctrun that was killed */
         return ftruncate(fd, 0) == 0
                    ? CT_OK
                    : ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
@@ -239,8 +241,9 @@ ct_status job_rendezvous_look_up(struct job_rendezvous *meet)
     return got == 2 ? CT_OK : ct_fail(CT_ERR_PEER, "%s names no node yet", meet->file);
 }
 
-/* Waits until the name resolves: only then can ctrun know whether the address is its own.
- * *stopped: the signal that came meanwhile; all signals are blocked. */
+/* Waits until the name of the endpoint resolves, since ctrun can tell only then whether the address
+ * is its own.  Then listens at the address.  Sets *stopped to the number of a signal that ends the
+ * wait.  The caller blocks all signals. */
 static ct_status listen_when_it_resolves(struct job_rendezvous *meet, const struct options *options,
                                          int *stopped)
 {
@@ -274,7 +277,8 @@ static ct_status listen_when_it_resolves(struct job_rendezvous *meet, const stru
     return status;
 }
 
-/* Compares no names: the ctrun that can bind the endpoint is node 0, all others connect. */
+/* Tries to bind the endpoint, without comparing names.  The ctrun that can bind the endpoint is
+ * node 0.  The others connect to node 0. */
 static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct options *options,
                                     int *stopped)
 {
@@ -298,9 +302,9 @@ static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct op
     return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }
 
-/* Shortens look-ups.  If name servers are silent, glibc asks each of them twice, for 5 s, for
- * each of a pod's four domains.  Meanwhile ctrun takes no signal, and it looks the name up
- * again anyway. */
+/* Shortens DNS look-ups.  If the name servers are silent, glibc asks each server twice for 5 s, for
+ * each of a pod's four domains.  ctrun handles no signal during a look-up, and it repeats a failed
+ * look-up anyway. */
 static void look_up_quickly(void)
 {
     if (res_init() < 0)
@@ -309,8 +313,8 @@ static void look_up_quickly(void)
     _res.retry = 1;
 }
 
-/* Gets node 0's address and port, and a secret, from mpirun or mpiexec, which started a ctrun on
- * each node and carries data between them. */
+/* Gets node 0's address and port, and a secret, by PMIx or PMI from mpirun or mpiexec, which
+ * started a ctrun on each node. */
 static ct_status meet_by_launcher(struct job_rendezvous *meet, const struct options *options)
 {
     struct launcher_meeting found = { .listener = -1 };
@@ -331,8 +335,9 @@ static ct_status meet_by_launcher(struct job_rendezvous *meet, const struct opti
     return CT_OK;
 }
 
-/* All hosts of --hosts are up.  So a name that does not resolve on one of them now will not resolve
- * later: it may be an alias in ~/.ssh/config of the user's host. */
+/* Fails if the name of the first host of --hosts does not resolve on this host.  All hosts of
+ * --hosts are up, so the name will not resolve later either.  The name may be an alias in
+ * ~/.ssh/config of the user's host. */
 static ct_status check_first_host(const struct job_rendezvous *meet, const struct options *options)
 {
     struct addrinfo *found = NULL;
@@ -352,7 +357,8 @@ static ct_status check_first_host(const struct job_rendezvous *meet, const struc
                : CT_OK;
 }
 
-/* Slurm named node 0's host.  If its name does not resolve now, it may resolve later. */
+/* Replaces the host name that Slurm gave node 0 by an address that Slurm knows.  Logs a warning if
+ * Slurm knows no address, since the name may resolve later. */
 static void find_slurm_node(struct job_rendezvous *meet, const struct options *options)
 {
     const enum option option = meet->is_elastic ? OPTION_RDZV_ENDPOINT : OPTION_MASTER_ADDR;
@@ -378,7 +384,7 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     if (meeting->kind != MEET_ALONE)
         look_up_quickly();
     find_slurm_node(meet, options);
-    /* Without this check all would seem well, and the ranks would try to connect for 30 minutes. */
+    /* Without this check, the ranks would try in vain to connect for 30 minutes. */
     fault = is_this_host_only(meet->address)
                 ? interface_loopback_fault(!strcmp(meet->address, "localhost"))
                 : NULL;
@@ -402,7 +408,7 @@ int job_rendezvous_open(struct job_rendezvous *meet, const struct options *optio
     if (status == CT_OK && meet->is_coordinator) {
         meet->port = socket_port(meet->listener);
         warn_if_open(meet);
-        if (options->surroundings.port_fd > STDERR_FILENO) { /* the ctrun of --hosts waits for it */
+        if (options->surroundings.port_fd > STDERR_FILENO) { /* `ctrun --hosts` reads the port */
             dprintf(options->surroundings.port_fd, "%d\n", meet->port);
             close(options->surroundings.port_fd);
         }
@@ -428,8 +434,8 @@ int job_rendezvous_serve(struct job_rendezvous *meet, struct event_base *base)
     return 1;
 }
 
-/* Chooses a port for worker 0's store.  Another process may take the port before worker 0 does, so
- * ctrun serves the store itself unless TORCH_DISABLE_SHARE_RDZV_TCP_STORE says not to. */
+/* Chooses a free port for a store that worker 0 hosts.  Another process may take the port before
+ * worker 0 binds it, so worker 0 hosts the store only with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1. */
 static void choose_port(struct job_rendezvous *meet)
 {
     int fd;
@@ -480,7 +486,7 @@ void job_rendezvous_close(struct job_rendezvous *meet)
     if (meet->listener >= 0)
         close(meet->listener);
     if (meet->file_lock >= 0) {
-        if (ftruncate(meet->file_lock, 0) < 0) /* the next job's nodes will try an old address */
+        if (ftruncate(meet->file_lock, 0) < 0) /* later jobs may read an old address */
             log_line(LOG_INFO, "%s: %s", meet->file, strerror(errno));
         close(meet->file_lock);
     }

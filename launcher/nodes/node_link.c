@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_link.c - messages over a socket that does not block, through a secure channel if the job
- * encrypts.  TCP's keepalive notices within seconds that a host has vanished. */
+/* node_link.c - sends and receives messages over a non-blocking socket, through a secure channel if
+ * the job encrypts.  TCP keepalive detects within seconds that a host has vanished. */
 #include "launcher/nodes/node_link.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 
 #define READ_BYTES 16384
 
-/* Connects and proves the secret; may wait until the deadline.  *error: errno if it could not
- * connect; else 0. */
+/* Connects to the store and proves that this node knows the secret.  Blocks until the deadline at
+ * most.  Sets *error to the errno of a failed connect(); 0 if connect() succeeded. */
 static ct_status connect_and_prove(const struct store_policy *policy, const char *host, int port,
                                    int64_t deadline, int *fd, struct secure_channel **channel,
                                    int *error)
@@ -71,7 +71,7 @@ void node_link_print(struct node_link *link, int type, const char *format, ...)
     node_link_send(link, type, text, strlen(text));
 }
 
-/* 0: the socket took all, or as much as it takes now; -1: the connection broke. */
+/* Sends as much as the socket takes now.  Returns -1 if the connection broke, else 0. */
 static int node_link_write_out(struct node_link *link)
 {
     while (evbuffer_get_length(link->out) > 0) {
@@ -87,7 +87,7 @@ static int node_link_write_out(struct node_link *link)
     return 0;
 }
 
-/* Ignores an error, since the event loop will meet it again and handle it. */
+/* Ignores an error: the event loop will get the same error again and handle it. */
 void node_link_flush(struct node_link *link)
 {
     if (link->fd >= 0)
@@ -121,7 +121,8 @@ static void answer_who(struct node_link *link, const unsigned char *data, size_t
     node_link_send(link, AGENT_OURS, answer, sizeof answer);
 }
 
-/* Closes the link and calls broke().  error: errno of the socket; 0: `why` is the cause. */
+/* Closes the link and calls the hook broke().  `error` is the errno of the socket.  If it is 0,
+ * `why` is the cause. */
 static void broken(struct node_link *link, int error, const char *why)
 {
     node_link_close(link);
@@ -131,7 +132,7 @@ static void broken(struct node_link *link, int error, const char *why)
     link->hooks->broke(link->arg, error, why);
 }
 
-/* Handles a message that has come whole. */
+/* Handles one complete message. */
 static void node_link_take_message(struct node_link *link, int type, const unsigned char *data,
                                    size_t bytes)
 {
@@ -147,7 +148,8 @@ static void node_link_take_message(struct node_link *link, int type, const unsig
     }
 }
 
-/* Handles all messages that have come whole.  A message may close the link, or start it anew. */
+/* Handles all complete messages in link->in.  A message's hook may close the link or start it again
+ * with a new link->in. */
 static void take_messages(struct node_link *link)
 {
     struct evbuffer *const in = link->in;
@@ -192,7 +194,7 @@ static void node_link_on_readable(evutil_socket_t fd, short what, void *arg)
     evbuffer_add(in, data, (size_t)n);
     take_messages(link);
     if (link->fd >= 0 && link->in == in && link->channel
-        && secure_channel_has_more(link->channel)) /* which the socket does not show */
+        && secure_channel_has_more(link->channel)) /* poll() sees only the socket */
         event_active(&link->readable, EV_READ, 0);
 }
 
@@ -254,16 +256,20 @@ void node_link_close(struct node_link *link)
 
 /* ---- Connecting -------------------------------------------------------------- */
 
-/* Each attempt is made by the event loop itself, which has little else to do: there are no workers
- * before the nodes have met.  The pauses grow from 10 ms to a second. */
+/* An attempt to connect blocks the event loop.  This does no harm, since no worker runs while this
+ * node is not connected.  The pauses between attempts grow from 10 ms to a second. */
 
-#define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
-#define REFUSALS 3   /* after which our secret counts as wrong; before, node 0 may just be ending */
-#define GONE_MS 2000 /* after which a node 0 that refuses connections counts as ended */
+#define ATTEMPT_MS 2000 /* longest time, in ms, that an attempt blocks the event loop */
 
-/* Says whether the job has ended: node 0 answered once and has refused connections since.  Node 0
- * sends NODE_OVER to all nodes that have joined, but can't send it to a node that connects at the
- * last moment. */
+/* Number of refused proofs after which this node's secret counts as wrong.  A single proof may fail
+ * because node 0 is just ending. */
+#define REFUSALS 3
+#define GONE_MS 2000 /* time, in ms, after which a node 0 that refuses connections has ended */
+
+/* Returns 1 if an elastic job has ended: node 0 accepted a connection once and has refused all
+ * connections for GONE_MS.  Node 0 sends NODE_OVER to all nodes that have joined, but can't send it
+ * to a node that connects at the last moment.  `error` is connect()'s errno in the latest attempt;
+ * 0 if connect() succeeded. */
 static int has_ended(struct connect_retry *retry, int error)
 {
     if (error == 0)
@@ -285,8 +291,9 @@ static const char *remedy(const struct job_rendezvous *meet)
                : "was it started, and does --master-addr name its host, or an address of it?";
 }
 
-/* Tries once to connect.  A wrong secret stays wrong; after any other error, node 0 may just not be
- * up yet. */
+/* Makes one attempt to connect.  Gives up if node 0 has refused the secret REFUSALS times or
+ * libcrypto is missing.  After any other error, tries again until the timeout, since node 0 may
+ * start later. */
 static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
 {
     struct connect_retry *retry = arg;

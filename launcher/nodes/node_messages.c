@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_messages.c - reads and writes messages: words between spaces, numbers within bounds, and
- * nothing after them. */
+/* node_messages.c - reads and writes the messages between ctruns.  A message is a list of words
+ * with a space between two words.  The functions that read a message check that each number is
+ * within its bounds and that nothing follows the last word. */
 #include "launcher/nodes/node_messages.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 
 /* ---- Words ------------------------------------------------------------------ */
 
-/* Takes the next word, and the space after it if another word follows.  0: no word is left, or it
- * is too long. */
+/* Copies the next word to `to`, and moves *at behind the word, and behind the space if another word
+ * follows.  Returns 0 if no word is left or the word is too long, else 1. */
 static int message_word(const char **at, char *to, size_t size)
 {
     const size_t length = strcspn(*at, " ");
@@ -56,7 +57,7 @@ static int large(const char **at, uint64_t *value)
     return !errno && !*end;
 }
 
-/* Writes a host's name as one word; "-" if it has no name. */
+/* Writes a host's name as one word; "-" if the name is "". */
 static void print_host(const char *host, char word_of_it[64])
 {
     snprintf(word_of_it, 64, "%.63s", *host ? host : "-");
@@ -90,7 +91,7 @@ void node_host_name(const struct options *options, char *host, size_t size)
         snprintf(host, size, "%s", options->local_addr);
     else if (gethostname(host, size - 1) < 0)
         snprintf(host, size, "localhost");
-    host[size - 1] = 0; /* gethostname() may have cut it */
+    host[size - 1] = 0; /* gethostname() may have cut the name */
 }
 
 int node_join_read(const char *text, struct node_join *join)
@@ -126,7 +127,8 @@ void node_join_print(const struct node_join *join, char text[NODE_TEXT])
 
 /* ---- Rounds ----------------------------------------------------------------- */
 
-/* Checks that no rank of this node is outside of the world, since the text came over a network. */
+/* Checks that the ranks of this node are below the number of all workers, since the text came over
+ * a network. */
 int node_round_read(const char *text, int size, struct plan *plan, char generation[NODE_GENERATION],
                     char mapping[NODE_MAPPING])
 {
@@ -172,7 +174,9 @@ void round_end_print(const struct round_end *end, char text[NODE_TEXT])
 
 /* ---- Many lines -------------------------------------------------------------- */
 
-/* Gives the length of the longest start of a text that fits and ends with a whole line. */
+/* Returns the length of the longest start of a text that has at most `most` bytes and ends with a
+ * newline.  Returns `bytes` if the text has at most `most` bytes, or if its first line is
+ * longer. */
 static size_t piece_of(const char *text, size_t bytes, size_t most)
 {
     const char *end;
@@ -192,7 +196,7 @@ void node_pieces(const char *head, const char *text, size_t bytes,
     while (bytes > 0) {
         const size_t piece = piece_of(text, bytes, sizeof data - used);
 
-        if (piece > sizeof data - used) /* no line is that long */
+        if (piece > sizeof data - used) /* the line does not fit; callers have no such line */
             return;
         memcpy(data + used, text, piece);
         send(arg, data, used + piece);
@@ -275,7 +279,8 @@ static int read_tombs(const char **at, struct control_death *death)
     return 1;
 }
 
-/* Reads the blame, and of its call only what the messages about it need. */
+/* Reads `stopped`, `noted_ns` and the blame.  Of the blame's call, reads only the fields that error
+ * messages need. */
 static int read_blame(const char **at, struct control_death *death)
 {
     struct control_blame *blame = &death->blame;
@@ -356,7 +361,7 @@ int node_number_read(const char *text, int least, int most, int *value)
     return message_number(&text, least, most, value) && !*text ? 0 : -1;
 }
 
-/* A space may follow the last number even without words. */
+/* A space may follow the last number even if `why` is "". */
 int node_code_read(const char *text, int *code, int *rank, const char **why)
 {
     if (!message_number(&text, 0, 255, code) || !message_number(&text, -1, WORLD_MOST, rank))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes.h - the nodes of a job: rounds that begin and end on all of them together.
+/* nodes.h - the nodes of a job, which begin and end each round together.  A round is one start of
+ * all workers.
  *
- * One ctrun is the coordinator (coordinator.h): it hosts the store, is node 0, and decides when
- * a round begins, when the workers stop and when the job is over.  The other ctruns are agents
- * (agent.c), each with a connection to it.  A job on one node is a coordinator without agents.
- * In a fixed job (--node-rank) all nodes are there from the first round to the last; in an elastic
- * one (--rdzv-backend=c10d, --nnodes=MIN:MAX) they come and go between rounds. */
+ * One ctrun is the coordinator (coordinator.h).  The coordinator hosts the store, is node 0, and
+ * decides when a round begins, when the workers stop and when the job is over.  Each other ctrun is
+ * an agent (agent.c), which has a connection to the coordinator.  A job on one node has no agents.
+ * In a fixed job (--node-rank), all nodes take part from the first round to the last.  In an
+ * elastic job (--rdzv-backend=c10d, --nnodes=MIN:MAX), nodes may join and leave between rounds. */
 #ifndef LAUNCHER_NODES_NODES_H
 #define LAUNCHER_NODES_NODES_H
 
@@ -15,75 +16,89 @@
 #include "runtime/monitor/control_page.h"
 #include "runtime/store/server/launcher_peers.h"
 
-/* One round, as this node has to start it. */
+/* The values with which this node starts a round. */
 struct plan {
-    int base, world;           /* rank of this node's first worker; workers of all nodes */
-    int role_base, role_world; /* the same, but only workers of this node's role count */
-    int node, nodes;           /* number of this node; number of nodes */
-    int restarts;              /* so far */
-    int round;                 /* its number in the job, the same on all nodes; the first is 0 */
-    const char *generation;
-    const char *mapping; /* which ranks each node has, as PMI writes it; "": too long for PMI */
-    const char *address; /* address of the workers' store */
-    int port;
+    int base, world;           /* rank of this node's first worker; number of all nodes' workers */
+    int role_base, role_world; /* base and world, if only workers of this node's role count */
+    int node, nodes; /* this node's number, -1 for a coordinator without workers; number of nodes */
+    int restarts;    /* restarts of the job before this round */
+    int round;       /* number of the round in the job, the same on all nodes; the first is 0 */
+    const char *generation; /* random identifier of the round */
+    const char *mapping;    /* the ranks of each node, in PMI's format; "" if too long for PMI */
+    const char *address;    /* address of the workers' store */
+    int port;               /* port of the workers' store */
 };
 
 /* A failure of a worker, or of a whole node. */
 struct failure {
-    int rank;        /* -1: not the failure of a worker */
-    int culprit;     /* the living rank because of which it failed; -1: no rank */
-    int code;        /* ctrun's exit code for it; after a death by signal, 128 + signal */
-    int may_restart; /* --restart allows a restart after it */
-    const char *what;
-    int is_cause; /* it is a death by signal or a lost node: unlike an exit, it can't be the answer
-                     to another failure */
+    int rank;         /* rank of the worker that failed; -1 if no worker failed */
+    int culprit;      /* the live rank that caused this failure; -1 if no live rank did */
+    int code;         /* ctrun's exit code for this failure; 128 + signal after a death by signal */
+    int may_restart;  /* true if --restart allows a restart after this failure */
+    const char *what; /* the error message */
+    int is_cause; /* true for a death by signal or a lost node; false for an exit, which may be a
+                     reaction to another failure */
 };
 
-#define NODE_TEXT 1024 /* largest message, except NODE_PUTS and NODE_ROWS */
+#define NODE_TEXT 1024 /* most bytes of a message, except NODE_PUTS and NODE_ROWS */
 
-#define CLOCK_ASKS 30 /* of a joining agent: the fastest answer is the most exact */
+/* How often a joining agent asks for the coordinator's clock.  The fastest answer is the most
+ * exact. */
+#define CLOCK_ASKS 30
 
-/* A reading of the coordinator's CLOCK_MONOTONIC between two readings of this node's. */
+/* One reading of the coordinator's CLOCK_MONOTONIC, shown_ns, between two readings of this node's:
+ * asked_ns when this node asked, heard_ns when the answer came. */
 struct clock_reading {
-    int64_t asked_ns, shown_ns, heard_ns; /* all 0: the node is the coordinator */
-    const char *clock; /* the coordinator's clock, as the traces of all nodes name it */
+    int64_t asked_ns, shown_ns, heard_ns; /* all 0 if this node is the coordinator */
+    const char *clock; /* name of the coordinator's clock, the same in the traces of all nodes */
 };
 
-/* Calls into the job.  why: what failed on another node; "" if the failure is on this node or there
- * is no failure.  rank: the worker that is the root cause, as far as it is known; -1: not known. */
+/* The functions of the job that its nodes call.  `why` is the error message of a failure on another
+ * node; "" if this node failed or nothing failed.  `rank` is the rank that is the root cause; -1
+ * while it is not known. */
 struct nodes_hooks {
+    /* A round begins. */
     void (*round)(void *job, const struct plan *plan);
-    /* number: the signal that a ctrun of the job got; all workers get it.  0: SIGTERM. */
+    /* This node's workers must stop.  `number` is the signal that a ctrun of the job received and
+     * that all workers get; 0 means SIGTERM. */
     void (*stop)(void *job, int number, int rank, const char *why);
+    /* The job is over, and ctrun exits with `code`. */
     void (*over)(void *job, int code, int rank, const char *why);
-    /* The coordinator calls it when all workers of the round have ended.  Sets *root to the root
-     * cause and `what` to its sentence.  root->rank stays -1 if no rank blames another. */
+    /* Called on the coordinator when all workers of the round have ended.  Sets *root to the root
+     * cause and writes its error message to `what`.  Leaves root->rank at -1 if no rank blames
+     * another rank. */
     void (*root_cause)(void *job, struct failure *root, char what[NODE_TEXT]);
-    void (*member)(void *job, int node, int there); /* in a fixed job, a node joined or was lost */
+    /* A node of a fixed job joined (`there` is 1) or was lost (0). */
+    void (*member)(void *job, int node, int there);
     /* `count` workers of another node ended in this round: death->rank and the ranks after it. */
     void (*died)(void *job, const struct control_death *death, int count);
-    /* Another node asks all ranks to stop at the same step; for_good: no restart follows. */
+    /* Another node asks all ranks to stop at the same step.  If for_good is 1, no restart
+     * follows. */
     void (*stop_asked)(void *job, int for_good);
-    /* puts: what ranks have put by PMI (pmi_space.h).  fenced, called after it: all ranks of the
-     * round are in the barrier. */
+    /* `puts` are key-value pairs that ranks have put by PMI (pmi_space.h). */
     void (*puts)(void *job, const char *puts, size_t bytes);
+    /* All ranks of the round are in PMI's barrier.  Called after puts(). */
     void (*fenced)(void *job);
-    /* On the coordinator: in two successive windows this rank, or all ranks of the node with that
-     * name, made the others wait.  Not called twice in a row for the same rank or node. */
+    /* Called on the coordinator when the same rank, or all ranks of the node named `node`, made the
+     * other ranks wait in two successive windows.  Not called twice in a row for the same rank or
+     * node. */
     void (*slow)(void *job, const struct slow_rank *slow, const char *node);
-    /* On an agent: the coordinator asks what the ranks do.  ops->rows() must send the answer. */
+    /* Called on an agent when the coordinator asks for the state of the ranks, in the request
+     * number `look`.  The job must answer with ops->rows(). */
     void (*look)(void *job, unsigned look);
-    /* On the coordinator: a piece of an agent's answer, in whole lines
-     * (launcher/status/rank_row.h).  bytes 0: the answer is complete. */
+    /* Called on the coordinator for each piece of an agent's answer to the request number `look`.
+     * The piece has whole lines (launcher/status/rank_row.h).  `bytes` is 0 after the last
+     * piece. */
     void (*rows)(void *job, int node, unsigned look, const char *rows, size_t bytes);
-    /* Called about each second in the wait for a round.  text: how far the wait is, for a terminal;
-     * "": the wait is over. */
+    /* Called about once a second during the wait for a round.  `text` describes the progress of the
+     * wait, for a terminal; "" if the wait is over. */
     void (*waits)(void *job, const char *text);
-    /* On an agent with --trace, called for each answer about the clock; on the coordinator once. */
+    /* Called on an agent with --trace for each answer about the coordinator's clock, and once on
+     * the coordinator. */
     void (*clock)(void *job, const struct clock_reading *reading);
 };
 
-/* Each kind of node starts with this struct. */
+/* The first field of struct coordinator and of struct agent. */
 struct nodes {
     const struct nodes_ops *ops;
     const struct nodes_hooks *hooks;
@@ -92,43 +107,53 @@ struct nodes {
 
 /* How a round ended on one node. */
 struct round_end {
-    int stop_code; /* the workers' exit code, if all stopped at a common step; else -1 */
-    int done;      /* each worker exited with 0, and nothing had told it to stop */
+    int stop_code; /* the workers' exit code if all stopped at a common step; else -1 */
+    int done;      /* true if each worker exited with 0 before anything told it to stop */
 };
 
-#define CONNECTION_LOST 0 /* argument of signalled() */
+/* The `number` of signalled() if this host lost its connection to `ctrun --hosts`. */
+#define CONNECTION_LOST 0
 
+/* The functions of the nodes that the job calls. */
 struct nodes_ops {
-    void (*start)(struct nodes *nodes); /* connects; a round may begin within the call */
-    /* A worker of this node ended.  The message is in the sockets when this returns. */
+    /* Begins the wait for the first round.  The hook round() may be called before start()
+     * returns. */
+    void (*start)(struct nodes *nodes);
+    /* Sends to the other nodes that a worker of this node ended.  The message is in the sockets
+     * when died() returns. */
     void (*died)(struct nodes *nodes, const struct control_death *death);
-    void (*failed)(struct nodes *nodes, const struct failure *failure); /* the first one */
-    /* Called instead of failed() with --on-failure=continue.  If too few ranks are left, the hook
-     * stop() follows. */
+    /* Reports the first failure of a round on this node. */
+    void (*failed)(struct nodes *nodes, const struct failure *failure);
+    /* Called instead of failed() with --on-failure=continue.  The hook stop() follows if too few
+     * ranks are left. */
     void (*lost)(struct nodes *nodes, const struct failure *failure);
-    void (*refused)(struct nodes *nodes, int code); /* no restart follows */
-    /* This ctrun got that signal.  CONNECTION_LOST: its host lost the connection to `ctrun
-     * --hosts`. */
+    /* Reports that this node could not start its workers.  No restart follows. */
+    void (*refused)(struct nodes *nodes, int code);
+    /* Reports that this ctrun received the signal `number`, or CONNECTION_LOST. */
     void (*signalled)(struct nodes *nodes, int number);
-    /* Asks all ranks of the round to stop at the same step; for_good: no restart follows.  May be
-     * called more than once. */
+    /* Asks all ranks of the round to stop at the same step.  If for_good is 1, no restart follows.
+     * May be called more than once. */
     void (*ask_stop)(struct nodes *nodes, int for_good);
-    /* All ranks of this node are in PMI's barrier.  puts: what they have put. */
+    /* Reports that all ranks of this node are in PMI's barrier, and sends what these ranks have
+     * put. */
     void (*fence)(struct nodes *nodes, const char *puts, size_t bytes);
-    /* Sends this node's shares at the end of a window, in a round. */
+    /* Sends this node's shares at the end of a window during a round. */
     void (*shares)(struct nodes *nodes, const struct collective_shares *shares);
-    /* On the coordinator: asks the other nodes of the round what their ranks do, except nodes that
-     * have not answered the last look.  Returns how many it asked. */
+    /* On the coordinator, sends request number `look` for the state of the ranks to the other nodes
+     * of the round, except nodes that have not answered the last request.  Returns the number of
+     * nodes that it asked; 0 on an agent. */
     int (*look)(struct nodes *nodes, unsigned look);
-    /* On an agent: sends the answer to that look; look 0: sends the last state of a round. */
+    /* On an agent, sends the answer to the request number `look`.  `look` is 0 for the last state
+     * of a round, which the agent sends without a request. */
     void (*rows)(struct nodes *nodes, unsigned look, const char *rows, size_t bytes);
-    void (*ended)(struct nodes *nodes, const struct round_end *end); /* its last worker ended */
-    /* Sends the heartbeat that is due, when the event loop does not run for a while. */
+    /* Reports that the last worker of this node ended. */
+    void (*ended)(struct nodes *nodes, const struct round_end *end);
+    /* Sends a heartbeat.  For a caller that blocks the event loop for a while. */
     void (*alive)(struct nodes *nodes);
     void (*destroy)(struct nodes *nodes);
 };
 
-/* NULL: the error is logged. */
+/* Return NULL after they logged an error.  The job has `size` workers on this node. */
 struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *meet,
                                 const struct options *options, int size,
                                 const struct nodes_hooks *hooks, void *job);
@@ -138,33 +163,34 @@ struct nodes *nodes_agent(struct event_base *base, struct job_rendezvous *meet,
 
 /* ---- Messages between nodes: one of these types, then text ------------------- */
 
+/* Quotation marks show the text of a message.  node_messages.h has the details. */
 enum {
-    NODE_JOIN = AGENT_FIRST, /* agent: struct node_join */
-    NODE_REFUSED,            /* coordinator: why; the agent ends */
-    NODE_ROUND,              /* coordinator: struct plan; node_messages.h */
-    NODE_FAILED,             /* agent: "rank culprit code flags what"; node_messages.h */
-    NODE_LOST,               /* agent: the same, but the other workers go on */
-    NODE_CANNOT,             /* agent: "code" */
-    NODE_SIGNALLED,          /* agent: "number", or CONNECTION_LOST */
-    NODE_ENDED,              /* agent: "code done"; node_messages.h */
-    NODE_STOP,               /* coordinator: "number rank why"; number as in stop() */
-    NODE_OVER,               /* coordinator: "code rank why" */
-    NODE_BEAT,               /* both ways: "", or clocks; node_messages.h */
-    NODE_DIED,     /* both ways: workers that ended, for the other nodes; node_messages.h */
-    NODE_ASK_STOP, /* both ways: asks the ranks to stop at the same step; struct stop_request */
-    NODE_PUTS,     /* both ways: a piece of what ranks put by PMI; node_messages.h */
-    NODE_FENCE, /* agent: "generation": its ranks are in PMI's barrier; coordinator: the barrier is
-                   over */
-    NODE_WAITING,  /* coordinator: for what the job waits, as a line for the user */
-    NODE_LOOK,     /* coordinator: "number": what do the ranks do?  For the status page */
-    NODE_ROWS,     /* agent: a piece of the answer; node_messages.h */
-    NODE_PROGRESS, /* coordinator: how far the wait is, as a line for a terminal */
-    NODE_SHARES    /* agent: "generation rank least next most calls"; struct collective_shares */
+    NODE_JOIN = AGENT_FIRST, /* an agent asks to join; struct node_join */
+    NODE_REFUSED,            /* the coordinator refuses an agent, for the reason in the text */
+    NODE_ROUND,              /* the coordinator starts a round; struct plan */
+    NODE_FAILED,             /* an agent reports a failure: "rank culprit code flags what" */
+    NODE_LOST,               /* like NODE_FAILED, but the other workers continue */
+    NODE_CANNOT,             /* an agent could not start its workers: "code" */
+    NODE_SIGNALLED,          /* an agent got a signal: "number", or CONNECTION_LOST */
+    NODE_ENDED,              /* the workers of an agent have ended: "code done" */
+    NODE_STOP,               /* the coordinator stops all workers: "number rank why"; hook stop() */
+    NODE_OVER,               /* the coordinator ends the job: "code rank why" */
+    NODE_BEAT,               /* both sides send this heartbeat: "", or clock values */
+    NODE_DIED,               /* both sides report workers that ended; struct node_death */
+    NODE_ASK_STOP,           /* both sides ask for a stop at the same step; struct stop_request */
+    NODE_PUTS,               /* both sides send a piece of what ranks put by PMI */
+    NODE_FENCE,    /* from an agent: its ranks are in PMI's barrier; from the coordinator: the
+                      barrier is over; "generation" */
+    NODE_WAITING,  /* the coordinator sends a line for the log, with what the job waits for */
+    NODE_LOOK,     /* the coordinator requests the state of the ranks: "number of the request" */
+    NODE_ROWS,     /* an agent answers NODE_LOOK with a piece of the status table */
+    NODE_PROGRESS, /* the coordinator sends the progress of the wait, a line for a terminal */
+    NODE_SHARES    /* an agent sends struct collective_shares */
 };
 
-#define WORLD_MOST                                                                               \
-    (1 << 22) /* most workers of a job: a bound for numbers from agents, which ctrun adds up and \
-                 loops over */
+#define WORLD_MOST                                                                                \
+    (1 << 22) /* most workers of a job; limits numbers from agents, which ctrun adds up and loops \
+                 over */
 
 /* Copies text that another ctrun sent, with '?' for each control character. */
 static inline void node_text(char *text, size_t size, const void *data, size_t bytes)

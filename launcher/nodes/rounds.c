@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rounds.c - begins and ends rounds on all nodes together, and decides by the first failure what
- * follows.  wait_for_nodes.c decides when enough nodes are there for a round. */
+/* rounds.c - begins and ends rounds on all nodes together, and decides after a failure whether the
+ * job restarts or ends.  wait_for_nodes.c decides when enough nodes have joined for a round. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,8 +26,8 @@ static void rounds_forget(struct restarts *b, int64_t before)
     memmove(b->times, b->times + old, (size_t)b->used * sizeof *b->times);
 }
 
-/* Takes one of the restarts that are left.  1: success; 0: no restart is left.  A restart stops
- * counting when its window has passed. */
+/* Uses up one restart.  Returns 1; 0 if no restart is left.  A restart no longer counts when it is
+ * older than the window of --max-restarts. */
 static int restarts_take(struct restarts *b, int64_t now_ms)
 {
     if (b->limit.window_seconds > 0 && b->used > 0)
@@ -47,7 +47,7 @@ static int restarts_take(struct restarts *b, int64_t now_ms)
     return 1;
 }
 
-/* Gives back the last restart, which another node's failure made unnecessary. */
+/* Returns the last restart to the budget, since no restart follows after all. */
 static void restarts_give_back(struct restarts *b)
 {
     b->used -= b->used > 0;
@@ -85,7 +85,7 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
     if (c->phase == WAITING || c->phase == FINISHED || !from->in_round
         || strcmp(dead->generation, c->meet->generation) != 0 || first < 0
         || dead->count > from->workers - first)
-        return; /* not one of its own workers, or from an older round */
+        return; /* from an older round, or about another node's workers */
     node_death_print(dead, text);
     for (int i = 0; i < c->ranked_count; i++)
         if (c->ranked[i] != from && c->ranked[i]->agent) {
@@ -98,8 +98,8 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
 
 /* ---- Stopping at the same step ------------------------------------------------ */
 
-/* Sends the request to each agent once only: a scheduler that stops a thousand ctruns makes each of
- * them send it here. */
+/* Sends the request to each agent only once.  When a scheduler stops a thousand ctruns, the
+ * coordinator gets a request from each of them. */
 void rounds_ask_stop(struct coordinator *c, const struct member *from,
                      const struct stop_request *request)
 {
@@ -122,7 +122,7 @@ static int rounds_is_same(const struct slow_rank *a, const struct slow_rank *b)
     return a->rank == b->rank && a->node == b->node;
 }
 
-/* Gives the mean of two successive windows. */
+/* Returns the mean of the results of two successive windows. */
 static struct slow_rank mean_of(const struct slow_rank *a, const struct slow_rank *b)
 {
     struct slow_rank mean = *b;
@@ -154,7 +154,7 @@ void rounds_shares(struct coordinator *c, struct member *from, const struct node
     if (c->phase != RUNNING || !from->in_round
         || strcmp(shares->generation, c->meet->generation) != 0 || shares->shares.rank < from->base
         || shares->shares.rank >= from->base + from->workers)
-        return; /* not one of its own workers, or from an older round */
+        return; /* from an older round, or about another node's workers */
     from->shares = shares->shares;
     from->has_shares = 1;
     for (int i = 0; i < c->ranked_count; i++)
@@ -173,7 +173,7 @@ void rounds_shares(struct coordinator *c, struct member *from, const struct node
 
 /* ---- A round begins ----------------------------------------------------------- */
 
-/* Counts ranks among the workers of the same role, as torchrun does. */
+/* Sets role_base and role_world, which count only workers of the same role, as torchrun does. */
 static void count_role(const struct coordinator *c, int node, struct plan *plan)
 {
     for (int i = 0; i < c->ranked_count; i++)
@@ -183,8 +183,9 @@ static void count_role(const struct coordinator *c, int node, struct plan *plan)
         }
 }
 
-/* Writes PMI_process_mapping: "(vector,(0,2,4),(2,1,1))" means nodes 0 and 1 with 4 ranks each, and
- * node 2 with one rank.  Without it the ranks compare their hosts' names. */
+/* Writes PMI_process_mapping.  "(vector,(0,2,4),(2,1,1))" means that nodes 0 and 1 have 4 ranks
+ * each and node 2 has one rank.  Writes "" if the mapping is too long; the ranks then compare their
+ * hosts' names. */
 static void map_ranks(struct coordinator *c)
 {
     int used = snprintf(c->mapping, sizeof c->mapping, "(vector"), next;
@@ -241,7 +242,7 @@ void rounds_begin(struct coordinator *c)
     c->failed_node = NULL;
     c->failed_rank = c->root_rank = -1;
     c->why[0] = 0;
-    for (int i = 0; i < c->ranked_count; i++) { /* to agents */
+    for (int i = 0; i < c->ranked_count; i++) { /* send_text() skips this ctrun */
         char text[NODE_TEXT];
 
         plan = plan_of(c, i);
@@ -251,10 +252,10 @@ void rounds_begin(struct coordinator *c)
     plan = plan_of(c, 0);
     if (c->own.workers == 0)
         plan.node = -1;
-    c->nodes.hooks->round(c->nodes.job, &plan); /* last: it may fail at once */
+    c->nodes.hooks->round(c->nodes.job, &plan); /* comes last, since it may fail at once */
 }
 
-/* Waits for the next round, without the nodes that are gone or leave. */
+/* Removes the nodes that were lost or want to leave, and waits for the next round. */
 static void next_round(struct coordinator *c)
 {
     for (int i = c->count - 1; i >= 0; i--) {
@@ -293,7 +294,8 @@ void rounds_leave(struct coordinator *c)
                          c->failed_node == &c->own ? "" : c->why);
 }
 
-/* The agents get NODE_OVER and close their connections, or are given up after a while. */
+/* Sends NODE_OVER to the agents, which then close their connections.  After GOODBYE_SECONDS, the
+ * coordinator no longer waits for them. */
 void rounds_end_job(struct coordinator *c)
 {
     const struct timeval patience = { GOODBYE_SECONDS, 0 };
@@ -309,12 +311,12 @@ void rounds_end_job(struct coordinator *c)
 
 /* ---- A round stops ------------------------------------------------------------ */
 
-/* Stops all nodes except `from`, which is already stopping.  culprit: the rank that may end by
- * itself.  The tick gives up a node that has not stopped by the time at which SIGKILL must have
- * worked. */
+/* Stops the workers on all nodes except `from`, where the workers are already stopping.  `culprit`
+ * is the rank that gets time to end by itself; -1 if no rank does.  Sets the timer that gives up
+ * nodes on which workers still run when SIGKILL must have killed them. */
 static void stop_all(struct coordinator *c, const struct member *from, int culprit)
 {
-    /* Workers that stop by themselves have the timeout twice: before SIGTERM and after it. */
+    /* Workers that stop at a common step get the timeout twice: before SIGTERM and after it. */
     const struct timeval patience = { 2 * c->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
 
     event_add(&c->tick, &patience);
@@ -325,7 +327,8 @@ static void stop_all(struct coordinator *c, const struct member *from, int culpr
         c->nodes.hooks->stop(c->nodes.job, c->signalled, culprit, c->why);
 }
 
-/* Keeps the first failure, which says how the job ends if no restart follows. */
+/* Stores a failure, unless a failure is stored already.  If no restart follows, the stored failure
+ * sets ctrun's exit code and error message. */
 static void note_failure(struct coordinator *c, const struct member *from,
                          const struct failure *failure)
 {
@@ -346,8 +349,8 @@ static int all_are_connected(const struct coordinator *c)
     return 1;
 }
 
-/* Decides between a restart and the end.  A fixed job does not restart without a node that was
- * lost. */
+/* Sets the phase to RESTARTING or STOPPING.  A fixed job does not restart after it has lost a
+ * node. */
 static void decide_what_follows(struct coordinator *c, const struct failure *failure)
 {
     const int again = failure->may_restart && (c->is_elastic || all_are_connected(c))
@@ -363,8 +366,9 @@ static void stop_the_round(struct coordinator *c, const struct member *from,
     stop_all(c, from, failure->culprit);
 }
 
-/* Lets a death or a lost node, known only now, replace an exit as the first failure: the exit may
- * be another node's answer to it.  All is known when the last node has ended. */
+/* Replaces the stored failure by a later report if the stored failure is an exit and the later one
+ * is a death by signal or a lost node.  The exit may be another node's reaction to the death,
+ * although the exit was reported first. */
 static void change_failure(struct coordinator *c, const struct member *from,
                            const struct failure *failure)
 {
@@ -384,12 +388,12 @@ void rounds_failed(struct coordinator *c, struct member *from, const struct fail
         change_failure(c, from, failure);
     if (c->phase != RUNNING)
         return;
-    c->code = 0; /* workers lost until now are forgiven */
+    c->code = 0; /* earlier losses that --on-failure=continue allowed don't count */
     note_failure(c, from, failure);
     stop_the_round(c, from, failure);
 }
 
-/* Counts `count` workers of one member as lost.  The others go on as long as enough are left. */
+/* Counts `count` workers of one member as lost.  Stops the round if too few workers are left. */
 static void lose_workers(struct coordinator *c, struct member *from, int count,
                          const struct failure *failure)
 {
@@ -411,7 +415,7 @@ void rounds_lost(struct coordinator *c, struct member *from, const struct failur
         lose_workers(c, from, 1, failure);
 }
 
-/* Fails the round without a restart, which would end the same way. */
+/* Ends the job without a restart, since a restart would fail again. */
 void rounds_refused(struct coordinator *c, struct member *from, int code)
 {
     if (c->phase == RUNNING)
@@ -419,7 +423,7 @@ void rounds_refused(struct coordinator *c, struct member *from, int code)
                       &(struct failure){ -1, -1, code, 0, "it could not start its workers", 1 });
 }
 
-/* ---- Nodes come and go -------------------------------------------------------- */
+/* ---- Nodes join and leave ------------------------------------------------------ */
 
 void rounds_regroup(struct coordinator *c, const struct member *from, const char *why)
 {
@@ -433,8 +437,9 @@ void rounds_regroup(struct coordinator *c, const struct member *from, const char
     stop_all(c, from, -1);
 }
 
-/* Regroups an elastic job, which goes on with the nodes that are left, or with a new one.  The loss
- * is not a failure of the job.  It replaces an exit, which may be an answer to it. */
+/* Handles a node's loss in an elastic job, which continues with the nodes that are left, or with a
+ * new node.  The loss is not a failure of the job.  The loss replaces an exit as the reason of the
+ * stop, since the exit may be a reaction to the loss. */
 static void regroup_without(struct coordinator *c, const struct member *from, const char *what)
 {
     char why[NODE_TEXT];
@@ -456,8 +461,8 @@ static void regroup_without(struct coordinator *c, const struct member *from, co
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
-/* Handles a lost node.  Its workers count as gone: their ctrun stops them when it has lost the
- * coordinator. */
+/* Counts the workers of a lost node as dead.  If the node's ctrun is still alive, it stops these
+ * workers, since it has lost the coordinator. */
 void rounds_lose_node(struct coordinator *c, struct member *from)
 {
     const struct node_death dead =
@@ -496,13 +501,14 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
     rounds_failed(c, from, &failure);
     if (c->phase == RESTARTING)
         c->phase = STOPPING;
-    if (c->failed_node != from) /* something else is the job's failure */
+    if (c->failed_node != from) /* another failure is the job's failure */
         log_line(LOG_WARN, "%s: %s", from->name, failure.what);
 }
 
 /* ---- A round ends ------------------------------------------------------------- */
 
-/* 1: all workers stopped at a common step, as they were asked to, and their exit code counts. */
+/* Returns 1, and sets c->code to the workers' exit code, if all workers stopped at a common step
+ * as they were asked to.  Else returns 0. */
 static int take_code_of_workers(struct coordinator *c)
 {
     int code = 0;
@@ -510,7 +516,7 @@ static int take_code_of_workers(struct coordinator *c)
     for (int i = 0; i < c->ranked_count; i++) {
         const struct member *member = c->ranked[i];
 
-        if (member->lost == member->workers) /* the other nodes went on without them */
+        if (member->lost == member->workers) /* the other nodes continued without this node */
             continue;
         if (member->end.stop_code < 0)
             return 0;
@@ -522,7 +528,7 @@ static int take_code_of_workers(struct coordinator *c)
     return 1;
 }
 
-/* Sends the failure that counts to the nodes that were sent another one. */
+/* Sends the final failure to all nodes if they got another failure before. */
 static void announce_changed_failure(struct coordinator *c)
 {
     if (!c->changed)
@@ -533,7 +539,7 @@ static void announce_changed_failure(struct coordinator *c)
     c->nodes.hooks->stop(c->nodes.job, 0, c->root_rank, c->failed_node == &c->own ? "" : c->why);
 }
 
-/* Says whether nodes of an elastic job leave and too few stay for it to go on. */
+/* Returns 1 if nodes leave an elastic job and too few nodes stay for the job to continue. */
 static int too_few_stay(const struct coordinator *c)
 {
     int leaving = 0;
@@ -551,9 +557,9 @@ static struct member *member_of_rank(const struct coordinator *c, int rank)
     return NULL;
 }
 
-/* Finds out whether another rank caused the failure that stopped the round: this is known when all
- * workers have ended, on all nodes.  A failure that no rank can have caused, such as a lost node,
- * stays. */
+/* Replaces the failure that stopped the round by its root cause, if another rank caused it.  Called
+ * when all workers on all nodes have ended, since only then the root cause is known.  Does not
+ * replace a failure that no other rank can have caused, such as a lost node. */
 static void settle_root_cause(struct coordinator *c)
 {
     struct failure root = { .rank = -1 };
@@ -570,7 +576,7 @@ static void settle_root_cause(struct coordinator *c)
         return;
     c->changed |= node != c->failed_node || root.rank != c->failed_rank;
     root.what = what;
-    root.may_restart &= c->stop_asked != 2; /* for good */
+    root.may_restart &= c->stop_asked != 2; /* 2: no restart follows */
     c->code = 0;
     note_failure(c, node, &root);
     c->root_rank = root.rank;
@@ -602,7 +608,7 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
     if ((c->signalled || too_few_stay(c)) && take_code_of_workers(c))
         c->phase = STOPPING;
     if (c->phase == REGROUPING
-        && rounds_all_are_done(c)) { /* a node came or left too late to matter */
+        && rounds_all_are_done(c)) { /* all had finished before a node joined or left */
         c->phase = RUNNING;
         c->why[0] = 0;
     }
@@ -612,15 +618,15 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
         next_round(c);
         return;
     }
-    if (c->phase == RUNNING) /* lost workers are forgiven: the others have succeeded */
+    if (c->phase == RUNNING) /* the job succeeds if the other workers did */
         c->code = 0;
     rounds_end_job(c);
 }
 
 /* ---- A ctrun is told to stop -------------------------------------------------- */
 
-/* Lets a node leave an elastic job.  The other nodes go on if they are enough, even if all ranks
- * stopped at a common step because of it. */
+/* Lets a node leave an elastic job.  If enough nodes are left, these continue, even if the leaving
+ * node made all ranks stop at a common step. */
 static void leave_job(struct coordinator *c, struct member *from, const char *signal_words,
                       int number)
 {
@@ -634,7 +640,8 @@ static void leave_job(struct coordinator *c, struct member *from, const char *si
     rounds_regroup(c, from, why);
 }
 
-/* A second signal, when this ctrun's own workers are gone, ends the wait for the other nodes. */
+/* If this ctrun gets a second signal after its own workers have ended, it no longer waits for the
+ * other nodes. */
 void rounds_signalled(struct coordinator *c, struct member *from, int number)
 {
     const int was = c->phase, is_own = from == &c->own;

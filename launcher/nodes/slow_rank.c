@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/nodes/slow_rank.h"
 
-#define LEAST_CALLS 5  /* in a window; a rank that makes none is reported as a stall */
-#define LEAST_APART 20 /* the others' shares must be larger by this, in per cent of the time, */
-#define TIMES_APART 3  /* and by this factor */
+#define LEAST_CALLS 5  /* fewest collectives of a slow rank in a window; with none it is a stall */
+#define LEAST_APART 20 /* least difference, in percentage points, from the others' shares */
+#define TIMES_APART 3  /* least factor between the others' shares and the slow rank's share */
 
 static int largest_of(const struct collective_shares *node)
 {
     return node->most > node->least ? node->most : node->least;
 }
 
-/* Finds the least and the largest share of all ranks except those of `node`; 100 and 0: there are
- * no others. */
+/* Sets others_least and others_most to the smallest and largest share on all nodes but `node`; to
+ * 100 and 0 if there is only one node. */
 static void look_at_others(const struct collective_shares *shares, int nodes, int node,
                            struct slow_rank *slow)
 {
@@ -29,7 +29,7 @@ static void look_at_others(const struct collective_shares *shares, int nodes, in
 
 static int is_apart(const struct slow_rank *slow)
 {
-    return slow->others_least <= slow->others_most /* there are others */
+    return slow->others_least <= slow->others_most /* other ranks exist */
            && slow->others_least - slow->share >= LEAST_APART
            && slow->others_least >= TIMES_APART * slow->share;
 }

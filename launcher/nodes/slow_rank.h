@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_rank.h - finds the rank of the job that makes the others wait, from the part of a time that
- * each node's ranks were in collectives (launcher/observers/straggler_observer.c).
+/* slow_rank.h - finds the rank of the job that makes the other ranks wait (a straggler), from the
+ * share of time that each rank spent in collectives (launcher/observers/straggler_observer.c).
  *
- * A rank that comes last into each collective hardly waits there, and the other ranks wait for it:
- * so it is in collectives for a small part of the time, and the others for a large part. */
+ * A rank that is the last to enter each collective hardly waits there, while the other ranks wait
+ * for this rank.  So the share of a slow rank is small, and the shares of the other ranks are
+ * large. */
 #ifndef LAUNCHER_NODES_SLOW_RANK_H
 #define LAUNCHER_NODES_SLOW_RANK_H
 
-/* Shares of a node's ranks, in per cent of a window of time. */
+/* The time that a node's ranks spent in collectives, in percent of a window of time. */
 struct collective_shares {
-    int rank, least; /* the rank with the least share, and its share */
-    int next, most;  /* least and largest share of the node's other ranks; 100, 0: no others */
-    int calls;       /* collectives that the rank began */
+    int rank, least; /* the rank with the smallest share; that share */
+    int next, most;  /* smallest and largest share of the node's other ranks; 100 and 0 if none */
+    int calls;       /* number of collectives that `rank` began in the window */
 };
 
+/* A slow rank or a slow node.  rank and node are -1 if neither was found. */
 struct slow_rank {
-    int rank;  /* -1: all ranks of a node, or no rank */
-    int node;  /* index of the node whose ranks are all slow; -1: no such node */
-    int share; /* share of the rank, or largest share of the node */
-    int others_least, others_most;
+    int rank;  /* the slow rank; -1 if a whole node is slow */
+    int node;  /* index of the node on which all ranks are slow; -1 if a single rank is slow */
+    int share; /* share of the slow rank, or largest share on the slow node */
+    int others_least, others_most; /* smallest and largest share of the other ranks */
 };
 
-/* Finds the rank that the others wait for: its share is much less than each other rank's share, and
- * it began several collectives.  Or finds the node of which this is true for all ranks. */
+/* Finds the slow rank or the slow node.  A rank is slow if it began several collectives and its
+ * share is much smaller than the share of each other rank.  A node is slow if the shares of all its
+ * ranks are much smaller than the share of each rank of the other nodes. */
 struct slow_rank slow_rank_among(const struct collective_shares *shares, int nodes);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wait_for_nodes.c - the coordinator waits for the nodes of the next round.
  *
- * Each node sends its options about the job when it joins.  A node whose options differ does not
- * belong to the job: the coordinator refuses it, says what differs, and goes on waiting.  A fixed
- * job begins when all nodes are there.  An elastic job begins with MAX nodes, or with MIN or more
- * when the last call is over (--rdzv-conf=last_call_timeout).  After its first round the nodes that
- * are there go on at once; a node that comes later costs one more round.  Meanwhile the coordinator
- * logs what is missing.  After --rdzv-conf=timeout (elastic: join_timeout) the job ends. */
+ * Each node sends its options about the job when it joins.  If the options differ from the
+ * coordinator's, the coordinator refuses the node, tells it what differs, and continues to wait.  A
+ * fixed job begins when all nodes have joined.  An elastic job begins with MAX nodes, or with at
+ * least MIN nodes when the last call is over (--rdzv-conf=last_call_timeout).  After the first
+ * round, an elastic job does not wait for more than MIN nodes; a node that joins later starts a new
+ * round.
+ *
+ * During the wait the coordinator logs what is missing.  The job ends after --rdzv-conf=timeout, or
+ * after join_timeout if the job is elastic. */
 #include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,10 +19,10 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-/* ---- Enough nodes? ------------------------------------------------------------ */
+/* ---- Are there enough nodes? --------------------------------------------------- */
 
-/* Sets the next tick: after a second, even if nodes come meanwhile, or at the end of the last
- * call. */
+/* Sets the timer to 1 s, or to the end of the last call if that is sooner.  Does not extend the
+ * running 1 s when a node joins. */
 static void wait_on(struct coordinator *c)
 {
     const int64_t left = c->last_call ? c->last_call - clock_ms() : 1000;
@@ -48,7 +51,7 @@ void join_left(struct coordinator *c)
 
 void join_wait(struct coordinator *c)
 {
-    event_del(&c->tick); /* from the last round */
+    event_del(&c->tick); /* set in the last round */
     c->phase = WAITING;
     c->since = clock_ms();
     c->speak = FIRST_WORD_MS;
@@ -56,12 +59,12 @@ void join_wait(struct coordinator *c)
     begin_if_enough(c);
 }
 
-/* ---- A node comes ------------------------------------------------------------- */
+/* ---- A node joins -------------------------------------------------------------- */
 
 static void join_refuse(struct store_agent *agent, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Refuses a node: logs its name and the reason here, and sends it the reason. */
+/* Refuses a node.  Logs the node's name and the reason, and sends the reason to the node. */
 static void join_refuse(struct store_agent *agent, const char *name, const char *format, ...)
 {
     char text[NODE_TEXT];
@@ -75,7 +78,7 @@ static void join_refuse(struct store_agent *agent, const char *name, const char 
     store_agent_end(agent);
 }
 
-/* "4", or "2:4" */
+/* Writes "4" if min and max are equal, else "2:4". */
 static void print_range(int min, int max, char text[32])
 {
     if (min == max)
@@ -84,7 +87,7 @@ static void print_range(int min, int max, char text[32])
         snprintf(text, 32, "%d:%d", min, max);
 }
 
-/* Gives the node that has that number and was not lost; NULL: no node has. */
+/* Returns the connected node with that number; NULL if there is no such node. */
 static const struct member *numbered(const struct coordinator *c, int number)
 {
     for (int i = 0; i < c->count; i++)
@@ -93,8 +96,8 @@ static const struct member *numbered(const struct coordinator *c, int number)
     return NULL;
 }
 
-/* Says whether a node has the same options about the job as this ctrun.  0: no, and it was
- * refused. */
+/* Returns 1 if a node has the same options about the job as this ctrun.  Else refuses the node and
+ * returns 0. */
 static int belongs(const struct coordinator *c, struct store_agent *agent,
                    const struct node_join *join, const char *name)
 {
@@ -118,7 +121,7 @@ static int belongs(const struct coordinator *c, struct store_agent *agent,
     return 0;
 }
 
-/* Sends NODE_OVER to a node that joins after the end. */
+/* Sends NODE_OVER to a node that joins after the end of the job. */
 static void tell_the_end(const struct coordinator *c, struct store_agent *agent)
 {
     char text[NODE_TEXT];
@@ -128,8 +131,8 @@ static void tell_the_end(const struct coordinator *c, struct store_agent *agent)
     store_agent_end(agent);
 }
 
-/* Says whether the job has a place for a node now.  0: no, and the node was refused, or told that
- * the job is over. */
+/* Returns 1 if the job has a place for a node now.  Else refuses the node, or tells it that the job
+ * is over, and returns 0. */
 static int has_place(const struct coordinator *c, struct store_agent *agent,
                      const struct node_join *join, const char *name)
 {
@@ -153,8 +156,8 @@ static int has_place(const struct coordinator *c, struct store_agent *agent,
     return 0;
 }
 
-/* Says whether an elastic job stops its round for a node that comes.  It does not if a node's
- * workers have ended already, or if there are MAX nodes: then the newcomer waits. */
+/* Returns 1 if an elastic job must stop its round for a node that joins.  Returns 0 if the newcomer
+ * must wait, because the round has MAX nodes or the workers of a node have ended already. */
 static int makes_room(const struct coordinator *c)
 {
     if (c->phase != RUNNING || c->ranked_count == c->max)
@@ -193,9 +196,10 @@ void join_agent(struct coordinator *c, struct store_agent *agent, const char *te
     }
 }
 
-/* ---- What is missing? --------------------------------------------------------- */
+/* ---- What does the job wait for? ------------------------------------------------ */
 
-/* "--node-rank 1, 3"; with --hosts "hostb (node 1), hostd (node 3)" */
+/* Writes the nodes that are missing: "--node-rank 1, 3", or under --hosts "hostb (node 1), hostd
+ * (node 3)". */
 static void list_missing(const struct coordinator *c, char *text, size_t size)
 {
     const char *name = c->options->surroundings.host_names;
@@ -230,7 +234,8 @@ static void describe_missing(const struct coordinator *c, char text[NODE_TEXT])
                  c->meet->address, c->meet->port, missing);
 }
 
-/* "1 nodes are at hosta port 29400 (hosta), 2 to 4 make the job" */
+/* Writes which nodes have joined: "1 nodes are at hosta port 29400 (hosta), 2 to 4 make the
+ * job". */
 static void describe_present(const struct coordinator *c, char text[NODE_TEXT])
 {
     char hosts[256] = "", follows[128] = "";
@@ -247,8 +252,8 @@ static void describe_present(const struct coordinator *c, char text[NODE_TEXT])
              c->meet->address, c->meet->port, hosts, used ? ")" : "", c->min, c->max, follows);
 }
 
-/* Logs what is missing.  The other nodes log it, too, if the wait is long: not a thousand times
- * while a thousand nodes start. */
+/* Logs what is missing.  The other nodes log the same line after NEXT_WORD_MS, but not earlier,
+ * since a thousand nodes that start slowly would log it a thousand times. */
 static void say_what_is_missing(const struct coordinator *c, int seconds)
 {
     char text[NODE_TEXT], line[NODE_TEXT + 32];
@@ -268,8 +273,8 @@ static int limit_of(const struct coordinator *c)
     return c->is_elastic ? conf->join_timeout : conf->timeout;
 }
 
-/* Shows how far the wait is on the terminals of all waiting nodes: numbers only, since it comes
- * each second. */
+/* Shows the progress of the wait on the terminals of all waiting nodes.  The line has only numbers,
+ * since it changes each second. */
 static void show_how_far(const struct coordinator *c, int64_t waited)
 {
     char wanted[32], text[NODE_TEXT];
@@ -293,8 +298,7 @@ static void show_how_far(const struct coordinator *c, int64_t waited)
             store_agent_send(c->members[i]->agent, NODE_PROGRESS, text, strlen(text));
 }
 
-/* Ends the job.  The sentences contain PyTorch's names of these errors, for which its users
- * search. */
+/* Ends the job.  The error messages contain PyTorch's wording, for which PyTorch's users search. */
 static void join_give_up(struct coordinator *c)
 {
     const struct rdzv_conf *conf = &c->options->rdzv_conf;

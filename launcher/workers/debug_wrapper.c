@@ -47,7 +47,7 @@ int wrapper_has(const struct wrapper *wrapper, int rank, int world)
     return wrapper->ranks && ranks_have(wrapper->ranks, rank, world);
 }
 
-/* Counts the ranks that run under the command, up to 2. */
+/* Returns the number of ranks that run under the command, but at most 2. */
 static int ranks_under(const struct wrapper *wrapper, int world)
 {
     int ranks = 0;

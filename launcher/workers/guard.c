@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guard.c - kills the workers' process groups after a kill -9 of ctrun.
  *
- * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.  The guard is a fork of
- * ctrun in its own session.  It blocks all signals, holds one end of a pipe and sleeps. Each worker
- * writes its process group into memory that the guard shares, before its exec: if ctrun wrote it,
- * the program could run before its group is known.  ctrun removes groups that ended.  When ctrun
- * dies, for whatever reason, the guard reads EOF and kills the groups that are left.  A descendant
- * that left its worker's group (setsid(), setpgid()) lives on.  The groups are in shared memory
- * because a message would wake the guard: two context switches per worker, each of which costs a
- * time slice on a busy machine. */
+ * PR_SET_PDEATHSIG kills the workers themselves, but not the processes that they started.  The
+ * guard is a fork of ctrun in its own session.  The guard blocks all signals and reads from a pipe.
+ * When ctrun dies, for whatever reason, the guard reads EOF and kills the groups that are left.  A
+ * descendant that left its worker's group (setsid(), setpgid()) survives.
+ *
+ * Each worker writes its process group to memory that the guard shares before the worker's exec.
+ * If ctrun wrote the group instead, the program could run before its group is known.  ctrun removes
+ * groups that ended.  A message to the guard instead of shared memory would wake the guard, which
+ * costs two context switches per worker, and each switch a time slice on a busy machine. */
 #include "launcher/workers/guard.h"
 
 #include <errno.h>
@@ -22,8 +23,8 @@
 
 #include <linux/close_range.h>
 
-/* Leaves ctrun's session and closes its descriptors, except the pipe, which becomes 0.  If the
- * guard kept 1 or 2, `ctrun | cat` would wait for it. */
+/* Leaves ctrun's session and closes all descriptors except the pipe, which becomes descriptor 0.
+ * If the guard kept 1 or 2 open, the cat of `ctrun | cat` would wait for the guard. */
 static void leave_the_job(int pipe)
 {
     sigset_t all;
@@ -33,12 +34,12 @@ static void leave_the_job(int pipe)
     sigprocmask(SIG_BLOCK, &all, NULL);
     prctl(PR_SET_NAME, "ct-guard");
     dup2(pipe, 0);
-    if (close_range(1, ~0U, 0) < 0) /* on Linux before 5.9 */
+    if (close_range(1, ~0U, 0) < 0) /* Linux before 5.9 */
         for (int fd = 1; fd < 1024; fd++)
             close(fd);
 }
 
-/* Runs in the guard.  The fork comes before ctrun's first thread, so nothing is locked. */
+/* Runs in the guard.  ctrun had no other thread at the fork, so no lock is held here. */
 static _Noreturn void watch(int pipe, const struct guard *guard, const struct guard_last *last)
 {
     char nothing;
@@ -105,7 +106,7 @@ int guard_was_killed(struct guard *guard)
 {
     if (guard->pid <= 0 || waitpid(guard->pid, NULL, WNOHANG) != guard->pid)
         return 0;
-    guard->pid = 0; /* the kernel may give the number to another process */
+    guard->pid = 0; /* the kernel may reuse the pid */
     return 1;
 }
 
@@ -115,7 +116,7 @@ void guard_stop(struct guard *guard)
     const int cause = errno;
 
     if (guard->pid > 0)
-        kill(guard->pid, SIGKILL); /* before it can take our EOF for ctrun's death */
+        kill(guard->pid, SIGKILL); /* before it reads EOF, which means ctrun's death */
     if (guard->pipe >= 0)
         close(guard->pipe);
     while (guard->pid > 0 && waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)

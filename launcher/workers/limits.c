@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits.c - see limits.h.
  *
- * Without this check a job that lacks descriptors fails later, with an error of a rank whose
- * connection the store had to close.  So ctrun adds up what it will have open: what its caller left
- * open, its own descriptors (epoll, the store, the guard, the control page, ...), and for each
- * worker a pidfd, a socket for MPI and the streams that pass through ctrun.  If the program
- * connects to the store, its connections come on top: if only they do not fit, ctrun warns. */
+ * Without this check, a job that lacks descriptors fails later, with an error of a rank whose
+ * connection the store had to close.  So ctrun counts the descriptors that it will have open: those
+ * that its caller left open, its own (epoll, the store, the guard, the control page, ...), and for
+ * each worker a pidfd, a socket for MPI and the streams that pass through ctrun.  The program's
+ * connections to the store are counted separately, since ctrun only warns if these exceed the
+ * limit. */
 #include "launcher/workers/limits.h"
 
 #include <dirent.h>
@@ -18,12 +19,12 @@
 
 #include "runtime/util/log.h"
 
-#define OWN 32 /* 20 are open in a job with --events and --trace; others are open for a moment */
-#define PLENTY 1000    /* if so many are left over, what the caller left open need not be counted */
-#define LEAST_PIDS 301 /* the kernel's least pid_max: with fewer processes it need not be read */
+#define OWN 32 /* ctrun's own descriptors: 20 with --events and --trace, the rest for short use */
+#define PLENTY 1000    /* with so many to spare, the caller's open descriptors are not counted */
+#define LEAST_PIDS 301 /* the kernel's smallest pid_max; a job with fewer processes always fits */
 
-/* Counts open descriptors whose numbers are below `limit`: others do not count against the
- * limit. */
+/* Returns the number of open descriptors below `limit`.  Higher descriptors do not count against
+ * the limit. */
 static long open_already(long limit)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -35,11 +36,11 @@ static long open_already(long limit)
     while ((entry = readdir(folder)))
         count += *entry->d_name != '.' && atol(entry->d_name) < limit;
     closedir(folder);
-    return count - 1; /* without the folder's own descriptor */
+    return count - 1; /* without opendir()'s descriptor */
 }
 
-/* Counts the streams of one worker: two pipes, and two files with --tee.  With --status ctrun keeps
- * the last lines. */
+/* Returns the number of ctrun's descriptors for one worker's streams: two pipes, and two files with
+ * --tee; 0 if the worker inherits ctrun's streams.  --status needs the pipes for the last lines. */
 static int streams_of(const struct options *options)
 {
     const struct stream_spec *tee = &options->tee;
@@ -63,7 +64,7 @@ long limits_descriptors(int size, int streams)
 static int check_descriptors(const struct options *options, int size, long clients, long limit)
 {
     const char *plural = size == 1 ? "" : "s";
-    const int pmi = options->mpi == MPI_PMI; /* the program is not known yet */
+    const int pmi = options->mpi == MPI_PMI; /* for MPI_AUTO, the program is not known yet */
     long needed = limits_descriptors(size, pmi + streams_of(options));
 
     if (needed + clients + PLENTY <= limit)
@@ -84,7 +85,7 @@ static int check_descriptors(const struct options *options, int size, long clien
     return 0;
 }
 
-/* 0: the kernel does not say. */
+/* Returns kernel.pid_max; 0 if it can't be read. */
 static long pid_max(void)
 {
     FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
@@ -97,8 +98,8 @@ static long pid_max(void)
     return atol(text);
 }
 
-/* Checks that processes for `size` workers are allowed.  Does not count other processes of the
- * user: if a fork fails because of them, ctrun logs it then. */
+/* Checks that processes for `size` workers are allowed.  Does not count the user's other processes.
+ * If fork() fails because of those, ctrun logs the error then. */
 static int check_processes(int size)
 {
     const long needed = (long)size + 2 + (size > 1); /* ctrun, its guard and the starter */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits.h - compares what the kernel allows this process with what the job needs. */
+/* limits.h - compares the kernel's limits for this process with the needs of the job. */
 #ifndef LAUNCHER_WORKERS_LIMITS_H
 #define LAUNCHER_WORKERS_LIMITS_H
 
@@ -7,14 +7,15 @@
 
 #include "config/options.h"
 
-/* Gives the most descriptors that ctrun itself opens, with `size` workers and `streams` for
- * each. */
+/* Returns the largest number of descriptors that ctrun itself opens with `size` workers and
+ * `streams` descriptors for each worker's streams. */
 long limits_descriptors(int size, int streams);
 
 /* Checks, before anything starts, that the kernel allows processes for `size` workers and
- * descriptors for ctrun.  clients: connections to the store that ctrun hosts; if only these do not
- * fit, it warns.  Sets ctrun's soft limit of descriptors to the hard one; *descriptors gets the old
- * limit, for the workers.  0: success; else ctrun's exit code, and the error is logged. */
+ * descriptors for ctrun.  `clients` is the number of connections to the store that ctrun hosts.  If
+ * only these exceed the limit, logs a warning.  Raises ctrun's soft limit of descriptors to the
+ * hard limit, and stores the old limits in *descriptors, for the workers.  Returns 0, or logs an
+ * error and returns ctrun's exit code. */
 int limits_check(const struct options *options, int size, long clients, struct rlimit *descriptors);
 
 #endif

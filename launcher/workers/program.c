@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - makes from the words after the options something that exec takes.
+/* program.c - finds the file to execute from the words after the options.
  *
- *   *.py, -m, --run-path   $PYTHON_EXEC, else the python of the virtual environment that ctrun lies
- *                          in, else python, else python3; with -u
- *   a/b                    that file: executed if it is executable, else python if it says so in
- *                          its first line (#!...python), is a pipe, standard input, a zip file,
- *                          *.pyc or *.pyz, or a link to a *.py file
- *   b                      along PATH, then in the working directory
- *   --no-python            executed, whatever it is
+ *   *.py, -m, --run-path   runs with -u under $PYTHON_EXEC, else under the python of the virtual
+ *                          environment in which ctrun is installed, else under python, else python3
+ *   a/b                    is executed if it is executable; else runs under Python if its
+ *                          first line is #!...python, or if it is a pipe, standard input, a zip
+ *                          file, *.pyc or *.pyz, or a link to a *.py file
+ *   b                      is searched along PATH, then in the working directory
+ *   --no-python            executes the file, whatever it is
  *
- * ctrun looks only once, here, so that a misspelt name gives one sentence and not one death per
- * worker. */
+ * ctrun searches only once, before any worker starts, so that a misspelt name gives one error
+ * message and not a failure of each worker. */
 #include "launcher/workers/program.h"
 
 #include <ctype.h>
@@ -27,7 +27,7 @@
 #include "launcher/pmi/mpi_library.h"
 #include "runtime/util/log.h"
 
-/* 0: the file can be executed; else the errno that says why not. */
+/* Returns 0 if the file can be executed, else an errno. */
 static int executable(const char *path)
 {
     struct stat status;
@@ -39,7 +39,7 @@ static int executable(const char *path)
     return access(path, X_OK) < 0 ? errno : 0;
 }
 
-/* Returns EACCES if it found only files that can't be executed. */
+/* Returns EACCES if PATH has files with that name but none of them is executable. */
 int program_search(const char *name, char *found, size_t size)
 {
     const char *path = getenv("PATH");
@@ -60,15 +60,16 @@ int program_search(const char *name, char *found, size_t size)
         here = executable(found);
         if (here == 0)
             return 0;
-        if (here == EACCES && access(found, F_OK) == 0) /* else we may not read the folder */
+        if (here == EACCES && access(found, F_OK) == 0) /* else EACCES is about the folder */
             cause = EACCES;
         at = *colon ? colon + 1 : NULL;
     }
     return cause;
 }
 
-/* Gives the python of the virtual environment into which pip installed ctrun.  torchrun's scripts
- * run with it, too, even if the environment is not activated. */
+/* Returns the path of the python of the virtual environment into which pip installed ctrun; NULL if
+ * there is no such environment.  torchrun also runs scripts with the python of its environment,
+ * even if the environment is not activated. */
 static const char *own_python(char *path, size_t size)
 {
     char config[PATH_MAX];
@@ -115,13 +116,13 @@ static int find_python(struct program *program, int module)
     return 127;
 }
 
-/* Says whether we see the file; if not, we may not read a folder on its path. */
+/* Returns 0 if the file is not visible because a folder on its path is not searchable, else 1. */
 static int is_seen(const char *name)
 {
     return !strchr(name, '/') || access(name, F_OK) == 0;
 }
 
-/* Says how to make the file executable, or why it can't be. */
+/* Returns how to make the file executable, or why it can't be executable. */
 static const char *cure_of(const char *path)
 {
     struct statvfs about;
@@ -161,8 +162,8 @@ static int ends_in(const char *name, const char *ending)
     return length > tail && !strcmp(name + length - tail, ending);
 }
 
-/* Says whether Python gets the file whatever is in it.  Standard input may be a terminal, or a file
- * that the shell made of a here-document, so nothing is read from it before Python. */
+/* Returns 1 if the file runs under Python whatever its content.  Does not read standard input,
+ * which Python must read: a terminal, or a file that the shell made of a here-document. */
 static int is_for_python(const char *path)
 {
     char target[PATH_MAX];
@@ -181,7 +182,7 @@ static enum content content_of(const char *path)
     FILE *file;
 
     if (is_for_python(path)
-        || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))) /* for the interpreter */
+        || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))) /* only Python may read it */
         return PYTHON;
     file = fopen(path, "re");
     if (!file)
@@ -196,8 +197,8 @@ static enum content content_of(const char *path)
     return !strncmp(head, "\177ELF", 4) ? PROGRAM : OTHER;
 }
 
-/* Refuses a file that Python would get without the user's wish: each rank would end with a syntax
- * error. */
+/* Refuses a file that is neither executable nor a Python script, since each rank would end with a
+ * syntax error.  Returns the exit code. */
 static int refuse_content(const char *name)
 {
     log_line(LOG_ERROR,
@@ -220,8 +221,8 @@ int program_find(struct program *program, const struct options *options)
     if (options->module && !options->run_path)
         return find_python(program, 1);
     if (options->run_path || (!options->no_python && ends_in(name, ".py"))) {
-        /* With $PYTHON_EXEC, maybe only that interpreter sees the file (in a container, say): so
-         * the interpreter complains, not ctrun. */
+        /* The interpreter $PYTHON_EXEC may run in a container, where only it sees the file.  So
+         * ctrun does not complain about a missing file then. */
         if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC")) {
             cause = errno;
             snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./",
@@ -265,7 +266,8 @@ static int in_identifier(char c)
     return c == '_' || isalnum((unsigned char)c);
 }
 
-/* Gives the length of the macro at text ("$..."), and *stands, what replaces it; 0: no macro. */
+/* Returns the length of the macro at text ("$..."), and sets *stands to the replacement.  Returns 0
+ * if there is no macro. */
 static size_t program_macro(const char *text, const char *local_rank, const char **stands)
 {
     static const char bare[] = "$local_rank", braced[] = "${local_rank}";
@@ -273,7 +275,7 @@ static size_t program_macro(const char *text, const char *local_rank, const char
     *stands = local_rank;
     if (!strncmp(text, braced, sizeof braced - 1))
         return sizeof braced - 1;
-    /* An identifier is as long as possible: $local_ranks is another one. */
+    /* $local_ranks, for example, is another identifier, which is not replaced. */
     if (!strncmp(text, bare, sizeof bare - 1) && !in_identifier(text[sizeof bare - 1]))
         return sizeof bare - 1;
     *stands = "$";

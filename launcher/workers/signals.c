@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.c - says which signals ctrun takes, and which dispositions workers get.
+/* signals.c - lists the signals that ctrun reads, and the signals whose disposition it resets for
+ * workers.
  *
- * ctrun blocks all these signals from its start to its end, and the event loop reads them from a
- * descriptor.  So there is no handler, and no signal is lost. */
+ * ctrun blocks the signals that it reads from its start to its end, and the event loop reads them
+ * from a signalfd.  So ctrun has no signal handler and loses no signal. */
 #include "launcher/workers/signals.h"
 
 int signals_hangup_is_ignored(void)
@@ -17,7 +18,7 @@ sigset_t signals_watched(const struct options *options)
     static const int forwarded[] = { SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
     sigset_t set = options->signals.set;
 
-    if (signals_hangup_is_ignored()) /* nohup wants it ignored */
+    if (signals_hangup_is_ignored()) /* ignored by nohup */
         sigdelset(&set, SIGHUP);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaddset(&set, forwarded[i]);
@@ -29,10 +30,10 @@ void signals_block(const struct options *options)
 {
     sigset_t set = signals_watched(options);
 
-    sigaddset(&set, SIGPIPE); /* a reader that left gives an error code and does not kill ctrun */
-    sigaddset(&set, SIGXFSZ); /* and so does a file that may not grow (ulimit -f) */
+    sigaddset(&set, SIGPIPE); /* write() to a closed pipe returns EPIPE instead */
+    sigaddset(&set, SIGXFSZ); /* write() above ulimit -f returns EFBIG instead */
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* if it were ignored, we would get no exit codes */
+    signal(SIGCHLD, SIG_DFL); /* if ignored, waitid() returns no exit codes */
 }
 
 void signals_ignored(sigset_t *ignored)

@@ -6,17 +6,18 @@
 
 #include "config/options.h"
 
-/* Gives the signals that ctrun reads: --signals-to-handle, signals that it only forwards, and
- * SIGCHLD. */
+/* Returns the signals that ctrun reads: those of --signals-to-handle, those that ctrun only
+ * forwards, and SIGCHLD. */
 sigset_t signals_watched(const struct options *options);
 
-/* Blocks those signals, SIGPIPE and SIGXFSZ.  A signal that comes before the workers have started
- * stays pending until then. */
+/* Blocks the signals of signals_watched(), SIGPIPE and SIGXFSZ.  A signal that arrives before the
+ * workers have started stays pending until then. */
 void signals_block(const struct options *options);
 
-/* Gives the signals that our parent ignored but workers must not: all except nohup's SIGHUP. */
+/* Sets *ignored to the signals that ctrun's parent ignored but workers must not ignore: all except
+ * SIGHUP, which nohup ignores. */
 void signals_ignored(sigset_t *ignored);
 
-int signals_hangup_is_ignored(void); /* ctrun was started by nohup */
+int signals_hangup_is_ignored(void); /* returns 1 if SIGHUP is ignored, as under nohup */
 
 #endif

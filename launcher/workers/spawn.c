@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.c - starts a process with vfork and exec.
+/* spawn.c - starts a process with vfork() and exec.
  *
- * A fork copies page tables only to throw them away, so vfork halves the time per worker. The child
- * runs in ctrun's memory and on its stack until its exec; it makes system calls on memory that does
- * not change and leaves by exec or _exit.  All signals are blocked, so no handler runs in it.  If a
- * round has several workers, a process between ctrun and the workers (the starter) gives them a
- * common session. */
+ * fork() would copy page tables that exec then discards, so vfork() halves the time per worker.
+ * The child runs in ctrun's memory and on ctrun's stack until its exec.  Until then it makes only
+ * system calls on memory that does not change, and it ends by exec or _exit().  All signals are
+ * blocked, so no handler runs in the child.  If a round has several workers, a process called the
+ * starter starts them, so that they share a session. */
 #include "launcher/workers/spawn.h"
 
 #include <errno.h>
@@ -23,19 +23,19 @@
 
 /* ---- The terminal ------------------------------------------------------------ */
 
-/* Job control, as a shell does it for one job.  The worker has its own process group in our
- * session, and that group is the terminal's foreground group: the worker may read the terminal, and
- * Ctrl-C reaches it and not ctrun.  The shell knows only ctrun, so it would not notice that the
- * worker was stopped. */
+/* ctrun does job control for a worker that gets the terminal, as a shell does for a job.  The
+ * worker has its own process group in ctrun's session, which is the terminal's foreground group.
+ * So the worker may read the terminal, and Ctrl-C reaches the worker and not ctrun.  The shell
+ * waits only for ctrun, so ctrun must stop itself when the user stops the worker. */
 
 int foreground_is_ours(void)
 {
     return tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* Gives the terminal to a process group of our session.  Async-signal-safe, since the child
- * calls it before its exec.  Blocks SIGTTOU, with which tcsetpgrp() would stop ctrun in the
- * background. */
+/* Makes a process group of ctrun's session the foreground group.  Must be async-signal-safe, since
+ * the child calls it before its exec.  Blocks SIGTTOU, by which tcsetpgrp() would stop a ctrun that
+ * is in the background. */
 static int foreground_give(pid_t group)
 {
     sigset_t output, before;
@@ -62,7 +62,7 @@ int foreground_stopped(pid_t pid, int lent)
         return lent;
     if (lent)
         foreground_take();
-    kill(0, SIGTSTP); /* if no shell waits for us, the kernel ignores it */
+    kill(0, SIGTSTP); /* no effect in an orphaned group */
     return foreground_continued(pid);
 }
 
@@ -76,8 +76,8 @@ int foreground_continued(pid_t pid)
 
 /* ---- A child ----------------------------------------------------------------- */
 
-/* Sets ignored signals back to their defaults: they would stay ignored over exec, and SIGINT could
- * not stop the program.  Then unblocks all signals. */
+/* Sets ignored signals back to their default dispositions, then unblocks all signals.  Signals stay
+ * ignored over exec, so SIGINT, for example, could not stop the program. */
 static int signals_as_new(const sigset_t *ignored)
 {
     sigset_t none;
@@ -94,7 +94,7 @@ static int joins_session(const struct spawn_args *args)
     return !args->foreground && args->starter && args->starter->pid > 0;
 }
 
-/* Puts the process into its own group, so that one kill() reaches its whole tree. */
+/* Puts the process into its own process group, so that one kill() reaches all its descendants. */
 static int group_of_its_own(const struct spawn_args *args)
 {
     if (!args->foreground && !joins_session(args))
@@ -104,8 +104,9 @@ static int group_of_its_own(const struct spawn_args *args)
     return args->foreground ? foreground_give(getpid()) : 0;
 }
 
-/* Binds to CPUs and memory before the exec, so that the program's first page is near its CPUs.
- * Memory is only a preference; placement.c has logged if the kernel refuses it. */
+/* Binds the process to CPUs and memory before the exec, so that the program's first page is near
+ * its CPUs.  The NUMA node is only a preference.  If the kernel refuses it, placement.c has logged
+ * that. */
 static int place(const struct spawn_args *args)
 {
     unsigned long nodes[1024 / (8 * sizeof(unsigned long))] = { 0 };
@@ -122,27 +123,28 @@ static int place(const struct spawn_args *args)
     return 0;
 }
 
-/* Runs in the child.  *cause is in the parent's memory, which the child shares until the exec.  If
- * vfork is a fork (some emulators), the parent can't read *cause, hence the exit codes. */
+/* Runs in the child until the exec.  *cause is in the parent's memory, which the child shares.  In
+ * some emulators vfork() is a fork() and the parent can't see *cause, so the child also uses exit
+ * codes. */
 static _Noreturn void spawn_child(const struct spawn_args *args, pid_t parent, volatile int *cause)
 {
-    /* Before the program can do anything, even kill us: see guard.c. */
+    /* Announces the pid before the program runs, since the program might kill ctrun (guard.c). */
     if (args->announce)
         atomic_store(args->announce, getpid());
     if (place(args) < 0) {
-        *cause = -errno; /* negative: the error is not from exec */
+        *cause = -errno; /* negative, since the error is not from exec */
         _exit(126);
     }
     if (group_of_its_own(args) >= 0
-        && (args->outlives || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) /* it dies when ctrun dies */
-        && getppid() == parent /* and ctrun had not died before that */
+        && (args->outlives || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) /* the child dies with ctrun */
+        && getppid() == parent /* false if ctrun died before the prctl() */
         && (args->in < 0 || dup2(args->in, STDIN_FILENO) >= 0)
         && (args->out < 0 || dup2(args->out, STDOUT_FILENO) >= 0)
         && (args->err < 0 || dup2(args->err, STDERR_FILENO) >= 0)
         && (!args->descriptors || setrlimit(RLIMIT_NOFILE, args->descriptors) == 0)
         && signals_as_new(args->ignored) == 0) {
-        /* Workers inherit 0, 1 and 2, as under torchrun, and `keep`.  An old kernel refuses this
-         * call, but our own descriptors are CLOEXEC anyway. */
+        /* Workers inherit descriptors 0, 1 and 2, as under torchrun, and those in `keep`.  An old
+         * kernel refuses close_range(), but ctrun's own descriptors are CLOEXEC anyway. */
         close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
         for (size_t i = 0; i < sizeof args->keep / sizeof *args->keep; i++)
             if (args->keep[i] > STDERR_FILENO)
@@ -156,20 +158,21 @@ static _Noreturn void spawn_child(const struct spawn_args *args, pid_t parent, v
 /* ---- One session for a round ----------------------------------------------------- */
 
 /* With kernel.sched_autogroup_enabled the scheduler treats each session as a group, and
- * sched_yield() does not hand a processor to a task of another group.  So the workers of a round
- * share a session, which has no terminal.  Only a process of that session can start them, and ctrun
- * stays in the session of its terminal.  So the starter starts them: a process that shares ctrun's
- * memory and descriptors, as a thread does.  CLONE_PARENT makes ctrun the parent of each worker:
- * ctrun reaps the worker, and the worker dies when ctrun dies.
+ * sched_yield() does not yield a processor to a task of another group.  So the workers of a round
+ * share a session, which has no terminal.  Only a process in that session can start them, and ctrun
+ * must stay in the session of its terminal.  So another process, the starter, starts the workers.
+ * The starter shares ctrun's memory and descriptors, as a thread does.  CLONE_PARENT makes ctrun
+ * the parent of each worker, so that ctrun can reap the worker and the worker dies when ctrun dies.
  *
- * ctrun and the starter take turns.  While one runs the other waits, since they also share errno.
- * When the starter ends, the kernel writes 0 to ->turn and wakes ctrun (CLONE_CHILD_CLEARTID). */
+ * ctrun and the starter take turns: while one of them runs, the other waits, since they also share
+ * errno.  When the starter ends, the kernel writes 0 (ENDED) to starter->turn and wakes ctrun
+ * (CLONE_CHILD_CLEARTID). */
 enum { ENDED, OF_CTRUN, OF_STARTER };
 
 #define STACK_BYTES (64 << 10)
 #define UNSUPPORTED (-2)
 
-/* Does nothing if the starter has ended. */
+/* Changes the turn and wakes the other side.  Does not change the turn if the starter has ended. */
 static void give_turn(struct starter *starter, uint32_t from, uint32_t to)
 {
     atomic_compare_exchange_strong(&starter->turn, &from, to);
@@ -191,7 +194,7 @@ static int run_worker(void *arg)
 
 static int run_starter(void *arg)
 {
-    static _Alignas(64) unsigned char stack[STACK_BYTES]; /* the worker's stack until its exec */
+    static _Alignas(64) unsigned char stack[STACK_BYTES]; /* worker's stack until its exec */
     struct starter *starter = arg;
 
     if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != starter->parent)
@@ -240,8 +243,8 @@ void starter_end(struct starter *starter)
     starter_reap(starter);
 }
 
-/* Has the starter start the worker.  Returns as vfork() does in the parent.  UNSUPPORTED: the
- * starter can't do it, and has ended. */
+/* Makes the starter start the worker.  Returns the worker's pid; -1 with errno set on failure;
+ * UNSUPPORTED if the kernel can't do so, after it ended the starter. */
 static pid_t clone_into_session(const struct spawn_args *args)
 {
     struct starter *starter = args->starter;
@@ -272,8 +275,7 @@ pid_t spawn(const struct spawn_args *args, int *execed)
     if (joins_session(args))
         pid = clone_into_session(args);
     if (pid == UNSUPPORTED)
-        pid = vfork(); /* returns when the child no longer uses our memory: after its exec or its
-                          end */
+        pid = vfork(); /* returns in the parent after the child's exec or end */
     if (pid == 0)
         spawn_child(args, parent, cause);
     if (pid < 0 || *cause == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.h - starts a process: in its own session, in the session of its round, or on our terminal.
- * The process dies with ctrun. */
+/* spawn.h - starts a process in its own session, in the session of its round, or on ctrun's
+ * terminal.  The kernel kills the process when ctrun dies. */
 #ifndef LAUNCHER_WORKERS_SPAWN_H
 #define LAUNCHER_WORKERS_SPAWN_H
 
@@ -15,53 +15,56 @@
 /* The process that starts the workers of a round, so that they share a session (spawn.c).  The
  * struct must not move before starter_end(). */
 struct starter {
-    pid_t pid;    /* 0: no starter, and each worker gets its own session */
-    pid_t parent; /* ctrun */
-    _Atomic uint32_t turn;
-    const struct spawn_args *args; /* arguments of the next worker; NULL: the starter ends */
-    pid_t worker;                  /* that the starter started; -1: clone() failed with ->error */
-    int error;
-    volatile int cause; /* errno of the worker's exec; negative: -errno of a call before the exec */
+    pid_t pid;    /* pid of the starter; 0 if none, and each worker then gets its own session */
+    pid_t parent; /* pid of ctrun */
+    _Atomic uint32_t turn;         /* whether ctrun or the starter may run; a futex */
+    const struct spawn_args *args; /* arguments of the next worker; NULL tells the starter to end */
+    pid_t worker;                  /* pid of the last worker; -1 if clone() failed with `error` */
+    int error;                     /* errno of clone() */
+    volatile int cause; /* 0, errno of a failed exec, or -errno of a failed call before the exec */
 };
 
 struct spawn_args {
-    const char *path; /* executed without a search */
+    const char *path; /* file to execute, without a search along PATH */
     char *const *argv;
     char *const *envp;
-    int in, out, err;        /* become descriptors 0 to 2; -1: inherited from us */
-    _Atomic pid_t *announce; /* where the child announces its group; NULL: nowhere */
-    const sigset_t *ignored; /* signals to set back to their defaults */
-    int foreground;          /* stays in our session, in its own group, which gets the terminal */
-    struct starter *starter; /* NULL: the process leads its own session */
-    int outlives;            /* gets no SIGKILL when ctrun dies: it notices that itself */
-    const struct rlimit *descriptors; /* limit of open descriptors; NULL: ours */
-    const struct cpus *cpus;          /* CPUs to which it is bound; NULL: ours */
-    int memory;  /* if bound: the NUMA node whose memory it prefers; -1: no such node */
-    int keep[4]; /* other descriptors that it inherits, with the same numbers; below 3: not a
-                    descriptor */
+    int in, out, err;        /* become descriptors 0 to 2; the child inherits ctrun's if -1 */
+    _Atomic pid_t *announce; /* where the child writes its pid, for the guard; NULL if nowhere */
+    const sigset_t *ignored; /* signals to set back to their default dispositions */
+    int foreground;          /* true if the child's group in ctrun's session gets the terminal */
+    struct starter *starter; /* NULL if the child leads its own session */
+    int outlives;            /* true if the child ends by itself when ctrun dies, not by SIGKILL */
+    const struct rlimit *descriptors; /* limit of open descriptors; NULL for ctrun's limit */
+    const struct cpus *cpus;          /* CPUs to which the child is bound; NULL for ctrun's CPUs */
+    int memory;                       /* preferred NUMA node of a child that is bound; -1 if none */
+    int keep[4]; /* other descriptors that the child inherits, with the same numbers; a value below
+                    3 is not a descriptor */
 };
 
-/* Starts the starter.  ->pid stays 0 if no process can share ctrun's memory (some emulators), or if
- * no more processes are allowed.  The caller blocks all signals, as for spawn(). */
+/* Starts the starter.  starter->pid stays 0 if no process can share ctrun's memory, as in some
+ * emulators, or if no more processes are allowed.  The caller must block all signals. */
 void starter_begin(struct starter *starter);
 void starter_end(struct starter *starter);
 
-/* Starts a program, and returns when it runs.  Returns its pid, which is also its process group.
- * -1: errno is that of exec if *execed is 1, else that of fork or of binding to the CPUs.  Reaps a
- * failed child, so that no SIGCHLD names an unknown pid.  The caller blocks all signals. */
+/* Starts a program and waits until it runs.  Returns its pid, which is also its process group.
+ * Returns -1 on failure; then errno is from exec if *execed is 1, else from fork or from binding to
+ * CPUs.  Reaps a failed child, so that no SIGCHLD is about an unknown pid.  The caller must block
+ * all signals. */
 pid_t spawn(const struct spawn_args *args, int *execed);
 
 /* ---- The terminal, which one worker (a debugger) may have ------- */
 
-/* Says whether standard input is the terminal of ctrun's session and ctrun may read it now. */
+/* Returns 1 if standard input is the terminal of ctrun's session and ctrun is in the foreground. */
 int foreground_is_ours(void);
 
-void foreground_take(void); /* gives the terminal back to ctrun */
+void foreground_take(void); /* makes ctrun's process group the foreground group again */
 
-/* Stops ctrun after a SIGCHLD if the user stopped that worker (Ctrl-Z), so that the shell gets its
- * terminal.  When ctrun is continued, it continues the worker.  Both functions return whether the
- * worker then has the terminal: not if the shell put ctrun into the background. */
+/* Called after a SIGCHLD.  If the user stopped the worker (Ctrl-Z), stops ctrun, too, so that the
+ * shell gets the terminal; when the shell continues ctrun, continues the worker.  Returns 1 if the
+ * worker has the terminal.  `lent` is true if the worker had the terminal before. */
 int foreground_stopped(pid_t pid, int lent);
+/* Continues the worker after the shell has continued ctrun.  Returns 1 if the worker has the
+ * terminal; 0 if the shell put ctrun into the background. */
 int foreground_continued(pid_t pid);
 
 #endif

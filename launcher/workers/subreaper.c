@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subreaper.c - kills descendants of workers that left the worker's process group.
  *
- * A worker's group is killed at its end, but a process that called setsid() is not in it.  ctrun is
- * a subreaper, so it, not init, becomes the parent of each descendant whose parent has ended.  So
- * at the end of a round all of ctrun's children are leftovers of its workers.
+ * ctrun kills a worker's process group when the worker ends, but a process that called setsid() is
+ * not in that group.  ctrun is a subreaper, so ctrun, not init, becomes the parent of each
+ * descendant whose parent has ended.  At the end of a round, all of ctrun's children were left by
+ * workers.
  *
- * This is different if ctrun is PID 1 of a container, where leftovers of `docker exec` become its
- * children, or if a shell that had children executed ctrun in its place.  Then ctrun kills only
- * processes with the round's generation in their environment: it may miss a process of the job, but
- * kills no other process. */
+ * ctrun may have other children in two cases: if ctrun is PID 1 of a container, where processes
+ * left by `docker exec` become its children, or if a shell with children executed ctrun by exec.
+ * Then ctrun kills only processes with the round's generation in their environment.  So it may miss
+ * a process of the job, but kills no foreign process. */
 #include "launcher/workers/subreaper.h"
 
 #include <errno.h>
@@ -23,10 +24,11 @@
 
 #include "runtime/util/clock.h"
 
-#define PATIENCE_MS 1000 /* for SIGKILL to take effect */
-#define EXEC_MS 50       /* within an exec a process has no environment for a moment */
+#define PATIENCE_MS 1000 /* longest time to wait for SIGKILL to take effect */
+#define EXEC_MS 50       /* time to wait for the environment of a process that is in exec */
 
-/* Reads a whole file of /proc, with a NUL after it, for free(); NULL: it can't be read. */
+/* Returns the content of a file of /proc, with a NUL at its end, which the caller must free().
+ * Returns NULL if the file can't be opened. */
 static char *read_file(const char *path, size_t *size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -52,7 +54,8 @@ static char *read_file(const char *path, size_t *size)
     return text;
 }
 
-/* Gives the pids of this thread's children, "12 345 ".  No other thread forks. */
+/* Returns the pids of this thread's children, as "12 345 ", which the caller must free().  No other
+ * thread of ctrun forks. */
 static char *children(void)
 {
     char path[64];
@@ -62,7 +65,7 @@ static char *children(void)
     return read_file(path, &size);
 }
 
-/* Gives the next pid of the list; 0: at the end, or without a list. */
+/* Returns the next pid of the list and advances *at; 0 at the end or if *at is NULL. */
 static pid_t next_pid(const char **at)
 {
     char *end;
@@ -82,7 +85,7 @@ void subreaper_start(struct subreaper *subreaper)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Reaps all dead children, not only the one that a SIGCHLD names: pending signals merge. */
+/* Reaps all dead children, since one SIGCHLD may be for several children. */
 void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg)
 {
     char *list = children();
@@ -94,8 +97,8 @@ void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg
     free(list);
 }
 
-/* Says whether the process has the generation in its environment.  -1: nothing to read, perhaps not
- * yet. */
+/* Returns 1 if the process has the generation in its environment, 0 if not, -1 if the environment
+ * is not readable, perhaps during an exec. */
 static int has_generation(pid_t pid, const char *generation)
 {
     char path[64], wanted[64];
@@ -112,8 +115,9 @@ static int has_generation(pid_t pid, const char *generation)
     return has;
 }
 
-/* Kills and reaps each child except the guard and foreign children.  Returns how many still live,
- * without those in *unsure. */
+/* Kills or reaps each child except the guard and foreign children.  Returns the number of killed
+ * children that are not reaped yet.  Sets *unsure to the number of children with an unreadable
+ * environment. */
 static int kill_once(const struct subreaper *subreaper, pid_t guard, const char *generation,
                      int *unsure)
 {
@@ -138,7 +142,7 @@ static int kill_once(const struct subreaper *subreaper, pid_t guard, const char 
     return alive;
 }
 
-/* Kills in passes: children of killed processes become ctrun's, and the next pass kills them. */
+/* Kills in several passes, since the children of a killed process become ctrun's children. */
 int subreaper_kill(const struct subreaper *subreaper, pid_t guard, const char *generation)
 {
     const int64_t begin = clock_ms();

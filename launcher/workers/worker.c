@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.c - starts a worker, signals it, notices its end and clears what it leaves. */
+/* worker.c - starts a worker, sends signals to it, notices its end and cleans up after it. */
 #include "launcher/workers/worker.h"
 
 #include <errno.h>
@@ -23,12 +23,12 @@ void worker_setup(struct worker *worker, int rank)
     stream_setup(&worker->err);
 }
 
-/* Opens the worker's streams.  0: success; 1: the error is logged; -1: see errno. */
+/* Opens the worker's streams.  Returns 0; 1 after it logged an error; -1 with errno set. */
 static int open_streams(struct worker *worker, struct output *output, struct spawn_args *args)
 {
     int status;
 
-    if (worker->foreground) /* the worker has our terminal for itself */
+    if (worker->foreground) /* the worker uses ctrun's terminal directly */
         return 0;
     status =
         worker_stream_open(&worker->out, output, worker->rank, worker->local_rank, STDOUT_FILENO);
@@ -72,8 +72,8 @@ static int worker_refuse(const struct worker *worker, const struct program *prog
     return cause == ENOENT ? 127 : 126;
 }
 
-/* Gives the arguments that depend on the round and on the worker's place.  The caller adds the
- * program and the streams. */
+/* Returns the arguments of spawn() that depend on the round and on the worker's placement.  The
+ * caller adds the program and the streams. */
 static struct spawn_args args_of(const struct worker *worker, const struct round *round,
                                  const sigset_t *ignored, const struct guard *guard)
 {
@@ -134,7 +134,8 @@ int worker_start(struct worker *worker, const struct program *program, const str
     return code;
 }
 
-/* Says whether the process is stopped, or a process that it started, as a shell starts commands. */
+/* Returns 1 if the process or one of its descendants is stopped by a signal.  A shell's commands,
+ * for example, are its children. */
 static int one_is_stopped(pid_t pid)
 {
     char path[64];
@@ -156,16 +157,16 @@ void worker_signal(struct worker *worker, int number)
 
     if (!worker->running)
         return;
-    stopped = one_is_stopped(worker->pid); /* a shell may die of the signal before its children */
+    stopped = one_is_stopped(worker->pid); /* before the signal kills a shell but not its child */
     if (number == SIGCONT && worker->foreground && !worker->lent)
         worker->lent = foreground_continued(worker->pid);
     kill(-worker->group, number);
     if (number == SIGCONT || number == SIGWINCH || number == SIGUSR1 || number == SIGUSR2)
         return;
     worker->asked = number;
-    /* A stopped process takes the signal only after a SIGCONT.  If no process is stopped, none gets
-     * a SIGCONT: it would undo the SIGSTOP with which a debugger or LeakSanitizer attaches, which
-     * would then wait for ever. */
+    /* A stopped process handles the signal only after a SIGCONT.  If no process is stopped, ctrun
+     * sends no SIGCONT: it would undo the SIGSTOP by which a debugger or LeakSanitizer attaches to
+     * the process, and the debugger would wait forever. */
     if (stopped)
         kill(-worker->group, SIGCONT);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.h - one process that ctrun started, and what became of it. */
+/* worker.h - a worker process of this node, from its start to its end. */
 #ifndef LAUNCHER_WORKERS_WORKER_H
 #define LAUNCHER_WORKERS_WORKER_H
 
@@ -17,40 +17,40 @@
 
 struct worker {
     int rank, local_rank;
-    pid_t pid;   /* 0: not started */
-    pid_t group; /* = pid until worker_clear(); then 0 */
-    int running;
-    int how,
-        code; /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
+    pid_t pid;     /* 0 if the worker did not start */
+    pid_t group;   /* the worker's process group, equal to pid; 0 after worker_clear() */
+    int running;   /* true from the start until worker_check() notices the end */
+    int how, code; /* after the end: CLD_EXITED and the exit code, or CLD_KILLED or CLD_DUMPED and
+                      the signal */
     struct pmi_fault fault; /* if fault.code is not 0, the worker failed, whatever its exit code */
-    int asked;              /* the last signal that ctrun sent it; 0: none */
-    int stopped;      /* was stopped by a signal or the freezer when ctrun ended the workers */
-    int spared;       /* ctrun lets it end by itself for a while: others failed because of it */
-    int first_failed; /* in its round */
-    int lost;         /* it failed, and the others go on */
-    int attempt;      /* rounds before this one, as in the path of its error file */
-    time_t ended;     /* when ctrun noticed its end */
-    const struct wrapper *wrapper; /* --exec-on command that it runs under; NULL: none */
-    int foreground, lent;          /* it shall have our terminal; it has it now */
+    int asked;              /* the last signal by which ctrun asked the worker to stop; 0 if none */
+    int stopped; /* true if a signal or the freezer held the worker when ctrun ended the workers */
+    int spared;  /* true while a worker that made others fail gets time to end by itself */
+    int first_failed; /* true if this worker is the first that failed in its round */
+    int lost;         /* true if this worker failed and the other workers continue */
+    int attempt;      /* number of earlier rounds, as in the path of the worker's error file */
+    time_t ended;     /* when ctrun noticed the worker's end */
+    const struct wrapper *wrapper; /* --exec-on command that runs the worker; NULL if none */
+    int foreground, lent;          /* true if the worker may get ctrun's terminal; has it now */
     struct stream out, err;
 };
 
 void worker_setup(struct worker *worker, int rank);
 
-/* Puts the worker under the command of --exec-on, if that names its rank.  Called before the
- * worker's start.  If it is the only such rank, it also gets ctrun's terminal. */
+/* Makes the worker run under the command of --exec-on, if that option lists the worker's rank.  If
+ * no other rank is listed, the worker also gets ctrun's terminal.  Called before worker_start(). */
 void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world);
 
-/* Starts the worker.  0: success; else ctrun's exit code: the error is logged and nothing of the
- * worker is left. */
+/* Starts the worker.  Returns 0, or logs an error, cleans up and returns ctrun's exit code. */
 int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
                  const sigset_t *ignored, struct output *output, const struct guard *guard);
 
 /* Sends a signal to the worker's whole process group, if the worker runs. */
 void worker_signal(struct worker *worker, int number);
 
-/* 1: the worker has just ended.  It stays a zombie until worker_kill_rest(), so that the kernel
- * gives its pid, also the number of its group, to no other process. */
+/* Returns 1 if the worker has just ended, else 0.  The worker stays a zombie until
+ * worker_kill_rest(), so that the kernel does not reuse its pid, which is also the number of its
+ * process group. */
 int worker_check(struct worker *worker);
 
 static inline int worker_failed(const struct worker *worker)
@@ -59,7 +59,8 @@ static inline int worker_failed(const struct worker *worker)
            && (worker->how != CLD_EXITED || worker->code != 0 || worker->fault.code);
 }
 
-/* Says whether the worker ended with an exit code, worker_exit_code(), and not by a signal. */
+/* Returns true if worker_exit_code() is an exit code or PMI's fault; false if the worker was killed
+ * by a signal. */
 static inline int worker_exited(const struct worker *worker)
 {
     return worker->fault.code || worker->how == CLD_EXITED;
@@ -72,10 +73,11 @@ static inline int worker_exit_code(const struct worker *worker)
     return worker->how == CLD_EXITED ? worker->code : 128 + worker->code;
 }
 
-/* When the workers have ended, call worker_kill_rest() for all of them, then worker_clear() for
- * all.  worker_kill_rest() kills what the worker left behind in its group.  worker_clear() waits
- * until PID 1 or another parent has reaped that (soon, or never if PID 1 reaps no process), and
- * shows the worker's last output. */
+/* When all workers have ended, call worker_kill_rest() for each worker, then worker_clear() for
+ * each worker.  worker_kill_rest() kills the processes that are left in the worker's group.
+ * worker_clear() waits until PID 1 or another parent has reaped these processes, but at most until
+ * the deadline, since some containers' PID 1 reaps no process.  Then worker_clear() shows the
+ * worker's last output. */
 void worker_kill_rest(struct worker *worker, const struct guard *guard);
 void worker_clear(struct worker *worker, int64_t deadline);
 void worker_free(struct worker *worker);

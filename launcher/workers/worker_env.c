@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_env.c - builds the environment in two steps: once, the variables that all workers share;
- * then, per worker, a copy of the pointers and the few variables that differ. */
+/* worker_env.c - builds the environment of workers in two steps.  The first step, once per round,
+ * builds the variables that all workers share.  The second step, for each worker, copies the
+ * pointers to the shared variables and adds the few variables that differ. */
 #include "launcher/workers/worker_env.h"
 
 #include <ctype.h>
@@ -10,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* All variables that we set over inherited ones; the first ones differ by worker. */
+/* The variables that workers never inherit from ctrun's environment.  The first PER_WORKER, and
+ * with PMI also the next PER_WORKER_PMI, differ by worker. */
 static const char *const ours[] = {
     "RANK",
     "LOCAL_RANK",
@@ -23,13 +25,13 @@ static const char *const ours[] = {
     "MPI_LOCALRANKID",
     "MPI_LOCALNRANKS",
 #define PER_WORKER_PMI 5
-    "PMI_PORT", /* a process manager around ctrun may have set this and the five before */
+    "PMI_PORT", /* a process manager above ctrun may have set PMI's variables */
     "PMI_ID",
     "PMI_SPAWNED",
     "HYDI_CONTROL_FD",
     "CT_CONTROL",
     "CT_TRACE_RING",
-    "CT_TRACE", /* ctrun, whose --trace it also sets, writes for all workers */
+    "CT_TRACE", /* sets --trace; ctrun writes the trace of all workers */
     "WORLD_SIZE",
     "LOCAL_WORLD_SIZE",
     "GROUP_RANK",
@@ -45,11 +47,11 @@ static const char *const ours[] = {
     "TORCHELASTIC_SIGNALS_TO_HANDLE",
     "CT_GENERATION",
     "CT_STORE_SECRET",
-    "CT_SLOTS", /* for ctruns, not for workers */
+    "CT_SLOTS", /* for ctrun, not for workers */
     "CT_HOSTS_NODE",
     "CT_HOSTS_NAMES",
     "CT_PROGRESS_ROOM",
-    "CT_STATUS", /* where this ctrun serves its page */
+    "CT_STATUS", /* address of this ctrun's status page */
     "CT_STATUS_TOKEN",
     "CT_INTERFACE", /* --iface */
     "CT_ENCRYPT",   /* --encrypt */
@@ -71,7 +73,7 @@ static int is_ours(const char *entry)
     return 0;
 }
 
-/* The lists of GPUs that ctrun may set over inherited ones: it sets the first placed() of them. */
+/* The lists of GPUs that ctrun may set.  It sets the first placed() of them. */
 static const char *const gpu_lists[] = { "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES" };
 
 static int placed(const struct placement *placement)
@@ -97,7 +99,7 @@ static int has_trace(const struct round *round)
     return round->inherited.trace_memory > STDERR_FILENO;
 }
 
-/* Says whether an entry with that name was put already. */
+/* Returns 1 if env_put() has added an entry with the same name already. */
 static int is_set(const struct worker_env *env, const char *entry)
 {
     const size_t name = strcspn(entry, "=") + 1;
@@ -111,8 +113,8 @@ static int is_set(const struct worker_env *env, const char *entry)
 static void env_put(struct worker_env *env, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Adds an entry unless its name is there: the first entry of a name counts.  `entries` has room for
- * all of ours and the file's. */
+/* Adds an entry, unless an entry with the same name was added before.  env->entries has room for
+ * all of ctrun's entries and all lines of job.ini. */
 static void env_put(struct worker_env *env, const char *format, ...)
 {
     va_list args;
@@ -128,7 +130,7 @@ static void env_put(struct worker_env *env, const char *format, ...)
     va_end(args);
 }
 
-/* In [collectives], "all-reduce" sets CT_ALL_REDUCE. */
+/* For example, the key "all-reduce" of [collectives] sets CT_ALL_REDUCE. */
 void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size)
 {
     const int collective = !strcmp(entry->section, "collectives");
@@ -152,8 +154,8 @@ const struct jobfile_entry *worker_env_conflict(const struct jobfile *file)
     return NULL;
 }
 
-/* Says whether the file sets the variable: the environment overrides the file, unless its variable
- * is empty. */
+/* Returns 1, and writes the variable's name, if a line of job.ini sets a variable.  A variable of
+ * the environment that is not empty overrides job.ini. */
 static int file_sets(const struct worker_env *env, const struct jobfile_entry *entry,
                      char name[WORKER_ENV_NAME])
 {
@@ -275,8 +277,8 @@ const char *worker_env_get(const struct worker_env *env, const char *name)
     return NULL;
 }
 
-/* Writes a worker's own entries one after the other: the PER_WORKER ones, PMI's, the control page,
- * the trace, and the worker's own GPU.  Returns how many bytes they have with their NULs. */
+/* Writes the entries that differ by worker, each with a NUL at its end: the PER_WORKER ones, PMI's,
+ * the control page, the trace, and the worker's own GPU.  Returns the number of bytes. */
 static int write_own(const struct worker_env *env, int local_rank, int own_gpu, char *text,
                      size_t size)
 {
