@@ -280,7 +280,7 @@ static ct_status connect_base(struct rendezvous *r, const struct identity *who,
                            : status;
 }
 
-/* Returns 1 if the store may have keys of an earlier job: torchrun's store or a file. */
+/* Returns 1 for torchrun's store and a file, which may have keys of an earlier job. */
 static int outlives_the_ranks(const struct identity *who, const ct_init_options *options)
 {
     return who->agent_store

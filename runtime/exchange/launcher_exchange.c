@@ -2,15 +2,13 @@
 /* launcher_exchange.c - sends the address of rank 0's store to all ranks, with the help of the
  * launcher.
  *
- * Rank 0 serves the store at a port that the kernel chose.  The launcher sends the port, the secret
- * and rank 0's addresses to all ranks:
+ * Rank 0 serves the store at a port that the kernel chose.  carry() sends the port, the secret and
+ * rank 0's addresses to all ranks.  The first row that applies decides what carry() does:
  *
- *   MPI is linked but not initialised, or is finalised    the exchange is refused
- *   else, the launcher offers PMIx                        over PMIx
- *   else, MPI is initialised                              the exchange is refused, since MPI has
- * the
- *                                                         only connection to the launcher
- *   else, the launcher offers PMI-1                       over PMI-1
+ *   MPI is linked but not initialised, or finalised   refuses
+ *   the launcher offers PMIx                          sends over PMIx
+ *   MPI is initialised                                refuses, since MPI has the only connection
+ *   the launcher offers PMI-1                         sends over PMI-1
  *
  * The first row is needed since an MPI_Init() after the exchange would fail.  With PMI-1 it would
  * find the connection closed.  Open MPI 4.1's MPI_Init() fails after PMIx_Init() and

@@ -9,9 +9,9 @@
 /* Where rank 0 serves the store, at every init of this process.  All fields are 0 before the first
  * init. */
 struct launcher_meeting {
-    char address[64]; /* the address at which this rank reaches rank 0 */
-    int port;         /* 0 before the first init */
-    int listener;     /* on rank 0: a socket bound to the port; -1 once the first init uses it */
+    char address[64];     /* the address at which this rank reaches rank 0 */
+    int port;             /* 0 before the first init */
+    int listener;         /* rank 0's socket, bound to the port; -1 once an init uses it */
     struct secret secret; /* protects the store; the same on all ranks */
 };
 

@@ -7,9 +7,8 @@
  * launcher assumes that the process failed.  The launcher closes the connection after "finalize".
  * This file sends both in one exchange, since afterwards libct handles deaths, and the survivors
  * may continue.  So this process must not use MPI, which needs the connection for itself
- * (launcher_exchange.c).  The
- * descriptor stays open.  Otherwise an MPI_Init() that comes too late would write to another file
- * that got the same descriptor number. */
+ * (launcher_exchange.c).  The descriptor stays open.  Otherwise an MPI_Init() that comes too late
+ * would write to another file that got the same descriptor number. */
 #include "runtime/exchange/pmi_exchange.h"
 
 #include <stdio.h>

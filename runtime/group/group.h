@@ -51,9 +51,9 @@ struct failure_state {
      * transport first. */
     pthread_mutex_t lock;
     struct group_failure what; /* why the group has failed; valid unless status is CT_OK */
-    /* Pending failures: failures of calls that this rank has not begun.  from_call is 0 if there is
-     * no such failure.  Another rank reported `told`.  `death` comes from a death notice, and this
-     * rank does not send it to other ranks. */
+    /* The pending failures, which concern calls that this rank has not begun.  from_call is 0 if
+     * there is no such failure.  Another rank reported `told`.  `death` comes from a death notice,
+     * and this rank does not send it to other ranks. */
     struct group_failure told, death;
     _Atomic uint64_t pending; /* number of the first call that will fail; 0 if none will */
     _Atomic int status;       /* CT_OK while the group has not failed.  Waits of calls read it */
@@ -113,7 +113,7 @@ struct group_on_device {
     /* How far the group's calls in streams have come; device_call.c defines the values. */
     _Atomic int in_streams;
     struct pinned_pool pinned; /* pinned host memory for messages */
-    int no_rendezvous;         /* 1 with CT_DEVICE=staged: messages use no device rendezvous */
+    int no_rendezvous;         /* 1 (CT_DEVICE=staged) if messages use no device rendezvous */
     /* The pairs of devices that passed the peer-access check; group_device.c. */
     struct access_set *_Atomic peer_access;
     /* The kind of memory in which messages have mapped memory of peers; NULL if none has. */

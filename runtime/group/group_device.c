@@ -39,7 +39,7 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
 struct access_set {
     struct access_set *next;
     int count;     /* number of devices */
-    int one_reads; /* 1 if only ids[0] was checked: it may read the memory of ids[1] */
+    int one_reads; /* 1 if only ids[0] may read the memory of ids[1], not the reverse */
     unsigned char ids[][16];
 };
 

@@ -159,7 +159,7 @@ static void wait_for_children(struct spawned *s)
         for (int i = 0; i < s->size; i++)
             s->polls[i] = (struct pollfd){ .fd = s->children[i].pidfd, .events = POLLIN };
         if (poll(s->polls, (nfds_t)s->size, time_left_ms(s->kill_at, 60000)) < 0)
-            continue; /* EINTR: the program got a signal */
+            continue; /* poll() failed with EINTR, since the program got a signal */
         for (int i = 0; i < s->size; i++)
             if (s->children[i].pidfd >= 0 && s->polls[i].revents)
                 reap_child(s, i);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    /* The longest interval, in calls: at least one of 100 calls in a row votes. */
+    /* The longest interval, in calls.  Of 100 calls in a row, at least one votes. */
     STOP_INTERVAL_MOST = 100,
     STOP_VOTES_SHARE = 200 /* a rank proposes that votes take 1 / 200 of its time */
 };
