@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launcher_env.c - reads rank, size and store address from the environment.
  *
- * Each launcher is a row of variable names.  The first row whose rank variable is set is used.
- * RANK comes first: ctrun and torchrun set it, and a user may set it to override the others. */
+ * Each launcher is a row of variable names.  The first row with a rank variable that is set is
+ * used.  The row of RANK comes first.  ctrun and torchrun set RANK, and a user may set RANK to
+ * override the other rows. */
 #include "runtime/bootstrap/launcher_env.h"
 
 #include <ctype.h>

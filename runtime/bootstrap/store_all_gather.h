@@ -17,9 +17,9 @@
 ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
                                 int64_t deadline, const void *own, size_t bytes);
 
-/* The two halves of store_all_gather_give().  store_all_gather_claim() sets the key, unless the key
- * has another value.  Then sets *before to that value, which the caller frees; else sets *before to
- * NULL.  store_all_gather_count() counts the rank. */
+/* The two halves of store_all_gather_give().  store_all_gather_claim() sets the rank's key and
+ * sets *before to NULL.  If the key already has another value, it leaves the key unchanged and sets
+ * *before to the key's value, which the caller frees.  store_all_gather_count() counts the rank. */
 ct_status store_all_gather_claim(ct_store *store, const char *what, int rank, const void *own,
                                  size_t bytes, void **before, size_t *before_bytes);
 ct_status store_all_gather_count(ct_store *store, const char *what, int size, int64_t deadline);
@@ -27,7 +27,7 @@ ct_status store_all_gather_count(ct_store *store, const char *what, int size, in
 /* The values of all ranks.  Rank i's value is from data + at[i] to data + at[i + 1]. */
 struct gathered {
     unsigned char *data;
-    size_t *at;   /* [size + 1] */
+    size_t *at;   /* [size + 1] offsets in `data` */
     void *memory; /* the malloc'ed memory of `data` and `notice` */
     char *notice; /* the notice that came instead of the values; NULL if the values came */
 };

@@ -170,8 +170,9 @@ struct group_work {
     const char *verb; /* name of the call, such as "isend"; a constant */
     uint64_t seq;     /* number of the collective; 0 for a message */
 };
-/* Adds a work to the group's list, or removes it. */
+/* Adds a work to the group's list. */
 void group_keep_work(ct_group *group, struct group_work *work);
+/* Removes a work from the group's list.  The caller frees the work. */
 void group_forget_work(ct_group *group, struct group_work *work);
 
 /* The parameters of a new group.  group_new.c fills them in, and group_create() reads them. */

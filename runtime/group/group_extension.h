@@ -12,7 +12,7 @@
 
 struct group_extension {
     /* Starts the backend's library, MPI, and returns the rank and size that the library reports.
-     * They must be equal to the job's.  Called before all else in an init.  NULL if the backend has
+     * Both must be equal to the job's.  Called before all else in an init.  NULL if the backend has
      * no library. */
     ct_status (*start)(int *rank, int *size);
     /* Chooses the algorithms that the group's calls may use, from the environment and `overrides`,
