@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* claims.c - a follower compares its size of the world with its leader's, and leaders compare
- * theirs at the key "size".  A rank's card is its claim to its number.
+/* claims.c - checks that all ranks have the same world size, and that no two processes have the
+ * same rank number.
  *
- * Only ranks of the same host can check whether the process that set a card still lives.  A rank of
- * another host sends the notice "?...", which wakes the leaders.  The leader on the process's host
- * answers if the process lives. */
+ * A follower compares its world size with its leader's.  Leaders compare their sizes by the key
+ * "size" of the store.  Each rank sets its peer info under the key "card/<rank>", its card, and so
+ * claims its rank number.
+ *
+ * If a card was set before, the rank must find out whether the process that set the card still
+ * lives.  Only ranks of the same host can check this.  So a rank of another host sends the notice
+ * "?...", which wakes the leaders.  The leader on the host of the process answers if the process
+ * lives. */
 #include "runtime/bootstrap/claims.h"
 
 #include <inttypes.h>
@@ -20,9 +25,9 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define ANSWER_MS 700
-#define PAUSE_MS 100 /* before the next try at a store whose group may be ending */
-#define WORDS 400
+#define ANSWER_MS 700 /* longest wait for the answer to a notice "?..." */
+#define PAUSE_MS 100  /* sleep before a failed rank tries the store again */
+#define WORDS 400     /* size of an error message */
 
 static void own_host(char name[64])
 {
@@ -31,7 +36,8 @@ static void own_host(char name[64])
     name[63] = 0;
 }
 
-/* Makes the init of this rank and of all waiting ranks fail.  A group that is complete goes on. */
+/* Makes the init of this rank and of all waiting ranks fail with the error message `sentence`.  A
+ * group that is complete already does not fail. */
 static ct_status fail_all(ct_store *store, const char *sentence)
 {
     char notice[WORDS + 2];
@@ -45,7 +51,7 @@ static ct_status fail_all(ct_store *store, const char *sentence)
     return status == CT_OK ? ct_fail(CT_ERR_MISMATCH, "%s", sentence) : status;
 }
 
-/* Gives the key's value, malloc'ed.  NULL: the key is not set. */
+/* Returns the key's value, which the caller frees, or NULL if the key is not set. */
 static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
 {
     void *value = NULL;
@@ -59,12 +65,13 @@ static void *get_if_there(ct_store *store, const char *key, size_t *bytes)
 
 /* ---- The size ---------------------------------------------------------------------- */
 
-/* What a rank sets under the key "size". */
+/* The value that a rank sets under the key "size". */
 struct claimed_size {
-    int size, rank, pid;
+    int size, rank, pid; /* the world size, and the rank and the process that set it */
     char host[64];
 };
 
+/* Makes the init of all ranks fail if the two sizes differ. */
 static ct_status claims_compare(ct_store *store, const struct claimed_size *own,
                                 const struct claimed_size *other)
 {
@@ -111,7 +118,7 @@ ct_status claim_size(ct_store *store, int rank, int size, const struct host_lead
 
 /* ---- The number ---------------------------------------------------------------------- */
 
-/* Reads the name of a leader's host from the leader's card. */
+/* Writes the name of a leader's host, from the leader's card, or "another host" without a card. */
 static void claims_host_of(ct_store *store, int leader, char name[64])
 {
     char key[32];
@@ -130,8 +137,9 @@ static void claims_host_of(ct_store *store, int leader, char name[64])
     free(value);
 }
 
-/* Asks the leaders of other hosts whether the process lives.  *complete: the leaders no longer
- * wait. */
+/* Asks the leaders of other hosts whether the process that set the card `other` lives.  Sets *lives
+ * to 1 if a leader answers.  Sets *complete to 1 if the group is complete, so that no leader reads
+ * the question. */
 static ct_status ask_for_life(ct_store *store, const struct peer_info *own, int rank,
                               const struct peer_info *other, int *lives, int *complete)
 {
@@ -150,8 +158,9 @@ static ct_status ask_for_life(ct_store *store, const struct peer_info *own, int 
     return status == CT_ERR_TIMEOUT ? CT_OK : status;
 }
 
-/* Fails since the group of this store is complete.  CT_ERR_PEER: its ranks may have ended, and then
- * a new group may meet at a new store at the same address. */
+/* Fails since the group of this store is complete.  Returns CT_ERR_MISMATCH if the other process
+ * lives and no rank has left the group.  Else returns CT_ERR_PEER, since the ranks of the group may
+ * have ended.  Then a new group may meet at a new store at the same address. */
 static ct_status joined_before(ct_store *store, int lives, const char *who)
 {
     int64_t goodbyes = 0;
@@ -168,7 +177,8 @@ static ct_status joined_before(ct_store *store, int lives, const char *who)
                    who);
 }
 
-/* other: the card that an earlier process of this rank has set. */
+/* Decides whether this rank may replace the card `other` of another process with the same rank
+ * number.  Returns CT_OK if that process has ended.  Else fails. */
 static ct_status claims_settle(ct_store *store, const struct mesh *mesh,
                                const struct host_leader *leader, const struct peer_info *own,
                                const struct peer_info *other)
@@ -223,11 +233,11 @@ ct_status claim_rank(ct_store *store, const struct mesh *mesh, const struct host
     memcpy(&other, before, sizeof other);
     free(before);
     if (other.number
-        != own->peer.number) /* equal: this process has set the card in an earlier try */
+        != own->peer.number) /* if equal, this process itself set the card in an earlier try */
         status = claims_settle(store, mesh, leader, &own->peer, &other);
     snprintf(key, sizeof key, "card/%d", mesh->rank);
     return status == CT_OK ? ct_store_set(store, key, own, bytes)
-                           : status; /* the card is counted already */
+                           : status; /* the process of the earlier card has counted the rank */
 }
 
 ct_status claim_reason(ct_store *store, const struct mesh *mesh, const struct host_leader *leader,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_leader.c - who leads a host, and what the leader and its followers send each other.
+/* host_leader.c - elects the leader of a host, and transfers messages between the leader and its
+ * followers.
  *
- * compare_set on the host's key decides who leads: the first rank sets its own rank and socket
- * there, and the other ranks get these as the answer.  Each message of the leader starts with a
- * head, which says whether data or the sentence of a failure follows. */
+ * Each rank tries to set its own rank and socket under the host's key with compare_set.  The first
+ * rank succeeds and leads the host, and the other ranks get the leader's rank and socket as the
+ * answer.  Each message of the leader starts with a head.  The head tells whether data or the error
+ * message of a failure follows. */
 #include "runtime/bootstrap/host_leader.h"
 
 #include <errno.h>
@@ -21,16 +23,16 @@
 #include "runtime/util/log.h"
 #include "runtime/util/process_state.h"
 
-/* How long a rank waits before it checks whether the awaited rank died, or gave up because it saw
- * another rank's death while it waited at the store. */
+/* The time, in ms, between two checks of a waiting rank.  The rank checks whether the awaited rank
+ * has died, or has given up because another rank died. */
 #define CHECK_MS 3
 #define KEY_BYTES 128
-#define WORDS 512
-#define FAREWELL_MS 1000 /* how long a failing leader may take to tell one follower */
+#define WORDS 512        /* size of an error message */
+#define FAREWELL_MS 1000 /* longest time to send a follower the leader's failure */
 
 struct leader_head {
     int32_t status;
-    uint32_t bytes; /* of the data or the sentence */
+    uint32_t bytes; /* size of the data or the error message */
 };
 
 /* ---- Election ------------------------------------------------------------------ */
@@ -49,7 +51,7 @@ static ct_status read_leader(struct host_leader *leader, const char *text, size_
     return CT_OK;
 }
 
-/* Replaces an earlier process of this rank that led the host and has ended. */
+/* Makes this process the leader in place of an earlier process of this rank that has ended. */
 static ct_status elect_again(ct_store *store, const char *key, const void *before, size_t bytes,
                              const char *own)
 {
@@ -160,7 +162,7 @@ static void say_who_is_missing(const struct host_leader *leader, const struct no
         }
 }
 
-/* Accepts the next follower.  CT_ERR_PEER: a missing follower is dead. */
+/* Accepts the next follower.  Returns CT_ERR_PEER if a missing follower is dead. */
 static ct_status leader_accept_one(struct host_leader *leader, struct node *node, ct_store *store,
                                    int64_t deadline, int *socket)
 {
@@ -188,7 +190,8 @@ static int local_of(const struct mesh *mesh, int rank)
     return rank >= 0 && rank < mesh->size ? mesh->peers[rank].local : -1;
 }
 
-/* Says whether the other end has closed: a rank may connect, end, start again and connect again. */
+/* Returns 1 if the other end has closed the connection.  A rank may connect, end, start again and
+ * connect again. */
 static int has_hung_up(int socket)
 {
     char byte;
@@ -243,7 +246,8 @@ ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_s
 
 /* ---- Messages ------------------------------------------------------------------- */
 
-/* Words the failure of a read from that rank's socket: the rank is silent, or has ended. */
+/* Sets the error message for a read from that rank's socket that failed with `status`, since the
+ * rank is silent or has ended. */
 static ct_status or_ended(ct_status status, int rank)
 {
     if (status == CT_ERR_TIMEOUT)
@@ -273,7 +277,7 @@ ct_status host_give(struct host_leader *leader, struct mesh *mesh, const void *d
     return status;
 }
 
-/* Fails as the leader did, with the sentence that it sends. */
+/* Reads the leader's error message, and fails with this message and the leader's status. */
 static ct_status leader_read_failure(const struct host_leader *leader,
                                      const struct leader_head *head, int64_t deadline)
 {
@@ -286,8 +290,8 @@ static ct_status leader_read_failure(const struct host_leader *leader,
     return ct_fail((ct_status)head->status, "%s", words);
 }
 
-/* Waits for the leader and warns only if it is stopped.  A leader that waits for other ranks warns
- * itself. */
+/* Waits for a message of the leader.  Warns only if the leader is stopped, since a leader that
+ * waits for other ranks warns itself. */
 static ct_status wait_for_leader(const struct host_leader *leader, ct_store *store,
                                  int64_t deadline)
 {
@@ -361,7 +365,7 @@ ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void 
 
 /* ---- Closing -------------------------------------------------------------------- */
 
-/* Also tells followers that are still connecting. */
+/* Sends the failure to all followers, including followers that are still connecting. */
 static void leader_tell_failure(struct host_leader *leader, ct_status status)
 {
     const int64_t until = clock_ms() + FAREWELL_MS;

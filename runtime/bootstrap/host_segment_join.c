@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_segment_join.c - the ranks of a host share memory, and find out whether the host has a
- * processor for each rank.
+/* host_segment_join.c - makes the ranks of a host share memory, and finds out whether the host has
+ * a processor for each rank.
  *
- * The leader makes the memory and sends its descriptor to each follower, which maps it.  Then each
- * follower tells the leader whether it mapped the memory, and which processors it may use.  The
- * leader adds up the answers and sends the sum to all followers.  If one rank could not map the
- * memory, all ranks of the host use sockets. */
+ * The leader creates the memory, and sends its descriptor to each follower, which maps the memory.
+ * Then each follower tells the leader whether it mapped the memory, and which processors it may
+ * use.  The leader combines the answers and sends the result to all followers.  If any rank could
+ * not map the memory, all ranks of the host use sockets. */
 #include "runtime/bootstrap/host_segment_join.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "runtime/shm/processors.h"
 #include "runtime/util/log.h"
 
-/* Turns CT_ERR_UNSUPPORTED, descriptors can't be passed, into CT_OK and *can_share = 0. */
+/* If descriptors can't be passed (CT_ERR_UNSUPPORTED), sets *can_share to 0 and returns CT_OK.
+ * Else returns `status`. */
 static ct_status or_use_sockets(ct_status status, int32_t *can_share)
 {
     if (status != CT_ERR_UNSUPPORTED)
@@ -27,9 +28,9 @@ static ct_status or_use_sockets(ct_status status, int32_t *can_share)
     return CT_OK;
 }
 
-/* Goes on if a follower has ended.  The other followers can't notice it while they wait for the
- * memory, so they get it first.  Then the missing answer makes the leader fail, and it tells
- * them. */
+/* Returns CT_OK instead of CT_ERR_PEER, so that the leader continues if a follower has ended.  The
+ * other followers can't notice that end while they wait for the memory, so the leader first sends
+ * them the memory.  Then the missing answer makes the leader fail, and the leader tells them. */
 static ct_status and_go_on(ct_status status)
 {
     return status == CT_ERR_PEER ? CT_OK : status;
@@ -65,7 +66,7 @@ static ct_status receive_memory(struct host_leader *leader, struct mesh *mesh, i
     return CT_OK;
 }
 
-/* What one rank can do, or the sum over all ranks. */
+/* Whether a rank can share memory, and its processors; or both for all ranks of the host. */
 struct means {
     int32_t can_share;
     struct processors processors;

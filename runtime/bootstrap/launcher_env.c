@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher_env.c - rank, size and store address from the environment.
+/* launcher_env.c - reads rank, size and store address from the environment.
  *
- * Each launcher is a row of variable names.  The first row whose rank variable is set is used.
- * RANK comes first: ctrun and torchrun set it, and a user may set it to override the others. */
+ * Each launcher is a row of variable names.  The first row with a rank variable that is set is
+ * used.  The row of RANK comes first.  ctrun and torchrun set RANK, and a user may set RANK to
+ * override the other rows. */
 #include "runtime/bootstrap/launcher_env.h"
 
 #include <ctype.h>
@@ -21,10 +22,11 @@
 struct launcher {
     const char *name;
     const char *rank, *size, *local_rank, *local_size;
-    /* A variable that is "1" if there is one node.  NULL: local_size shows it. */
+    /* A variable that is "1" if the job has one node; NULL if local_size shows this. */
     const char *one_node;
-    const char *jobs[3]; /* variables that together name the job on this host */
-    /* A variable that must be set, too: a Slurm step has it, an allocation does not; or NULL. */
+    const char *jobs[3]; /* variables that together identify the job on this host */
+    /* A variable without which the row is not used, or NULL.  A Slurm step sets SLURM_STEP_ID, an
+     * allocation does not. */
     const char *required;
 };
 
@@ -56,7 +58,7 @@ static const struct launcher launchers[] = {
       "SLURM_STEP_ID" },
 };
 
-/* Gives the value; NULL if it is unset or empty. */
+/* Returns the variable's value, or NULL if the variable is unset or empty. */
 static const char *launcher_env_variable(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
@@ -79,8 +81,8 @@ static ct_status launcher_env_number(const char *name, int least, int most, int 
     return CT_OK;
 }
 
-/* Says whether this is a task of an srun that a worker of ctrun or torchrun started.  Then RANK,
- * MASTER_ADDR and the like are the worker's. */
+/* Returns 1 if this process is a task of an srun that a worker of ctrun or torchrun started.  Then
+ * RANK, MASTER_ADDR and the like belong to the worker, and are ignored. */
 static int is_step_of_a_worker(void)
 {
     const char *task = launcher_env_variable("SLURM_TASK_PID");
@@ -204,7 +206,8 @@ static ct_status from_url(const char *url, struct identity *who)
     return CT_OK;
 }
 
-/* Names the job by its parent process when no variable does: pid and start time. */
+/* Writes the pid and start time of the parent process, which identify the job if no variable
+ * does. */
 static void name_parent(char *text, size_t size)
 {
     char started[PROCESS_FIELD];
@@ -221,8 +224,8 @@ static int all_on_this_node(const struct launcher *l, const struct identity *who
            && !strcmp(launcher_env_variable(l->one_node), "1");
 }
 
-/* Cuts a long value and adds its hash, since values may differ only at the end: Open MPI's end with
- * a pid. */
+/* Writes the value or, if it is long, its start and its hash.  Long values may differ only at the
+ * end, such as Open MPI's, which end with a pid. */
 static void print_short(char *text, size_t size, const char *value)
 {
     unsigned hash = 2166136261u; /* FNV-1a */
@@ -252,7 +255,8 @@ static void name_socket(const struct launcher *l, struct identity *who)
     snprintf(who->socket, sizeof who->socket, "ctrun-%u-%s", (unsigned)geteuid(), job);
 }
 
-/* If the user's host file places the tasks, gives its first line, which is task 0's host. */
+/* If the user's host file places the tasks, writes its first host, where task 0 is, and returns 1.
+ * Else returns 0. */
 static int first_of_hostfile(char *address, size_t size)
 {
     const char *how = launcher_env_variable("SLURM_DISTRIBUTION"),
@@ -268,7 +272,8 @@ static int first_of_hostfile(char *address, size_t size)
     return found;
 }
 
-/* Finds the node of task 0: the step's first node, unless the user's host file says otherwise. */
+/* Finds the node of task 0.  This is the first host of the user's host file, if the file places the
+ * tasks, else the first node of the step. */
 static ct_status find_slurm_task_0(struct identity *who)
 {
     const char *nodes = launcher_env_variable("SLURM_STEP_NODELIST"),
@@ -348,7 +353,7 @@ ct_status identity_read(const ct_init_options *options, struct identity *who)
     if (status != CT_OK)
         return status;
     if (!strncmp(method, "tcp://", 6)) {
-        who->generation[0] = 0; /* the user's own address, not the launcher's store */
+        who->generation[0] = 0; /* the store is at the user's address, not the launcher's */
         return from_url(method, who);
     }
     if (!strncmp(method, "file://", 7)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher_env.h - rank, size and store address, as the launcher set them in the environment. */
+/* launcher_env.h - reads a process's rank, size and store address from the launcher's environment
+ * variables. */
 #ifndef RUNTIME_BOOTSTRAP_LAUNCHER_ENV_H
 #define RUNTIME_BOOTSTRAP_LAUNCHER_ENV_H
 
@@ -8,27 +9,29 @@
 struct launcher_meeting; /* launcher_exchange.h */
 
 struct identity {
-    /* "env" (torchrun, ctrun), "mpirun", "mpiexec", "srun", "alone", "arguments". */
+    /* "env" (torchrun or ctrun), "mpirun", "mpiexec", "srun", "alone" or "arguments". */
     const char *launcher;
     int rank, size;
-    int local_rank, local_size; /* local_size 0: unknown */
-    char address[256];          /* MASTER_ADDR; "": none given */
+    int local_rank, local_size; /* local_size is 0 if unknown */
+    char address[256];          /* MASTER_ADDR; "" if not set */
     int port;                   /* MASTER_PORT */
-    /* An abstract unix socket, if there is no address and all ranks are on this node. */
+    /* Name of an abstract unix socket of the store; "" if there is an address or if some ranks may
+     * be on other nodes. */
     char socket[108];
-    int is_slurm_node; /* address is Slurm's name of a node, which may not resolve */
-    int by_launcher; /* without address and socket: the launcher's exchange says where rank 0 is */
-    /* The exchange's answer, which init_process_group.c fills in; else NULL. */
+    int is_slurm_node; /* 1 if `address` is Slurm's name of a node, which may not resolve */
+    int by_launcher;   /* 1 if the ranks find rank 0 by the launcher's exchange */
+    /* The result of the exchange, which init_process_group.c fills in; NULL without an exchange. */
     struct launcher_meeting *meeting;
-    /* The launcher serves the store, so every rank is a client: TORCHELASTIC_USE_AGENT_STORE is
-     * set, and MASTER_* are the environment's. */
+    /* 1 if the launcher serves the store at MASTER_ADDR, so that every rank is a client.
+     * TORCHELASTIC_USE_AGENT_STORE is then True. */
     int agent_store;
-    /* CT_GENERATION: equal on all nodes, new in each round; "" without ctrun. */
+    /* CT_GENERATION, which is the same on all nodes and new in each round; "" without ctrun. */
     char generation[64];
 };
 
-/* Reads the identity.  Options, if not NULL, take precedence over the environment.  CT_ERR_INVALID
- * names the variable, its value and what it must be. */
+/* Reads the identity of this process.  Options, if not NULL, take precedence over the environment.
+ * Returns CT_ERR_INVALID for a wrong variable.  The error message names the variable, its value and
+ * the allowed values. */
 ct_status identity_read(const ct_init_options *options, struct identity *identity);
 
 #endif

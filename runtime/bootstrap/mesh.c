@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mesh.c - how the ranks find each other.
+/* mesh.c - creates a mesh: the ranks find each other, and choose shared memory or sockets.
  *
  * Each rank publishes its peer info at the store.  The leader of each host reads the infos of all
- * ranks and the names of all hosts, and gives them to the other ranks of its host (host_leader.c).
+ * ranks and the names of all hosts, and sends them to the other ranks of its host (host_leader.c).
  * Then the ranks of the host try to share memory (host_segment_join.c).  If some ranks can't, or
  * there are several hosts, every rank listens, and the leaders exchange the addresses and ports of
  * their hosts over the store. */
@@ -33,8 +33,8 @@
 
 /* ---- Who is there -------------------------------------------------------------- */
 
-/* Reads the cards of all ranks and handles notices.  A leader's card has the host's info behind the
- * leader's own. */
+/* Reads the cards of all ranks (claims.h) into the roster, and handles notices.  A leader's card
+ * has the info of the host behind the leader's own info. */
 static ct_status read_roster(struct mesh *mesh, ct_store *store, struct roster *roster,
                              int64_t deadline)
 {
@@ -61,7 +61,8 @@ static ct_status read_roster(struct mesh *mesh, ct_store *store, struct roster *
     return status == CT_OK ? roster_check(mesh, roster) : status;
 }
 
-/* The leader reads the roster, accepts the other ranks of the host, and gives them the roster. */
+/* Reads the roster on the leader, accepts the other ranks of the host, and sends them the
+ * roster. */
 static ct_status lead(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                       struct roster *roster, int64_t deadline)
 {
@@ -86,7 +87,8 @@ static ct_status lead(struct mesh *mesh, ct_store *store, struct host_leader *le
     return status;
 }
 
-/* The first message comes when all ranks of the job are there. */
+/* Gets the roster on a follower.  The leader sends its first message when all ranks of the job have
+ * come, so only that wait may last long. */
 static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                              struct roster *roster, int64_t deadline)
 {
@@ -115,9 +117,9 @@ static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_lea
     return status == CT_OK ? roster_apply(mesh, roster) : status;
 }
 
-/* Publishes this rank's info.  A follower first tries to connect to its leader, so that it hears of
- * the leader's failure.  If too many ranks are connecting, the follower connects later, when the
- * leader accepts. */
+/* Publishes this rank's info.  A follower first tries to connect to its leader, so that the
+ * follower gets the leader's failure.  If too many ranks are connecting, find_peers() connects the
+ * follower later. */
 static ct_status mesh_publish(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                               int64_t deadline)
 {
@@ -161,7 +163,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
 
 #define ADDRESS_TEXT sizeof(((struct peer_host *)0)->address)
 
-/* A host publishes this, followed by the ports of its ranks in their order. */
+/* The start of the value that a host publishes.  The ports of its ranks follow, in rank order. */
 struct host_place {
     char address[ADDRESS_TEXT];
     struct network_figures network;
@@ -185,10 +187,10 @@ static ct_status own_ports(struct mesh *mesh, struct host_leader *leader,
     return host_gather(leader, mesh, &port, sizeof port, *value + sizeof *place, deadline);
 }
 
-/* all: the values of all hosts. */
+/* Sets the addresses and ports of all peers from `all`, which has the values of all hosts. */
 static ct_status set_addresses(struct mesh *mesh, const struct gathered *all)
 {
-    size_t *at = calloc((size_t)mesh->nodes, sizeof *at); /* by host: offset of its next port */
+    size_t *at = calloc((size_t)mesh->nodes, sizeof *at); /* offset of each host's next port */
     ct_status status = CT_OK;
 
     if (!at)
@@ -218,7 +220,8 @@ static ct_status set_addresses(struct mesh *mesh, const struct gathered *all)
     return status;
 }
 
-/* Only on leaders: publishes the host's address and ports, and reads those of all hosts. */
+/* Publishes the address and ports of this host, and reads the addresses and ports of all hosts.
+ * Only leaders call this function. */
 static ct_status exchange_ports(struct mesh *mesh, ct_store *store, void *value, size_t bytes,
                                 int64_t deadline)
 {
@@ -239,7 +242,7 @@ static ct_status exchange_ports(struct mesh *mesh, ct_store *store, void *value,
     return status;
 }
 
-/* The leader gives all addresses and ports to the other ranks of its host. */
+/* Sends all addresses and ports from the leader to the other ranks of its host. */
 static ct_status spread_addresses(struct mesh *mesh, struct host_leader *leader, int64_t deadline)
 {
     const size_t port_bytes = (size_t)mesh->size * sizeof(int32_t);
@@ -262,9 +265,10 @@ static ct_status spread_addresses(struct mesh *mesh, struct host_leader *leader,
     return status;
 }
 
-/* Starts the wireup.  On one host the token is enough, since the kernel also gives the uid of the
- * other end.  Between hosts the token went over the network in clear, so the wireup also uses the
- * job's secret, if the job has one. */
+/* Starts the wireup, which makes the connections.  Owns `listener`.  On one host the token is
+ * enough to check a peer, since the kernel also returns the uid of the other end.  Between hosts,
+ * the token went over the network unencrypted, so the wireup also uses the job's secret, if the job
+ * has a secret. */
 static ct_status wire_up(struct mesh *mesh, ct_store *store, int listener)
 {
     struct wireup_identity identity = { .rank = mesh->rank,
@@ -283,7 +287,8 @@ static ct_status wire_up(struct mesh *mesh, ct_store *store, int listener)
     return wireup_start(&identity, listener, 1, &mesh->wireup);
 }
 
-/* All ranks of a host listen at the address that their leader found. */
+/* Makes this rank listen, and exchanges the addresses and ports of all ranks.  All ranks of a host
+ * listen at the address that their leader chose. */
 static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                                     int64_t deadline)
 {
@@ -346,7 +351,7 @@ static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct host_l
     return status;
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 static ct_status link_from_environment(struct mesh *mesh)
 {
@@ -382,9 +387,10 @@ static ct_status mesh_read_environment(struct mesh *mesh)
     return status;
 }
 
-/* A pair of ranks may need two connections, and a host's leader needs one to each of its ranks.
- * The soft limit is raised only if it is too small for these and the program's own descriptors,
- * since a program that uses select() needs small numbers. */
+/* Raises the soft limit of open files if it may be too small for the mesh and the program.  A pair
+ * of ranks may need two connections, and the leader of a host needs a connection to each rank of
+ * the host.  A limit that is large enough is not raised, since a program that uses select() needs
+ * small descriptors. */
 static void raise_descriptor_limit(int ranks)
 {
     const rlim_t need = 3 * (rlim_t)ranks + 256;
@@ -421,7 +427,7 @@ static ct_status setup_waiter(struct mesh *mesh)
     return status;
 }
 
-/* Makes a mesh without peers, which mesh_destroy() can free.  NULL: no memory. */
+/* Returns a mesh without peers, which mesh_destroy() can free, or NULL if memory is short. */
 static struct mesh *mesh_alloc(int rank, int size)
 {
     struct mesh *m =

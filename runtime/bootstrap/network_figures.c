@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* network_figures.c - the kernel's figures of the network.
+/* network_figures.c - reads the kernel's figures of the network: the round-trip time and the speed.
  *
  * TCP measures the round trip of each connection, and the driver of a network card knows the speed
- * of its link; NCCL and Open MPI use the link's speed, too.  We can't see whether a switch or a
- * hypervisor gives less; the user can set CT_NETWORK. */
+ * of its link.  NCCL and Open MPI use the link's speed, too.  The kernel does not know whether a
+ * switch or a hypervisor limits the speed further.  In that case the user can set CT_NETWORK. */
 #include "runtime/bootstrap/network_figures.h"
 
 #include <linux/tcp.h> /* netinet/tcp.h lacks tcpi_min_rtt */
@@ -15,8 +15,9 @@
 #include "runtime/net/socket.h"
 #include "runtime/store/tcp_store.h"
 
-/* The least round trip so far.  At the connection's start the kernels answered, which the store's
- * other clients do not delay. */
+/* Returns the least round trip of the connection so far, in us, or 0 if it is unknown.  The kernels
+ * answer the first packets of a connection themselves, so other clients of the store do not delay
+ * these answers. */
 static uint32_t round_trip_us(int fd)
 {
     struct tcp_info info = { 0 };
@@ -37,7 +38,7 @@ struct network_figures network_figures_read(ct_store *store, const char *address
     return figures;
 }
 
-/* Allocates no memory: a rank without memory would know less than the others. */
+/* Allocates no memory, since a rank without memory would get other figures than the other ranks. */
 struct network_figures network_figures_of_hosts(const struct peer_host *hosts, int count)
 {
     struct network_figures all = { 0 };
@@ -57,7 +58,7 @@ struct network_figures network_figures_of_hosts(const struct peer_host *hosts, i
     for (int i = 0; i < 32 && known > 0; i++) {
         below += with[i];
         if (2 * below >= known) {
-            all.round_trip_us = (uint32_t)((UINT64_C(3) << i) / 2); /* the middle of the step */
+            all.round_trip_us = (uint32_t)((UINT64_C(3) << i) / 2); /* 1.5 * 2^i us */
             break;
         }
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_info.c - what the ranks know of each other.
+/* peer_info.c - fills in, checks and uses the infos that ranks publish about themselves at init.
  *
- * Each rank publishes who leads its host, its process, its job, and the settings that must be equal
- * on all ranks.  The leader publishes the host's name.  From the infos of all ranks, every rank
- * derives the same: the hosts in order of first appearance, and which ranks share memory. */
+ * Each rank publishes the leader of its host, its process, its job, and the settings that must be
+ * equal on all ranks.  The leader also publishes the host's name.  From the infos of all ranks,
+ * every rank derives the hosts, in the order of their first ranks, and the ranks of each host. */
 #include "runtime/bootstrap/peer_info.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ static uint64_t name_space(const char *which)
     return stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
-/* Virtual machines that were restored from one snapshot have the same boot id and name space
- * numbers, but different network cards. */
+/* The name contains the network card, since virtual machines that were restored from one snapshot
+ * have the same boot id and namespace numbers, but different network cards. */
 void machine_name(char text[MACHINE_TEXT], const struct faults *faults)
 {
     char boot[40] = "unknown", hardware[HARDWARE_TEXT];
@@ -53,7 +53,7 @@ void machine_name(char text[MACHINE_TEXT], const struct faults *faults)
                  (unsigned long long)name_space("net"), hardware, (unsigned)geteuid());
 }
 
-/* FNV-1a: equal texts have equal hashes, on all machines. */
+/* Returns the FNV-1a hash of the text, which is the same on all machines. */
 static uint64_t peer_info_hash_of(const char *text)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -63,6 +63,7 @@ static uint64_t peer_info_hash_of(const char *text)
     return hash;
 }
 
+/* The random number of this process, or of its parent before fork(); 0 until it is needed. */
 static _Atomic uint64_t number;
 
 uint64_t peer_info_number(void)
@@ -109,8 +110,8 @@ ct_status host_info_fill(struct host_info *info, int leader)
 
 /* ---- Checks ----------------------------------------------------------------- */
 
-/* Checks an info, since other programs may write to the store, too.  The texts must end with a
- * 0. */
+/* Returns 1 if the info is valid and all its strings end with a NUL byte.  The check is needed
+ * since other programs may write to the store. */
 static int is_peer_info(const struct peer_info *info, int size)
 {
     return info->version == PEER_INFO_VERSION && info->leader >= 0 && info->leader < size
@@ -150,7 +151,7 @@ static int is_host_info(const struct host_info *info, int leader)
            && memchr(info->name, 0, sizeof info->name);
 }
 
-/* Adds the hosts in the order of their leaders; roster_check() puts them in their final order. */
+/* Adds the hosts in the order of their leaders.  roster_check() puts them in their final order. */
 ct_status roster_add(struct roster *roster, int rank, const void *value, size_t bytes)
 {
     struct peer_info *info = &roster->peers[rank];
@@ -177,7 +178,7 @@ ct_status roster_add(struct roster *roster, int rank, const void *value, size_t 
 static ct_status order_hosts(struct roster *roster)
 {
     struct host_info *ordered = calloc((size_t)roster->hosts + 1, sizeof *ordered);
-    int *place = calloc((size_t)roster->size, sizeof *place); /* by leader: 1 + index of its host */
+    int *place = calloc((size_t)roster->size, sizeof *place); /* 1 + host's index, by leader */
     ct_status status =
         ordered && place ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", roster->size);
 
@@ -190,7 +191,7 @@ static ct_status order_hosts(struct roster *roster)
             status = another_version(i);
         } else if (place[leader] > 0) {
             ordered[hosts++] = roster->host[place[leader] - 1];
-            place[leader] = 0; /* the host is in its place */
+            place[leader] = 0; /* the host was added */
         }
     }
     if (status == CT_OK)
@@ -219,11 +220,11 @@ ct_status roster_check(const struct mesh *mesh, struct roster *roster)
 
 /* ---- Peers and node ---------------------------------------------------------- */
 
-/* Numbers the hosts, and the ranks of this host. */
+/* Fills in the mesh's hosts, peers and token, and counts the ranks of this host. */
 static ct_status set_peers(struct mesh *mesh, const struct roster *roster)
 {
     const struct peer_info *me = &roster->peers[mesh->rank];
-    int *host_of = calloc((size_t)mesh->size, sizeof *host_of); /* the host's number, by leader */
+    int *host_of = calloc((size_t)mesh->size, sizeof *host_of); /* the host's index, by leader */
 
     mesh->hosts = calloc((size_t)roster->hosts, sizeof *mesh->hosts);
     if (!host_of || !mesh->hosts) {

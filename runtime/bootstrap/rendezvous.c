@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.c - which store the ranks use for an init.
+/* rendezvous.c - chooses and opens the store of an init:
  *
- *   options->store                 the caller's
- *   file:///path                   that file
- *   alone                          this process's memory
- *   under ctrun or torchrun        the launcher's store: every rank is a client
- *   MASTER_ADDR, MASTER_PORT       rank 0 serves there, all are clients
- *   mpirun, srun on one host       rank 0 serves on a unix socket, to our uid only
- *   mpirun on several hosts        rank 0 serves where launcher_exchange.c says, to the job only
+ *   options->store is set          the caller's store
+ *   init_method is file:///path    a store in that file
+ *   there is one rank              a store in this process's memory
+ *   under ctrun or torchrun        the launcher's store; every rank is a client
+ *   MASTER_ADDR is set             rank 0 serves the store at MASTER_ADDR and MASTER_PORT
+ *   mpirun, srun on one host       rank 0 serves the store on a unix socket, only to its own uid
+ *   mpirun on several hosts        rank 0 serves the store where launcher_exchange.c chose, only to
+ *                                  processes that know the job's secret
  *
- * Keys begin with "ct/<generation>/<number of the init>".  ctrun's generation is new in each round.
- * torchrun's store outlives a restart and has no generation, so rank 0 makes one and sends it to
- * the ranks that ask for it now. */
+ * Keys begin with "ct/<generation>/<number of the init>".  ctrun sets a new generation in each
+ * round.  torchrun sets no generation, and its store outlives a restart.  So rank 0 makes a random
+ * generation, and sends it to the ranks that ask for the generation now. */
 #include "runtime/bootstrap/rendezvous.h"
 
 #include <arpa/inet.h>
@@ -31,7 +32,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define NONCE_CHARS 17
+#define NONCE_CHARS 17 /* 16 hexadecimal digits and a NUL byte */
 #define PREFIX_CHARS 128
 
 static ct_status make_nonce(char *text)
@@ -53,7 +54,8 @@ static void rendezvous_sleep_ms(int ms)
 
 /* ---- A generation under torchrun ------------------------------------------ */
 
-/* Answers the tokens in ct/hello/<rank> that were not answered yet. */
+/* Sends the generation to the processes of a rank that asked for it.  Each process has appended its
+ * token to the key ct/hello/<rank>.  *answered is the size of the tokens that have an answer. */
 static ct_status answer_hellos(ct_store *store, int rank, const char *generation, size_t *answered)
 {
     char key[64];
@@ -80,8 +82,8 @@ static ct_status answer_hellos(ct_store *store, int rank, const char *generation
     return status;
 }
 
-/* Rank 0 serves until all other ranks have joined this generation, or claims conflict.  prefix: of
- * this generation's keys. */
+/* Answers on rank 0 until all other ranks have joined this generation, or two claims conflict
+ * (claims.h).  `prefix` is the prefix of this generation's keys. */
 static ct_status serve_generation(ct_store *store, int size, const char *generation,
                                   const char *prefix, int64_t deadline)
 {
@@ -118,7 +120,7 @@ static ct_status serve_generation(ct_store *store, int size, const char *generat
     return status;
 }
 
-/* Waits until rank 0 has answered. */
+/* Waits until rank 0 has set the key.  Logs a long wait once. */
 static ct_status wait_for_answer(ct_store *store, const char *key, int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
@@ -163,8 +165,8 @@ static void print_prefix(char prefix[PREFIX_CHARS], const char *generation, int 
     snprintf(prefix, PREFIX_CHARS, "ct/%s/%d", generation, number);
 }
 
-/* Makes a generation on rank 0.  Rank 0 sets its size before it waits: if ranks have another size,
- * too few ranks may come. */
+/* Makes a generation on rank 0.  Rank 0 sets its world size before it waits for the other ranks,
+ * since too few ranks may come if the ranks have different sizes. */
 static ct_status make_generation(ct_store *store, const struct identity *who, char *generation,
                                  int number, int64_t deadline)
 {
@@ -199,8 +201,9 @@ static int is_literal(const char *address)
     return inet_pton(AF_INET, address, binary) == 1 || inet_pton(AF_INET6, address, binary) == 1;
 }
 
-/* Listens at the address as it is.  A name may resolve to another address here than on other hosts
- * (Debian maps a host's own name to 127.0.1.1), so for a name we listen on all addresses. */
+/* Serves the store at MASTER_ADDR.  A name may resolve to another address here than on other hosts,
+ * since Debian maps a host's own name to 127.0.1.1.  So for a name, the store listens on all
+ * addresses of this host. */
 static ct_status host_tcp(struct rendezvous *r, const struct identity *who)
 {
     const int exact = is_literal(who->address) || !strcmp(who->address, "localhost");
@@ -223,7 +226,8 @@ static ct_status host_unix(struct rendezvous *r, const struct identity *who)
     return status == CT_OK ? store_thread_start(fd, &r->host) : status;
 }
 
-/* Serves the store at the meeting's port, which is bound already at the first init. */
+/* Serves the store at the meeting's port.  At the first init, m->listener is already bound to
+ * it. */
 static ct_status host_meeting(struct rendezvous *r, struct launcher_meeting *m)
 {
     int fd = m->listener;
@@ -242,8 +246,8 @@ static ct_status connect_meeting(struct rendezvous *r, const struct identity *wh
     if (status == CT_OK)
         status = store_client_connect_with(m->address, m->port, &m->secret, deadline, timeout_ms,
                                            &r->base);
-    /* All ranks have the same secret, so it can't be wrong.  A store that closed the connection
-     * before the proof served the previous init and has just ended. */
+    /* All ranks have the same secret, so CT_ERR_INVALID does not mean that the secret is wrong.  It
+     * means that the store served the previous init, and has just closed the connection. */
     return who->rank > 0 && status == CT_ERR_INVALID ? CT_ERR_PEER : status;
 }
 
@@ -276,7 +280,7 @@ static ct_status connect_base(struct rendezvous *r, const struct identity *who,
                            : status;
 }
 
-/* torchrun's store and a file outlive the ranks, so they may have keys of an earlier job. */
+/* Returns 1 for torchrun's store and a file, which may have keys of an earlier job. */
 static int outlives_the_ranks(const struct identity *who, const ct_init_options *options)
 {
     return who->agent_store
@@ -298,7 +302,7 @@ static ct_status open_once(struct rendezvous *r, const struct identity *who,
     if (status != CT_OK)
         return status;
     snprintf(generation, sizeof generation, "%s", who->generation[0] ? who->generation : "0");
-    if (who->generation[0]) { /* ctrun finds missing ranks by these keys */
+    if (who->generation[0]) { /* ctrun reads this key to find missing ranks */
         snprintf(arrived, sizeof arrived, "ct/%s/arrived/%d", generation, who->rank);
         status = ct_store_add(base, arrived, 1, &count);
     } else if (r->base && outlives_the_ranks(who, options)) {
@@ -326,8 +330,9 @@ ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
     return status;
 }
 
-/* Counts by a key and not by connections: a quick rank may already be connected for its next init,
- * and wait for the next server. */
+/* Returns 1 if no other rank needs the store.  Reads the key "goodbye" and does not only count
+ * connections, since a quick rank may already be connected for its next init, and wait for the next
+ * server. */
 static int all_said_goodbye(struct rendezvous *r)
 {
     int64_t goodbyes = 0;
@@ -337,7 +342,7 @@ static int all_said_goodbye(struct rendezvous *r)
     if (!r->store)
         return 0;
     return ct_store_add(r->store, "goodbye", 0, &goodbyes)
-               != CT_OK /* then other ranks can't reach it, either */
+               != CT_OK /* then the other ranks can't use the store, either */
            || goodbyes >= r->size - 1;
 }
 
@@ -355,7 +360,7 @@ void rendezvous_close(struct rendezvous *r, int64_t deadline)
                          LONG_WAIT_MS / 1000, store_thread_clients(r->host) - (r->base != NULL));
             rendezvous_sleep_ms(1);
         }
-    /* Fails if the server is gone, which then needs no goodbye. */
+    /* The status is ignored, since a server that is gone needs no goodbye. */
     else if (r->store && r->goodbyes)
         ct_store_add(r->store, "goodbye", 1, &goodbyes);
     ct_store_close(r->store);

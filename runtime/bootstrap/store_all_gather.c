@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_all_gather.c - an all-gather over the store: a key for each rank, a count of the keys that
- * were set, and a key of all with the values of all ranks.  The rank that raises the count to the
- * number of ranks reads their keys and sets the key of all: the sizes of the values, 32 bits each,
- * then the values.  The other ranks wait only for the key of all.  If each rank waited for the keys
- * of all ranks, the store's work would grow with the number of pairs.
+/* store_all_gather.c - an all-gather over the store.
  *
- * A notice is set under the key of all instead of the values, and ends the waits for that key.  The
- * values then get the next key: "<what>/all", "<what>/all/1", "<what>/all/2". */
+ * Each rank sets its value under its own key "<what>/<rank>", and increments a count.  The rank
+ * that raises the count to the number of ranks reads all these keys.  Then it sets the key
+ * "<what>/all", the key of all.  The value of this key is the sizes of all ranks' values, 32 bits
+ * each, followed by the values.  The other ranks wait only for the key of all.  If each rank waited
+ * for the keys of all ranks, the store's work would grow with the square of the number of ranks.
+ *
+ * A rank may set a notice under the key of all, which ends the waits for that key.  The values, or
+ * another notice, then get the next key: "<what>/all/1", then "<what>/all/2". */
 #include "runtime/bootstrap/store_all_gather.h"
 
 #include <stdio.h>
@@ -18,9 +20,10 @@
 #include "runtime/util/log.h"
 
 #define KEY_BYTES 32
-#define LEAST_TIME_MS 1000
+#define LEAST_TIME_MS 1000 /* least timeout for reading keys that are set */
 
-/* The start of a notice.  Its first four bytes would be a size that no value has. */
+/* The first bytes of a notice.  In joined values, the first four bytes are a size, and no value has
+ * this size. */
 static const unsigned char notice_start[8] = { 0xff, 0xff, 0xff, 0xff, 's', 'a', 'y', 's' };
 
 /* ---- The keys of all ranks ---------------------------------------------------- */
@@ -50,9 +53,9 @@ static ct_status keys_make(struct keys *keys, const char *what, int size)
     return CT_OK;
 }
 
-/* ---- Giving ----------------------------------------------------------------- */
+/* ---- Setting values --------------------------------------------------------- */
 
-/* Makes the value for the key of all.  *joined is malloc'ed. */
+/* Joins the values into the value for the key of all.  The caller frees *joined. */
 static ct_status join_values(void *const *values, const size_t *sizes, int size,
                              unsigned char **joined, size_t *bytes)
 {
@@ -74,8 +77,9 @@ static ct_status join_values(void *const *values, const size_t *sizes, int size,
     return CT_OK;
 }
 
-/* The timeout for keys that are set.  At the deadline the keys can still be read, but a caller's
- * store may give up at once with timeout 0. */
+/* Returns the timeout, in ms, for reading keys that are set.  The timeout is not 0 at the deadline,
+ * since then the keys can still be read, but a caller's store may give up at once with timeout
+ * 0. */
 static int time_for_get(int64_t deadline)
 {
     const int left = time_left_ms(deadline, INT32_MAX);
@@ -121,9 +125,9 @@ static int is_notice(const void *value, size_t bytes)
     return bytes > sizeof notice_start && !memcmp(value, notice_start, sizeof notice_start);
 }
 
-/* Sets the key of all, or the first such key without a notice.  *there 1: the values of all ranks
- * were set before.  When compare_set sets a key, PyTorch's store without libuv does not wake the
- * clients that wait for it, so the key is set once more. */
+/* Sets the first key of all that has no notice.  Sets *there to 1, and no key, if the values of all
+ * ranks were set before.  After compare_set, the key is set once more.  The reason is that
+ * compare_set of PyTorch's store without libuv does not wake the clients that wait for the key. */
 static ct_status put_behind_notices(ct_store *store, const char *what, const void *own,
                                     size_t bytes, int *there)
 {
@@ -214,7 +218,7 @@ ct_status store_all_gather_notify(ct_store *store, const char *what, const char 
 
 /* ---- Missing ranks ------------------------------------------------------------ */
 
-/* "2, 5-7" */
+/* Writes the ranks i with present[i] == 0 as "2, 5-7". */
 static void store_gather_list_missing(const char *present, int count, char *text, size_t size)
 {
     size_t used = 0;
@@ -235,7 +239,8 @@ static void store_gather_list_missing(const char *present, int count, char *text
     }
 }
 
-/* Lists the missing ranks, with one request.  missing "": all have come. */
+/* Writes the ranks that have not set their keys to `missing`, or "" if all ranks have.  Asks the
+ * store once for all ranks. */
 static ct_status find_missing(ct_store *store, const char *what, int size, char *missing,
                               size_t room)
 {
@@ -290,10 +295,11 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
     return status;
 }
 
-/* ---- Taking ------------------------------------------------------------------- */
+/* ---- Reading values ----------------------------------------------------------- */
 
-/* Waits for the key of all.  The rank that should set it may have died.  So at the deadline the
- * keys of the ranks decide; *is_joined is 0 if the key of all is not set. */
+/* Waits for the key of all.  Sets *is_joined to 1 if the key is set.  At the deadline, returns
+ * CT_OK with *is_joined 0 if all ranks have set their own keys, since the rank that should set the
+ * key of all may have died. */
 static ct_status store_gather_wait_for_all(ct_store *store, const char *what, const char *all,
                                            int rank, int size, int64_t deadline, int *is_joined)
 {
@@ -313,7 +319,8 @@ static ct_status store_gather_wait_for_all(ct_store *store, const char *what, co
     return status == CT_ERR_TIMEOUT ? store_all_gather_late(store, what, size, start) : status;
 }
 
-/* Finds the values.  Checks their sizes, since other programs may write to the store, too. */
+/* Finds the values in all->memory, which has `bytes` bytes.  Checks the sizes of the values, since
+ * other programs may write to the store, too. */
 static ct_status split(struct gathered *all, const char *what, int size, size_t bytes)
 {
     const size_t head = (size_t)size * sizeof(uint32_t);
@@ -335,7 +342,7 @@ static ct_status split(struct gathered *all, const char *what, int size, size_t 
     return CT_OK;
 }
 
-/* Turns the value into a notice, a text that ends with a 0. */
+/* Copies the text of a notice to all->notice, with a NUL byte at the end. */
 static ct_status take_notice(struct gathered *all, size_t bytes)
 {
     const size_t length = bytes - sizeof notice_start;

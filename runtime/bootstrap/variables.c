@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* variables.c - warns of a misspelt CT_ variable, which has no effect.
  *
- * The table has all variables that libct and ctrun read.  A new getenv() or option adds its row
- * here and is described in the manual, ctrun-environment(7).  A program may have its own variables
- * that begin with CT_, so only a name that is almost a known one gets a warning. */
+ * The table has all variables that libct and ctrun read.  For each new variable, add a row here and
+ * a description in the manual, ctrun-environment(7).  A program may have its own variables that
+ * begin with CT_, so only a name that is almost a known name gets a warning. */
 #include "runtime/bootstrap/variables.h"
 
 #include <stdio.h>
@@ -98,7 +98,8 @@ const struct variable_row *variable_row(int i)
     return i < ROWS ? &rows[i] : NULL;
 }
 
-/* Gives CT_ALL_REDUCE and the like, which collectives/core/choose_algorithm.c reads. */
+/* Writes the name of an operation's variable, such as CT_ALL_REDUCE, which
+ * collectives/core/choose_algorithm.c reads. */
 static void name_of_operation(int operation, char name[MOST_LETTERS])
 {
     const char *text = operation_name(operation);
@@ -127,7 +128,7 @@ int variable_is_known(const char *name)
 
 static void variables_compare(struct suggestion *best, const char *name, const char *known_name)
 {
-    suggest(best, name + 3, known_name + 3); /* all begin with CT_ */
+    suggest(best, name + 3, known_name + 3); /* + 3 skips "CT_" */
 }
 
 const char *variable_meant(const char *name)
@@ -143,7 +144,7 @@ const char *variable_meant(const char *name)
         name_of_operation(i, operations[i]);
         variables_compare(&best, name, operations[i]);
     }
-    /* A short name that differs in two letters is a different name, not a misspelt one. */
+    /* A short name that differs in two letters is another name, not a misspelling. */
     return best.word && (best.distance < 2 || strlen(name) >= 12) ? best.word - 3 : NULL;
 }
 

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher_exchange.c - rank 0 serves the store at a port that the kernel chose, and the launcher's
- * exchange brings port, secret and addresses to all ranks.
+/* launcher_exchange.c - sends the address of rank 0's store to all ranks, with the help of the
+ * launcher.
  *
- *   MPI is linked, not initialised    refused
- *   PMIx is offered                   over PMIx
- *   PMI-1, and MPI lives              refused: MPI has the only connection to the launcher
- *   PMI-1, and there is no MPI        over PMI-1
+ * Rank 0 serves the store at a port that the kernel chose.  carry() sends the port, the secret and
+ * rank 0's addresses to all ranks.  The first row that applies decides what carry() does:
  *
- * An MPI_Init() after us would find PMI's connection closed.  Open MPI 4.1's MPI_Init() fails after
- * PMIx_Init() and PMIx_Finalize(), Open MPI 5's after PMIx_Init() alone.
+ *   MPI is linked but not initialised, or finalised   refuses
+ *   the launcher offers PMIx                          sends over PMIx
+ *   MPI is initialised                                refuses, since MPI has the only connection
+ *   the launcher offers PMI-1                         sends over PMI-1
  *
- * Rank 0 knows its interfaces, but not which of them the other ranks reach.  The launcher does not
- * know it either: its daemons may use their own network, or run on another host.  So rank 0
- * publishes the address of each interface that leads out of its host, or only that of CT_INTERFACE.
- * Each rank tries all addresses at once and takes the first that answers.  On another network, a
- * foreign program may answer at such an address, but it does not know the secret.
+ * The first row is needed since an MPI_Init() after the exchange would fail.  With PMI-1 it would
+ * find the connection closed.  Open MPI 4.1's MPI_Init() fails after PMIx_Init() and
+ * PMIx_Finalize(), and Open MPI 5's fails after PMIx_Init() alone.
  *
- * The secret is random and new in each job, so the store is closed to others without any
- * configuration.  It is as private as the launcher's connections, which carry it.  If the user sets
- * a secret (CT_STORE_SECRET), that is used instead.
+ * Rank 0 knows its interfaces, but not which of the interfaces the other ranks can reach.  The
+ * launcher does not know this either, since its daemons may use their own network or run on another
+ * host.  So rank 0 publishes the addresses of all interfaces that lead out of its host, or only the
+ * address of CT_INTERFACE.  Each other rank connects to all addresses at once and uses the first
+ * that answers.  On another network, a foreign program may answer at such an address, but this
+ * program does not know the secret.
  *
- * The exchange can be made once in a process (PMI-1), so a later init meets at the same port. */
+ * The secret is random and new in each job, so other users can't use the store, and the user need
+ * not configure anything.  The secret is as private as the launcher's connections, which carry it.
+ * If the user sets a secret with CT_STORE_SECRET, the ranks use that secret instead.
+ *
+ * PMI-1 allows only one exchange in a process, so a later init uses the same port. */
 #include "runtime/exchange/launcher_exchange.h"
 
 #include <errno.h>
@@ -39,15 +44,15 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define TEXT 900 /* PMI-1 takes values of up to 1024 bytes */
-#define MOST_ADDRESSES 16
+#define TEXT 900          /* size of the text; PMI-1 allows values of up to 1024 bytes */
+#define MOST_ADDRESSES 16 /* most addresses that a rank tries */
 
 int launcher_exchange_is_offered(void)
 {
     return pmix_is_offered() || pmi_is_offered();
 }
 
-/* Carries a text from rank 0 to all ranks. */
+/* Sends rank 0's text to the other ranks, which get it in `text`. */
 static ct_status carry(int rank, char text[TEXT], int64_t deadline)
 {
     const enum mpi_state mpi = mpi_state();
@@ -70,8 +75,8 @@ static ct_status carry(int rank, char text[TEXT], int64_t deadline)
 
 /* ---- Rank 0 ------------------------------------------------------------------ */
 
-/* Opens the port and makes the text: "port,secret,address,address".  secret "-": the user's, which
- * all ranks have. */
+/* Listens at a port, and writes the text "port,secret,address,address,...".  The secret is "-" if
+ * the user has set a secret, since then all ranks have it. */
 static ct_status launcher_exchange_offer(struct launcher_meeting *m, char text[TEXT])
 {
     char addresses[TEXT / 2];
@@ -93,7 +98,8 @@ static ct_status launcher_exchange_offer(struct launcher_meeting *m, char text[T
     return CT_OK;
 }
 
-/* Replaces characters, since a value of PMI-1 can't have spaces or "=". */
+/* Replaces the two characters `of` by the two characters `by`.  Needed since a value of PMI-1 can't
+ * contain a space or "=". */
 static void exchange_characters(char *text, const char *of, const char *by)
 {
     for (; *text; text++)
@@ -104,8 +110,8 @@ static void exchange_characters(char *text, const char *of, const char *by)
 #define SPECIAL " ="
 #define INSTEAD "\1\2"
 
-/* The other ranks wait for rank 0's text, so rank 0 publishes one even if it can't serve: "0," and
- * the reason. */
+/* Publishes rank 0's text.  The other ranks wait for the text, so if rank 0 can't serve the store,
+ * it publishes "0," and the reason. */
 static ct_status meet_as_rank_0(struct launcher_meeting *m, int64_t deadline)
 {
     char text[TEXT], sentence[512] = "";
@@ -127,7 +133,8 @@ static ct_status meet_as_rank_0(struct launcher_meeting *m, int64_t deadline)
 
 /* ---- The other ranks ----------------------------------------------------------- */
 
-/* 1: connected; 0: not yet; -1: failed, with errno. */
+/* Returns 1 if the socket is connected, 0 if it is not connected yet, or -1 with errno if the
+ * connection has failed.  `events` are the events that poll() returned. */
 static int is_connected(int fd, short events)
 {
     int error = 0;
@@ -143,7 +150,8 @@ static int is_connected(int fd, short events)
     return error ? -1 : 1;
 }
 
-/* The number of the socket that is connected first.  -1: all failed, with errno. */
+/* Returns the index of the first socket that is connected, or -1 with errno if all connections have
+ * failed or the deadline has passed. */
 static int first_connected(struct pollfd *sockets, int count, const char *addresses,
                            int64_t deadline)
 {
@@ -170,7 +178,7 @@ static int first_connected(struct pollfd *sockets, int count, const char *addres
             if (connected < 0) {
                 error = errno;
                 close(sockets[i].fd);
-                sockets[i].fd = -1; /* poll() skips it */
+                sockets[i].fd = -1; /* poll() ignores a negative descriptor */
                 pending--;
             }
         }
@@ -179,7 +187,7 @@ static int first_connected(struct pollfd *sockets, int count, const char *addres
     return -1;
 }
 
-/* Chooses the first address at which the port answers. */
+/* Connects to all addresses, and sets m->address to the first that answers. */
 static ct_status choose_address(struct launcher_meeting *m, const char *addresses, int64_t deadline)
 {
     struct pollfd sockets[MOST_ADDRESSES];

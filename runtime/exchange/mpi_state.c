@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_state.c - see mpi_state.h. */
+/* mpi_state.c - asks the MPI library that is loaded in this process for its state. */
 #include "runtime/exchange/mpi_state.h"
 
 #include <dlfcn.h>
@@ -8,7 +8,9 @@
 
 typedef int flag_function(int *flag);
 
-/* Finds an MPI library that Python loaded for one module, whose symbols are not global. */
+/* Finds an MPI library that dlsym(RTLD_DEFAULT) does not find.  Python loads the library of a
+ * module without making its symbols global.  Returns 1 and opens the library in *arg if this
+ * library of the process is MPI. */
 static int mpi_find_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const char *name = strrchr(info->dlpi_name, '/');
@@ -32,7 +34,7 @@ static void *mpi_find_function(const char *name)
 
     if (!function && dl_iterate_phdr(mpi_find_library, &library)) {
         function = dlsym(library, name);
-        dlclose(library); /* the module that uses it keeps it loaded */
+        dlclose(library); /* the module that uses MPI keeps the library loaded */
     }
     return function;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmi_exchange.c - rank 0 puts the text, a barrier brings it to all, each rank gets it.
+/* pmi_exchange.c - sends a text from rank 0 to all ranks over PMI-1.  Rank 0 puts the text under a
+ * key, all ranks enter a barrier, and then the other ranks get the value of the key.
  *
- * PMI-1 is lines of "cmd=word key=value ..." on a socket (PMI_FD), each answered by one line.  If a
- * process sends "init" and ends without "finalize", the launcher thinks that it failed.  The
- * launcher closes the connection after "finalize".  We send both within one exchange: afterwards
- * libct handles deaths, and the survivors may go on.  So this process must not use MPI, which needs
- * the connection for itself (launcher_exchange.c).  The descriptor stays open.  Otherwise an
- * MPI_Init() that comes too late would write to whatever gets its number. */
+ * In PMI-1, a process writes lines "cmd=word key=value ..." to a socket (PMI_FD), and the launcher
+ * answers each line with a line.  If a process sends "init" and ends without "finalize", the
+ * launcher assumes that the process failed.  The launcher closes the connection after "finalize".
+ * This file sends both in one exchange, since afterwards libct handles deaths, and the survivors
+ * may continue.  So this process must not use MPI, which needs the connection for itself
+ * (launcher_exchange.c).  The descriptor stays open.  Otherwise an MPI_Init() that comes too late
+ * would write to another file that got the same descriptor number. */
 #include "runtime/exchange/pmi_exchange.h"
 
 #include <stdio.h>
@@ -38,8 +40,8 @@ static ct_status write_line(int fd, const char *line, int64_t deadline)
                             "it before; set MASTER_ADDR and MASTER_PORT instead)");
 }
 
-/* Reads a byte and warns after a long wait, since PMI answers a barrier only when all ranks are in
- * it. */
+/* Reads a byte, and warns after a long wait.  The answer to a barrier comes only when all ranks
+ * have entered the barrier. */
 static ct_status read_byte(int fd, char *byte, struct long_wait *wait, int64_t deadline)
 {
     const int64_t word = wait->since + LONG_WAIT_MS;
@@ -52,8 +54,8 @@ static ct_status read_byte(int fd, char *byte, struct long_wait *wait, int64_t d
     return socket_read_all(fd, byte, 1, deadline);
 }
 
-/* Reads an answer byte by byte, so that no byte after its newline is taken.  There are a few
- * hundred bytes in all. */
+/* Reads an answer byte by byte, so that no byte after the newline is read.  This is fast enough for
+ * the few hundred bytes of an exchange. */
 static ct_status pmi_read_line(int fd, char line[LINE], int64_t deadline)
 {
     struct long_wait wait = long_wait_begin();
@@ -78,7 +80,7 @@ static ct_status pmi_read_line(int fd, char line[LINE], int64_t deadline)
     return pmi_failed(CT_ERR_SYSTEM, "an answer is too long");
 }
 
-/* Gives the value of " key=value" in a line; "": the key is missing. */
+/* Writes the value of " key=value" in the line to `value`, or "" if the key is missing. */
 static void pmi_value_of(const char *line, const char *key, char *value, size_t size)
 {
     char pattern[32];
@@ -91,7 +93,8 @@ static void pmi_value_of(const char *line, const char *key, char *value, size_t 
     snprintf(value, size, "%.*s", at ? (int)strcspn(at, " ") : 0, at ? at : "");
 }
 
-/* Sends a request.  The answer must be cmd=<expected>, with rc=0 or without rc. */
+/* Sends a request and reads the answer.  Fails unless the answer is cmd=<expected>, with rc=0 or
+ * without rc. */
 static ct_status pmi_ask(int fd, const char *request, const char *expected, char answer[LINE],
                          int64_t deadline)
 {

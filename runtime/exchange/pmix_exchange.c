@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmix_exchange.c - rank 0 puts the text, a fence brings it to all, each rank gets it.
+/* pmix_exchange.c - sends a text from rank 0 to all ranks over PMIx.  Rank 0 puts the text under a
+ * key, a fence distributes the text, and then the other ranks get the value of the key.
  *
- * libpmix is loaded when it is needed.  Its few functions and structs are declared here, so that
- * libct builds without it; their layout has not changed since PMIx 2.  PMIx_Init() and
- * PMIx_Finalize() count their calls, so an MPI that is initialised does not notice ours.
+ * libpmix is loaded at run time.  This file declares the few functions and structs that it needs,
+ * so that libct builds without libpmix.  Their layout has not changed since PMIx 2.  PMIx_Init()
+ * and PMIx_Finalize() count their calls, so the calls of libct do not disturb an MPI that is
+ * initialised.
  *
- * The library must be the same that an MPI of this process has loaded or will load, and it should
- * be the launcher's.  So we look first for a library that this process has loaded, then for one
- * that its ancestors have loaded, then by the loader's rules. */
+ * The library must be the library that an MPI of this process has loaded or will load, and should
+ * be the launcher's library.  So libct first looks for a libpmix that this process has loaded, then
+ * for a libpmix that an ancestor process has loaded, and then asks the dynamic linker. */
 #include "runtime/exchange/pmix_exchange.h"
 
 #include <dlfcn.h>
@@ -80,7 +82,8 @@ static pid_t parent_of(pid_t pid)
     return atoi(process_stat(pid, 4, parent));
 }
 
-/* Gives the library's file that a process has mapped.  0: none, or another user's process. */
+/* Writes the path of the libpmix that a process has mapped, and returns 1.  Returns 0 if the
+ * process has no libpmix or belongs to another user. */
 static int mapped_by(pid_t pid, char *library, size_t size)
 {
     char path[64], line[4200], *file = NULL;
@@ -97,7 +100,7 @@ static int mapped_by(pid_t pid, char *library, size_t size)
     return file != NULL;
 }
 
-/* Opens the library with global symbols, where its plug-ins look for them. */
+/* Opens libpmix.  Makes its symbols global, since its plug-ins need them. */
 static void *pmix_open_library(void)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
@@ -109,7 +112,8 @@ static void *pmix_open_library(void)
     return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* Loads the library for good, since its threads and plug-ins may outlive PMIx_Finalize(). */
+/* Loads libpmix and its functions.  The library is never unloaded, since its threads and plug-ins
+ * may outlive PMIx_Finalize(). */
 static ct_status pmix_load(struct libpmix *pmix)
 {
     void *library = pmix_open_library();
@@ -140,11 +144,12 @@ static ct_status pmix_check(const struct libpmix *pmix, const char *what, int re
 
 /* ---- The exchange -------------------------------------------------------------- */
 
-/* State of a fence.  After a timeout it is leaked, since the callback may still come. */
+/* State of a fence.  After a timeout the struct is not freed, since fence_done() may still be
+ * called. */
 struct fence {
-    struct pmix_info collect;
-    _Atomic int done;
-    int result;
+    struct pmix_info collect; /* makes the fence distribute the values of all ranks */
+    _Atomic int done;         /* 1 when the fence has ended */
+    int result;               /* PMIx's status of the fence; valid when done is 1 */
 };
 
 static void fence_done(int status, void *arg)
@@ -230,7 +235,7 @@ ct_status pmix_broadcast(int rank, char *text, size_t size, int64_t deadline)
         status = fence(&pmix, deadline);
     if (status == CT_OK && rank != 0)
         status = pmix_get(&pmix, self, text, size);
-    if (status != CT_ERR_TIMEOUT) /* after a timeout, a fence is under way */
+    if (status != CT_ERR_TIMEOUT) /* after a timeout, the fence still runs */
         pmix.PMIx_Finalize(NULL, 0);
     return status;
 }

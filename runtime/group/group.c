@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c - groups: rank, size and timeout, how groups are made and destroyed.
+/* group.c - creates and destroys groups, and handles their rank, size and timeout.
  *
- * The ranks of a group do not agree on its id by messages.  It is a hash of the parent's id, of how
- * many groups the parent made before, and of the members.  So all members have the same id, and
- * messages of one group can't be taken for those of another.  group_new.c determines the members;
- * group_create() makes the handle. */
+ * Each member computes the id of a new group without messages.  The id is a hash of the parent's
+ * id, the number of groups that the parent created before, and the members.  So all members have
+ * the same id, and the messages of two groups can't be confused.  group_new.c determines the
+ * members, and group_create() creates the handle. */
 #include "runtime/group/group.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/task_queue.h"
 
-#define ENDED 0 /* `maker` of a group that has ended */
-#define ENDED_HANDLES 64
+#define ENDED 0          /* value of `maker` in the handle of a destroyed group */
+#define ENDED_HANDLES 64 /* number of handles of destroyed groups that end_handle() keeps */
 
 /* ---- Rank, size, timeout ---------------------------------------------------- */
 
@@ -54,8 +54,8 @@ ct_status group_refuse_child(const ct_group *group)
     return forks_refuse(what, group->maker);
 }
 
-/* The group that CT_WORLD means.  It and init_process_group.c's `world` are the only global
- * state. */
+/* The group that CT_WORLD means.  This variable and `world` in init_process_group.c are the only
+ * global state of groups. */
 static ct_group *_Atomic the_default;
 
 ct_group *default_group(void)
@@ -74,7 +74,7 @@ ct_status group_resolve(ct_group *group, ct_group **resolved)
     if (*resolved && (*resolved)->maker != this_process) {
         const ct_status status = group_refuse_child(*resolved);
 
-        *resolved = NULL; /* the handle can't be used here, not even to record a failure */
+        *resolved = NULL; /* so the caller can't even record a failure in it */
         return status;
     }
     return *resolved ? CT_OK
@@ -179,21 +179,22 @@ ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
     return status;
 }
 
-/* ---- The order in which ranks are folded -------------------------------------- */
+/* ---- The order of reductions --------------------------------------------------- */
 
-/* CT_ORDER, equal on all ranks:
+/* The values of CT_ORDER, which sets the order in which reductions combine the ranks' values:
  *
- *   nodes   each host's ranks in rank order, then the hosts, in the order in which they first
- *           appear, as a balanced tree (combine.h); the default.  A host's folded part can travel
- *           as one.
+ *   nodes   The default.  First the ranks of each host are reduced in rank order.  Then the results
+ *           of the hosts, in the order of the hosts' first ranks, are reduced as a balanced tree
+ *           (combine.h).  So each host sends only one partial result.
  *
- *   rank    all ranks in rank order, whatever the layout: the same bits on one host and on four.
+ *   rank    All ranks are reduced in rank order.  The result has the same bits whether the ranks
+ *           are on one host or on four.
  *
- *   fast    the order that is fastest for an algorithm; floats may differ between runs of another
- *           size or layout, but never between ranks.
+ *   fast    Each algorithm uses the order that is fastest.  Floats may differ between runs with
+ *           another size or layout, but never between ranks.
  *
- * The order is part of the peer info that ranks exchange at init, so ranks with different orders
- * fail then. */
+ * All ranks need the same value.  The ranks exchange the value in their peer infos, and init fails
+ * if they differ. */
 static const char *const order_names[] = {
     [ORDER_NODES] = "nodes", [ORDER_RANK] = "rank", [ORDER_FAST] = "fast"
 };
@@ -215,8 +216,9 @@ static ct_status order_read(struct group_order *o)
     return ct_fail(CT_ERR_INVALID, "CT_ORDER=%s is no order; there are nodes, rank and fast", word);
 }
 
-/* Fills in all but the rule and the fold, in time linear in the ranks.  number[node]: 1 + the
- * number of that host in the group; 0: the host is not counted yet. */
+/* Fills in the hosts and the ranks of `o`, in time linear in the number of ranks.  `number` is
+ * zeroed memory with an int for each node of the mesh.  number[node] becomes 1 + the index of the
+ * host among the hosts of the group; it stays 0 if the host has no rank of the group. */
 static void order_by_node(struct group_order *o, const ct_group *g, int *number)
 {
     const struct peer *peers = g->mesh->peers;
@@ -226,14 +228,14 @@ static void order_by_node(struct group_order *o, const ct_group *g, int *number)
 
         if (*host == 0)
             *host = ++o->hosts;
-        o->node_end[*host - 1]++; /* first, node_end is the number of ranks */
+        o->node_end[*host - 1]++; /* node_end counts the host's ranks for now */
     }
     for (int h = 0, begin = 0; h < o->hosts; h++) {
         const int count = o->node_end[h];
 
         o->host_least = h == 0 || count < o->host_least ? count : o->host_least;
         o->host_most = count > o->host_most ? count : o->host_most;
-        o->node_end[h] = begin; /* place of the next rank, then the end */
+        o->node_end[h] = begin; /* where the host's next rank goes; at last, the end */
         begin += count;
     }
     for (int i = 0; i < g->size; i++)
@@ -260,16 +262,16 @@ static ct_status order_open(struct group_order *o, const ct_group *g)
         status = order_read(o);
     order_by_node(o, g, number);
     free(number);
-    o->fold = o->rule == ORDER_RANK /* with one node, call_fold_to() folds in rank order */
+    o->fold = o->rule == ORDER_RANK /* call_fold_to() reduces one node in rank order */
                   ? (struct fold){ .sources = g->size, .nodes = 1, .node_end = &g->size }
                   : (struct fold){ .sources = g->size, .nodes = o->hosts, .node_end = o->node_end };
     return status;
 }
 
-/* ---- Making -------------------------------------------------------------- */
+/* ---- Creating ------------------------------------------------------------ */
 
-/* Keeps the memory of the last handles for a while, without their contents.  So a program that uses
- * the handle of an ended group gets a sentence. */
+/* Marks the handle as ended, and frees it only after ENDED_HANDLES more groups have ended.  So a
+ * program that uses the handle of a destroyed group gets an error message. */
 static void end_handle(ct_group *group)
 {
     static ct_group *_Atomic ended[ENDED_HANDLES];
@@ -334,7 +336,8 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
     return g;
 }
 
-/* Makes the shared memory of the group's ranks on this host. */
+/* Creates the memory that the group's ranks on this host share.  `given_up` ends the wait for the
+ * other ranks. */
 static ct_status join_host(ct_group *g, const _Atomic int *given_up)
 {
     const ct_status status =
@@ -345,8 +348,8 @@ static ct_status join_host(ct_group *g, const _Atomic int *given_up)
     return status;
 }
 
-/* Gives an id for the control page: the same on all members, and different from ids of other
- * meshes. */
+/* Returns the group's id for the control page.  All members have the same id, and groups of other
+ * meshes have other ids.  The id is never 0. */
 static uint64_t id_in_page(const ct_group *g)
 {
     uint64_t token;
@@ -355,7 +358,8 @@ static uint64_t id_in_page(const ct_group *g)
     return (token ^ g->identity.id * 0x9e3779b97f4a7c15u) | 1;
 }
 
-/* given_up (may be NULL): set when the parent has failed. */
+/* Sets up the parts of a group that only members need.  *given_up becomes 1 when the parent fails;
+ * given_up is NULL for a root. */
 static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic int *given_up)
 {
     ct_status status = order_open(&g->order, g);
@@ -363,7 +367,7 @@ static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)
         status = g->extension->open(g, overrides);
-    if (status == CT_OK && !g->carrier) /* with a carrier, no algorithm uses that memory */
+    if (status == CT_OK && !g->carrier) /* with a carrier, no algorithm uses shared memory */
         status = join_host(g, given_up);
     if (status != CT_OK)
         return status;
@@ -453,7 +457,7 @@ ct_status ct_abort(ct_group *group)
     return CT_OK;
 }
 
-/* ---- Ending -------------------------------------------------------------- */
+/* ---- Destroying ---------------------------------------------------------- */
 
 static void unlink_from_root(ct_group *group)
 {
@@ -516,14 +520,14 @@ void group_destroy(ct_group *group)
     if (group->member) {
         channel_give_up(mesh, &group->channel);
         channel_goodbye(mesh, &group->channel);
-        channel_close(mesh, &group->channel); /* frames report its failures no more */
+        channel_close(mesh, &group->channel); /* now no frame can report a failure of the group */
     }
     shm_group_destroy(group->host_shm);
-    group->host_shm = group->shm = NULL; /* the mesh may still wait and look at this group */
+    group->host_shm = group->shm = NULL; /* a wait of mesh_destroy() may still look at this group */
     if (group->root == group) {
         mesh_destroy(mesh);
         ct_store_close(group->store);
     }
-    free_works(group); /* their messages no longer move */
+    free_works(group); /* only now, since the mesh could still move messages of the works */
     group_free(group);
 }

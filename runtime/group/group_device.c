@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_device.c - waits for a device, and the table of checked peer access.
+/* group_device.c - waits for a device, and stores the results of peer-access checks.
  *
- * The table is a list with one set per check.  Any thread adds to its front, and nothing is
- * removed before the group ends, since messages of other threads read it. */
+ * The results are a list with a set for each check that passed.  Any thread may add a set to the
+ * front of the list.  No set is removed before the group is destroyed, since other threads read the
+ * list without a lock. */
 #include "runtime/group/group_device.h"
 
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-/* How often a wait looks at the group.  The rank is in a call, and must notice if the group
- * fails. */
+/* The longest time, in ms, that a wait asks only the device.  Then the wait checks whether the
+ * group has failed. */
 #define SLICE_MS 5
 
 ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t deadline,
@@ -34,13 +35,15 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
     }
 }
 
+/* Devices that passed a check.  Each device may read the memory of all devices of the set. */
 struct access_set {
     struct access_set *next;
-    int count;
-    int one_reads; /* only known: the first device may read the second's memory */
+    int count;     /* number of devices */
+    int one_reads; /* 1 if only ids[0] may read the memory of ids[1], not the reverse */
     unsigned char ids[][16];
 };
 
+/* Forgets which peers refused device memory, so that this rank offers it to them again. */
 static void offer_again(ct_group *group)
 {
     struct mesh *mesh = group->mesh;
@@ -69,7 +72,7 @@ void peer_access_add_all(ct_group *group, unsigned char (*ids)[16], int count)
     struct access_set *r = access_set_make(count);
 
     if (!r)
-        return; /* messages go through the host */
+        return; /* then messages use host memory */
     r->count = count;
     memcpy(r->ids, ids, (size_t)count * sizeof r->ids[0]);
     access_set_add(group, r);
@@ -81,7 +84,7 @@ void peer_access_add(ct_group *group, const unsigned char reader[16], const unsi
     struct access_set *r = access_set_make(2);
 
     if (!r)
-        return; /* the check will run again */
+        return; /* then the next message runs the check again */
     r->count = 2;
     r->one_reads = 1;
     memcpy(r->ids[0], reader, sizeof r->ids[0]);

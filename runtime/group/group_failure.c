@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_failure.c - a group fails once, for one cause, which each of its ranks reports.
+/* group_failure.c - records the failure of a group.  A group fails once, and each rank reports the
+ * same cause.
  *
- * A failure has the number of the first call that the group can't finish.  Failures are recorded
- * here by:
+ * A failure has the number of the first call that the group can't finish.  These functions record
+ * failures:
  *
- *   a call of this rank that failed, ct_abort()       group_fail(), group_abort()
- *   a frame of another member                         group_fail_told()
- *   memory that the ranks of one host share           group_look_for_failure()
- *   a death notice (ctrun's control page)             group_member_died()
+ *   group_fail()                  a call of this rank has failed
+ *   group_abort()                 the program called ct_abort()
+ *   group_fail_told()             another member sent a frame
+ *   group_look_for_failure()      another member of this host wrote into shared memory
+ *   group_member_died()           ctrun wrote a death notice into the control page
  *
- * A rank that has not begun the failure's call keeps the failure pending and finishes its earlier
- * calls, which need nothing more from the rank that failed.  A survivor that is late in a call
- * which a dead member had finished does the same.  The dead member's last finished call is in its
- * line of the control page if it was on this host, otherwise in the death notice.  Of several
- * failures, the one with the earliest call is taken.  A message belongs to no call.  It fails
- * because of a failure that another rank reported, even of a later call.  Because of a pending
- * death it fails only if it has to wait.
+ * A rank that has not begun the failure's call keeps the failure pending, and first finishes the
+ * calls before it.  These need nothing more from the rank that failed.  A rank likewise finishes a
+ * call that a dead member had finished.  The number of the dead member's last finished call is in
+ * the member's line of the control page if the member was on this host, else in the death notice.
+ * If there are several failures, the failure with the earliest call counts.
  *
- * The first failure on this rank goes to the other members in two ways: into the shared memory of
- * the group's ranks on this host, and as frames (group_channel.h).  A pending death is not sent,
- * since each rank gets its own notice.  It is sent when a call fails because of it.
+ * A message does not belong to a call.  A message fails if another rank has reported a failure,
+ * even a failure of a later call.  If only a death is pending, a message fails only if it has to
+ * wait.
  *
- * A failure may come while a call starts.  The call notes its number, then reads `pending`; the
- * recorder stores `pending`, then reads the number.  At least one of them sees the other. */
+ * This rank passes its first failure on to the other members in two ways.  It writes the failure
+ * into the shared memory of the group's ranks on this host, and sends frames (group_channel.h).  A
+ * pending death is not passed on, since each rank gets its own notice.  A death is passed on when a
+ * call fails because of it.
+ *
+ * A failure may come while a call starts.  The call stores its number and then reads `pending`.
+ * The thread that records a failure stores `pending` and then reads the number.  So at least one of
+ * the two threads sees what the other has stored. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,17 +39,18 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-/* How long a failed call sleeps between two looks for a death notice.  The sleep doubles each time.
- * Otherwise, on a busy host, the waiting ranks would take the processor that ctrun needs to write
- * the notice. */
+/* The first and the longest sleep, in ms, between two checks of a failed call for a death notice.
+ * The sleep doubles each time.  If the waiting ranks of a busy host slept less, they would use the
+ * processor time that ctrun needs to write the notice. */
 #define FIRST_GLANCE_MS 2
 #define LAST_GLANCE_MS 50
 
-#define ALL_CALLS UINT64_MAX
+#define ALL_CALLS UINT64_MAX /* a limit that includes the failures of all calls */
 
-/* ---- Because of which rank ------------------------------------------------------ */
+/* ---- The blamed rank ------------------------------------------------------------ */
 
-/* Notes the blame for ctrun, before the call's sentence is returned. */
+/* Writes the blamed rank into the control page, for ctrun, before the call returns its error
+ * message.  is_broken: 1 if the group has failed, 0 if only a message has failed. */
 static void failure_note_blame(ct_group *g, struct blame on, int is_broken)
 {
     struct control_group *line = g->record.line;
@@ -53,7 +60,7 @@ static void failure_note_blame(ct_group *g, struct blame on, int is_broken)
         || g->mesh->peers[on.rank].worker < 0)
         return;
     blame.on.rank = g->mesh->peers[on.rank].worker;
-    if (line) { /* the thread that runs the group's calls may write it, too */
+    if (line) { /* the thread of the group's calls may write the line, too */
         const uint32_t version = control_write(&line->version);
 
         blame.call = line->now;
@@ -64,10 +71,10 @@ static void failure_note_blame(ct_group *g, struct blame on, int is_broken)
     control_blame(&g->mesh->control, &blame);
 }
 
-/* Gives the rank to blame for a reported failure that ended a wait of this rank.  awaited: the rank
- * for which this rank waited, or whose end it had just seen.  The reporter may have waited for this
- * rank, or for a third rank that waits as well.  A rank that this host knows to be late or stopped
- * is nearer to the cause. */
+/* Returns the rank to blame for a reported failure that ended a wait of this rank.  `awaited` is
+ * the rank for which this rank waited, or a rank that this rank has just seen to end.  The rank
+ * that reported the failure may blame this rank, or a third rank that waits as well.  A rank that
+ * this host knows to be late or stopped is nearer to the cause, and is then blamed instead. */
 static struct blame blame_of(const ct_group *g, const struct group_failure *failure,
                              struct blame awaited)
 {
@@ -93,15 +100,16 @@ void group_note_blame(ct_group *g)
 
 /* ---- Recording -------------------------------------------------------------- */
 
-/* The last call that a failure can still make fail.  A death fails only a call that runs now and
- * that the dead member had not finished.  A failure that another rank reports also fails a call
- * that this rank has finished. */
+/* Returns the number of the last call to which a failure applies at once.  A failure of a later
+ * call stays pending.  A death applies to the call that runs now, if the dead member had not
+ * finished the call.  A failure that another rank reports also applies to a call that this rank has
+ * finished. */
 static uint64_t failure_last_call(const ct_group *group, int is_death)
 {
     return atomic_load(is_death ? &group->running : &group->begun);
 }
 
-/* Under the lock. */
+/* Marks the group as failed.  The caller holds the lock. */
 static void failure_set_failed(ct_group *group, const struct group_failure *failure)
 {
     struct failure_state *state = &group->failure;
@@ -113,7 +121,8 @@ static void failure_set_failed(ct_group *group, const struct group_failure *fail
     atomic_store(&state->interrupted, 1);
 }
 
-/* Keeps, under the lock, the failure of this kind with the earliest call. */
+/* Replaces *kept, a pending failure of the same kind, by `failure` if `failure` has the earlier
+ * call.  The caller holds the lock. */
 static void keep_pending(struct failure_state *state, struct group_failure *kept,
                          const struct group_failure *failure)
 {
@@ -128,9 +137,10 @@ static void keep_pending(struct failure_state *state, struct group_failure *kept
     atomic_store(&state->interrupted, 1);
 }
 
-/* Records a failure under the lock.  Returns the failure to send to the other members, or NULL.  If
- * this rank found a mismatch in a call, that call and all later calls return it, even if the rank
- * that found it first has ended and its death was recorded before. */
+/* Records a failure.  Returns the failure to pass on to the other members, or NULL.  The caller
+ * holds the lock.  A mismatch that this rank itself found replaces a failure that was recorded
+ * before.  So the call and all later calls return the mismatch, even if another rank found the same
+ * mismatch first, ended, and its death was recorded here. */
 static const struct group_failure *record_locked(ct_group *group,
                                                  const struct group_failure *failure, int is_death)
 {
@@ -145,14 +155,15 @@ static const struct group_failure *record_locked(ct_group *group,
         keep_pending(state, kept, failure);
         if (kept->from_call > failure_last_call(group, is_death))
             return is_news ? kept : NULL;
-        failure = kept; /* its call has begun by now */
+        failure = kept; /* the call has begun in the meantime */
     }
     failure_set_failed(group, failure);
     return &state->what;
 }
 
-/* Records a failure.  1: the caller must send frames.  Writes the shared memory under the lock,
- * since that has only one sentence of this rank, which other ranks read without a lock. */
+/* Records a failure, and writes it into the shared memory.  Returns 1 if the caller must also send
+ * frames.  The lock is held while the shared memory is written.  That memory has room for one
+ * failure of this rank, which other ranks read without a lock. */
 static int record(ct_group *group, const struct group_failure *failure, int is_death)
 {
     const struct group_failure *tell;
@@ -167,9 +178,10 @@ static int record(ct_group *group, const struct group_failure *failure, int is_d
     return tell != NULL;
 }
 
-/* Finds, under the lock, a pending failure: one that another rank reported for a call up to `told`,
- * or a death for a call up to `death`.  NULL: none.  If both are for the same call, the report is
- * the cause, not the death that followed. */
+/* Returns the pending failure that another rank reported, if its call is not later than `told`, or
+ * the pending death, if its call is not later than `death`.  Returns NULL if neither is due.  If
+ * both are due, returns the failure of the earlier call.  For the same call, returns the reported
+ * failure, since the death followed from it.  The caller holds the lock. */
 static const struct group_failure *pending_until(const struct failure_state *state, uint64_t told,
                                                  uint64_t death)
 {
@@ -180,9 +192,10 @@ static const struct group_failure *pending_until(const struct failure_state *sta
     return t && d ? (d->from_call < t->from_call ? d : t) : t ? t : d;
 }
 
-/* Makes a pending failure the group's and returns its status and sentence.  CT_OK: none is due.
- * seq: the call that fails because of it; 0: a message, which fails without the group while a call
- * runs that can still be finished. */
+/* Makes the group fail with a pending failure that is due (see pending_until()).  Sets
+ * ct_last_error() and returns the failure's status, or CT_OK if no failure is due.  `seq` is the
+ * number of the call that fails, or 0 for a message.  While a call runs that can still be finished,
+ * a message fails alone, and the group does not. */
 static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, uint64_t death,
                                  struct blame awaited)
 {
@@ -203,7 +216,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
         is_death = due == &state->death;
         alone = !seq && running && running < failure.from_call;
         if (is_death && seq && seq < failure.from_call)
-            failure.from_call = seq; /* the others can't finish it either */
+            failure.from_call = seq; /* the other members can't finish this call either */
         if (!alone)
             failure_set_failed(group, &failure);
         if (!alone && is_death && group->host_shm)
@@ -218,7 +231,7 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
     blame = blame_of(group, &failure, awaited);
     if (is_begin && seq <= failure.from_call
         && (blame.reason == BLAME_LATE || blame.reason == BLAME_STOPPED))
-        blame.reason = BLAME_FAILED; /* this rank itself is late, and has not waited for a rank */
+        blame.reason = BLAME_FAILED; /* this rank waited for no rank, and is itself late */
     failure_note_blame(group, blame, !alone);
     return failure_quote(group->mesh, &failure);
 }
@@ -243,8 +256,8 @@ ct_status group_fail(ct_group *group, ct_status status)
     return fail_from(group, status, running ? running : group->seq);
 }
 
-/* Fails the running or the next call: the other ranks can finish the calls that this rank has
- * finished. */
+/* Makes the group fail in the running call or, if no call runs, in the next.  So the other ranks
+ * can finish the calls that this rank has finished. */
 void group_abort(ct_group *group)
 {
     const uint64_t running = atomic_load(&group->running);
@@ -268,8 +281,8 @@ void group_look_for_failure(ct_group *group)
         channel_fail(group->mesh, &group->channel, &failure);
 }
 
-/* Looks at all groups, since a rank that waits for another host's message does not look at the
- * slots of its own host. */
+/* A rank that waits for a message of another host does not read the slots of its own host.  So the
+ * wait calls this function, which checks all groups. */
 void group_look_at_all(void *arg)
 {
     ct_group *root = arg;
@@ -290,8 +303,8 @@ static const struct control_group *line_of(const struct control_rank *page, uint
     return NULL;
 }
 
-/* 1: the dead member had the group; *done is its last finished call.  0: it had destroyed the group
- * or never made it. */
+/* Returns 1 and sets *done to the number of the dead member's last finished call.  Returns 0 if the
+ * dead member had destroyed the group or never created it. */
 static int progress_of(const ct_group *g, const struct control_death *death, uint64_t *done)
 {
     const struct control *control = &g->mesh->control;
@@ -300,7 +313,7 @@ static int progress_of(const ct_group *g, const struct control_death *death, uin
 
     *done = 0;
     if (!g->record.line)
-        return 1; /* not recorded, so we know of no finished call */
+        return 1; /* the group has no line, so no finished call is known */
     if (local >= 0 && local < control->local) {
         line = line_of(control_rank_at(control->head, local), atomic_load(&g->record.line->id));
         *done = line ? atomic_load_explicit(&line->done, memory_order_acquire) : 0;
@@ -314,8 +327,9 @@ static int progress_of(const ct_group *g, const struct control_death *death, uin
     return death->how == CONTROL_HOST_LOST || death->tombs == CONTROL_TOMBS;
 }
 
-/* Records a member's death.  A rank that ends because a call failed is not the cause, and it
- * reported the failure before it ended.  So reported failures are recorded first. */
+/* Records a member's death.  A member that ended because a call had failed is not the cause of the
+ * failure.  Such a member reported the failure before it ended, so reported failures are recorded
+ * first. */
 static void member_died(ct_group *g, int member)
 {
     const struct control_death *death = mesh_death(g->mesh, g->ranks[member]);
@@ -353,6 +367,7 @@ void group_look_for_deaths(ct_group *g)
 
 /* ---- What a call returns -------------------------------------------------------- */
 
+/* Sets ct_last_error() and the blame from the group's failure, and returns the failure's status. */
 static ct_status quote(ct_group *group, struct blame awaited)
 {
     struct group_failure failure;
@@ -382,7 +397,7 @@ ct_status group_check(ct_group *group)
     group_look_for_failure(group);
     if (atomic_load(&group->failure.status) == CT_OK)
         return CT_OK;
-    messages_look(group->mesh); /* other ranks may probe this rank's call */
+    messages_look(group->mesh); /* answers other ranks that probe this rank's call */
     return broken_since(group, quote(group, (struct blame){ 0 }));
 }
 
@@ -429,8 +444,9 @@ int group_fails_next_call(ct_group *g)
            || (pending && pending <= g->seq + 1);
 }
 
-/* Waits a while for ctrun's notice of members whose connection or process has ended.  Does not wait
- * for a member that destroyed the group, since it lives. */
+/* Waits until ctrun's notice of a member whose connection or process has ended has come, or
+ * death_notice_due() has passed.  Does not wait for a member that destroyed the group, since such a
+ * member has not died. */
 static void wait_for_death_notice(ct_group *g)
 {
     const int64_t deadline = death_notice_due(g->mesh, g->ranks, g->size);
@@ -447,9 +463,9 @@ static void wait_for_death_notice(ct_group *g)
     }
 }
 
-/* A rank that destroys its group in the middle of a call mostly does so because another rank died.
- * Without ctrun, this rank gets no notice of that death.  So it adds to the current sentence each
- * member on its host whose process has ended without a goodbye. */
+/* Appends to the error message each member of this host with a process that has ended without a
+ * goodbye.  If another rank destroys its group during a call, the reason mostly is that a third
+ * rank died.  Without ctrun, this rank gets no notice of that death. */
 static void name_the_ended(ct_group *g, ct_status status)
 {
     struct mesh *mesh = g->mesh;
@@ -469,8 +485,8 @@ static void name_the_ended(ct_group *g, ct_status status)
     }
 }
 
-/* Keeps a mismatch that this rank found and its own timeout, since its own sentence explains them
- * best. */
+/* Does not look for a cause of a mismatch or a timeout of this rank, since the current error
+ * message explains it best. */
 ct_status group_cause(ct_group *g, ct_status status, uint64_t seq)
 {
     const struct blame awaited = ct_last_blame();

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_new.c - ct_new_group and the like: decides which ranks are in a group.
+/* group_new.c - determines the members of a new group, for ct_new_group(), ct_split_group() and
+ * ct_new_subgroups().
  *
- * If all ranks of the parent make the call (ct_new_group, ct_split_group), they first gather each
- * rank's request over the parent.  So different lists are found before a group is made. With
- * local_sync only the members call, and the other ranks do not learn of it. */
+ * All ranks of the parent call these functions, and first gather the requests of all ranks over the
+ * parent.  So they find out before they create the group if two ranks passed different lists.  With
+ * the option local_sync, only the members call ct_new_group_with(), and the other ranks do not
+ * learn of the group. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +61,8 @@ ct_status group_options_check(const ct_group_options *options)
     return CT_OK;
 }
 
-/* A group has its parent's backend. */
+/* Returns CT_ERR_UNSUPPORTED if `backend` differs from the parent's backend.  NULL means the
+ * parent's. */
 static ct_status check_backend(const ct_group *parent, const char *backend)
 {
     if (backend && !strcmp(backend, "gloo"))
@@ -72,7 +75,8 @@ static ct_status check_backend(const ct_group *parent, const char *backend)
                          backend, parent->name, parent->backend);
 }
 
-/* All ranks of the parent compare their lists. */
+/* Returns CT_ERR_MISMATCH if the ranks of the parent passed different lists.  `id` is a hash of
+ * this rank's list.  All ranks of the parent call this function. */
 static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
 {
     uint64_t *ids = calloc((size_t)parent->size, sizeof *ids);
@@ -90,9 +94,9 @@ static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
     return status;
 }
 
-/* Gives the id of the next group of a list.  With local_sync, other ranks may have made more groups
- * of the parent than this rank has.  But all members of a list have made the same number of groups
- * of that list. */
+/* Sets *id to the id of the next group that is created from a list with local_sync.  The id depends
+ * on the number of groups created from this list, which is the same on all members.  The number of
+ * all groups of the parent may differ between ranks. */
 static ct_status next_of_list(ct_group *parent, uint64_t list, uint64_t *id)
 {
     struct list_births *births = parent->identity.births;
@@ -197,7 +201,8 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Lists the parent's ranks of this color, ordered by key. */
+/* Writes to `list` the parent's ranks that chose this color, ordered by key, then by rank.  Returns
+ * their number. */
 static int of_color(struct choice *all, int size, int color, int *list)
 {
     int count = 0;

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_shrink.c - the survivors of a group make a new group without the dead.
+/* group_shrink.c - ct_shrink_group(): the survivors of a failed group create a new group without
+ * the dead ranks.
  *
- * Agreement needs something that outlives any rank: the store of the rendezvous.  Its compare_set
- * decides once for all ranks.  A try has two decisions, under these keys:
+ * The survivors agree by the store of the rendezvous, which outlives any rank.  The first rank that
+ * sets a key with compare_set decides for all ranks.  A try has two decisions, with these keys:
  *
- *   here/<rank>    each survivor sets its own; the other ranks are dead, or come too late
- *   who            the first rank that has seen all survivors writes the list; that one counts
- *   (the ranks of the list make a mesh and a group)
- *   made/<rank>    each rank that succeeded
- *   verdict        "made" by a rank that saw all of them, "again" by one that saw a failure
+ *   here/<rank>    Each survivor sets its own key.  A rank without a key is dead or late.
+ *   who            A rank that has seen the keys of all survivors sets the list of members.  Only
+ *                  the list of the first such rank counts.
+ *   made/<rank>    The members create a mesh and a group.  Each member that succeeds sets its key.
+ *   verdict        The first rank that decides sets "made" if it saw the keys of all members, or
+ *                  "again" if it saw a failure.
  *
- * Only the first rank that is alive looks for the others, which can't go on without it anyway.  The
- * other ranks wait for its decision or its death.  If that takes long, each rank looks itself, so
- * that a rank that does not notice a death does not delay the others.  The more ranks there are,
- * the longer each waits before it looks, so that the store does not get more looks.
+ * The living rank with the lowest number polls the keys of the other ranks.  The other ranks wait
+ * for its decision or its death.  If that takes long, each rank polls the keys itself, so that a
+ * rank that does not notice a death does not delay the others.  This wait is longer the more ranks
+ * there are, so that the number of requests at the store does not grow.
  *
- * After "again" the next try begins, under other keys, among the ranks of the last decision.  A
- * rank that has died since then is left out.  So, whenever a death happens, either all ranks get
- * the same group or no rank gets one.  The new mesh shares nothing with the old one: its token,
- * memory and sockets are new, and no late message can reach it.
+ * After "again" the members try again with other keys, without the ranks that have died since.  So,
+ * whenever a death happens, either all members get the same group or no rank gets a group.  The new
+ * mesh has a new token, new memory and new sockets, so no late message of the old mesh can reach
+ * it.
  *
- * [ULFM's revoke, agree, shrink: Bland and others, 2013; here the store makes the agreement] */
+ * The steps are revoke, agree and shrink of ULFM (Bland and others, 2013).  ULFM agrees by
+ * messages, libct by the store. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +35,14 @@
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
-#define GLANCE_MS 20 /* how often the first rank alive checks for deaths without a notice */
-#define SLICE_MS 100 /* how often the others check whether that rank is dead */
-/* Time limits after all survivors have come.  MAKING_MS: at least for all tries to make the new
- * group.  ATTEMPT_MS, and ATTEMPT_EACH_MS more for each rank: for one try, but at most half of the
- * caller's time if that is longer than ATTEMPT_MS.  AGAIN_MS: how much later a rank may come to the
- * next try, since ranks leave a failed try at different moments. */
+/* The time, in ms, after which the lowest living rank checks again for deaths without a notice. */
+#define GLANCE_MS 20
+/* The time, in ms, after which any other rank checks again whether the lowest rank has died. */
+#define SLICE_MS 100
+/* Limits, in ms, after all survivors have come.  All tries together may last MAKING_MS, or the
+ * caller's timeout if that is longer.  A try may last ATTEMPT_MS plus ATTEMPT_EACH_MS for each
+ * rank, or half of the caller's timeout if that is shorter, but never less than ATTEMPT_MS.  Ranks
+ * leave a failed try at different times, so a rank may come AGAIN_MS later to the next try. */
 #define MAKING_MS 10000
 #define ATTEMPT_MS 5000
 #define ATTEMPT_EACH_MS 100
@@ -45,17 +50,17 @@
 
 struct shrink {
     ct_group *old;
-    ct_store *store; /* with this try's prefix */
+    ct_store *store; /* with the prefix of this try's keys */
+    /* In ms of clock_ms(): when the survivors must have come, and when the last try must end. */
     int64_t arrive_by, deadline;
-    int attempt_ms; /* for one try to make the group */
-    /* group ranks that may be in the new group: first all, then the decided ones */
-    int *left;
-    int count, mine; /* number of ranks in left; position of this rank there */
+    int attempt_ms; /* limit of a try to create the group */
+    int *left; /* [count] ranks of `old` that may be members: first all, then the decided members */
+    int count, mine; /* mine: the index of this rank in `left` */
 };
 
-/* ---- Looking for the others -------------------------------------------------- */
+/* ---- Which ranks have come or died --------------------------------------------- */
 
-/* Says whether a member is dead, as of the last group_poll(). */
+/* Returns 1 if the member was dead at the last group_poll(). */
 static int is_dead(ct_group *g, int member)
 {
     struct mesh *mesh = g->mesh;
@@ -82,8 +87,9 @@ static int has(ct_store *store, const char *key)
     return ct_store_check(store, keys, 1, &present) == CT_OK && present;
 }
 
-/* 1: the decision is in the store.  0: this rank has to look for the others itself.  It is the
- * first rank alive, or it has waited long enough, or the store is gone. */
+/* Waits until the key `decision` is set, and then returns 1.  Returns 0 if this rank must poll the
+ * keys of the other ranks itself.  This is so if this rank is the lowest living rank, if it has
+ * waited long enough, or if the store is gone. */
 static int is_decided(struct shrink *s, const char *decision, int64_t until)
 {
     const char *keys[1] = { decision };
@@ -102,9 +108,9 @@ static int is_decided(struct shrink *s, const char *decision, int64_t until)
     return status == CT_OK || has(s->store, decision);
 }
 
-/* Waits a moment for "what/<rank>" of all ranks that are not marked in `arrived`, and marks those
- * whose key is set.  Returns how many ranks are missing and not known to be dead.  -1: the store is
- * gone, or no memory. */
+/* Waits for GLANCE_MS at most for the keys "<what>/<rank>" of all ranks that are not marked in
+ * `arrived`.  Then marks the ranks with a key.  Returns the number of ranks without a key that are
+ * not known to be dead.  Returns -1 if the store is gone or memory is short. */
 static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
 {
     char(*text)[32] = calloc((size_t)s->count, sizeof *text), *there = calloc((size_t)s->count, 1);
@@ -120,7 +126,7 @@ static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
         keys[asked] = text[asked];
         of[asked++] = i;
     }
-    if (asked > 0) /* the result does not matter: the keys are checked below */
+    if (asked > 0) /* the status is ignored, since the keys are checked below */
         ct_store_wait(s->store, keys, asked, time_left_ms(s->deadline, GLANCE_MS));
     if (status == CT_OK)
         status = store_check_each(s->store, keys, asked, there);
@@ -136,7 +142,8 @@ static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
     return status == CT_OK ? missing : -1;
 }
 
-/* Gives the value that the first rank has set under the key. */
+/* Sets the key to `mine`, unless another rank has set the key before.  Sets *decided to the key's
+ * value, which the caller frees. */
 static ct_status decide(ct_store *store, const char *key, const char *mine, char **decided)
 {
     void *value;
@@ -159,6 +166,8 @@ static ct_status no_store(const struct shrink *s)
 
 /* ---- The first decision: the members ------------------------------------------ */
 
+/* Reads the list of members into `left`.  Returns CT_ERR_TIMEOUT if this rank is not in the
+ * list. */
 static ct_status read_decision(struct shrink *s, const char *text)
 {
     const char *at = text;
@@ -222,7 +231,7 @@ static ct_status shrink_make_group(struct shrink *s, ct_group **group)
     struct mesh *mesh;
     ct_status status;
 
-    /* The loop below looks at these deaths. */
+    /* The store's waits ignore the deaths so far, since the loop below checks for them. */
     store_skip_deaths(s->store, control_deaths(&s->old->mesh->control));
     group_poll(s->old);
     for (int i = 0; i < s->count; i++)
@@ -246,7 +255,8 @@ static ct_status shrink_make_group(struct shrink *s, ct_group **group)
     return status;
 }
 
-/* *again: a rank failed or died, so there is a next try. */
+/* `made` is this rank's status of creating the group.  Sets *again to 1 if a rank failed or died,
+ * so that a new try is needed. */
 static ct_status agree_on_verdict(struct shrink *s, ct_status made, int *again)
 {
     char *arrived = calloc((size_t)s->count, 1), *decided = NULL, key[32];
@@ -309,7 +319,7 @@ static ct_status shrink_group(struct shrink *s, ct_group **group)
             return status;
         status = try_once(s, group, &again);
         ct_store_close(s->store);
-        /* Ranks that are still in the failed try notice the failure when their try ends. */
+        /* Other ranks may notice the failure only when their own try reaches its limit. */
         s->arrive_by = deadline_after(time_left_ms(s->deadline, s->attempt_ms + AGAIN_MS));
     } while (again && clock_ms() < s->deadline);
     if (!again)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init_process_group.c - the default group: identity -> rendezvous -> mesh -> group. */
+/* init_process_group.c - creates and destroys the default group, and creates groups at a caller's
+ * store.
+ *
+ * An init reads the rank and size from the environment or the options (launcher_env.h).  Then it
+ * opens the store (rendezvous.h), and creates the mesh and the group. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,18 +23,19 @@
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
 
+/* How long, in ms, a failed init waits for a death notice, and then for the other ranks. */
 #define LATE_NOTICE_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
 
-/* State of the default group (group.c). */
+/* State of the default group; the group itself is in group.c. */
 static struct {
-    pthread_mutex_t lock; /* over init and destroy */
+    pthread_mutex_t lock; /* held during init and destroy */
     struct rendezvous rendezvous;
     struct control control; /* the page of ctrun; empty without ctrun */
     int local_rank;
-    struct launcher_meeting meeting; /* where the ranks of mpirun on several hosts meet */
-    int number;                      /* how many inits there were */
-    _Atomic pid_t process;           /* that made the last init */
+    struct launcher_meeting meeting; /* used if mpirun or mpiexec started ranks on several hosts */
+    int number;                      /* number of successful inits; part of the store's keys */
+    _Atomic pid_t process;           /* the process of the last init; 0 before the first */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void default_group_forget(void)
@@ -38,7 +43,7 @@ void default_group_forget(void)
     default_group_set(NULL);
     leftovers_forget();
     memset(&world, 0, sizeof world);
-    pthread_mutex_init(&world.lock, NULL); /* another thread of the parent may have held it */
+    pthread_mutex_init(&world.lock, NULL); /* a thread of the parent may have held the lock */
 }
 
 int ct_is_initialized(void)
@@ -104,8 +109,8 @@ static ct_status init_timeout_of(const ct_init_options *options, struct limit *l
     return CT_OK;
 }
 
-/* Gives the number of death notices that do not concern this init: all earlier ones, unless all
- * ranks of ctrun's job are in this init. */
+/* Returns the number of death notices that do not concern this init.  That is 0 if all ranks of
+ * ctrun's job are in this init, else the number of notices so far. */
 static uint32_t deaths_before(const struct identity *who)
 {
     const struct control *control = &world.control;
@@ -118,8 +123,9 @@ static int has_new_death(const struct identity *who)
     return world.control.head && control_deaths(&world.control) > deaths_before(who);
 }
 
-/* Replaces the failure by a death that caused it.  The death may be on another host, and its notice
- * may come a moment after a rank here has failed because of it. */
+/* If a death caused the failure of the init, sets ct_last_error() to that death and returns
+ * CT_ERR_PEER.  Else returns `status`.  The death may be on another host.  Then its notice may come
+ * LATE_NOTICE_MS after this rank has failed because of the death. */
 static ct_status cause_of_failure(const struct identity *who, ct_status status)
 {
     const uint32_t before = deaths_before(who);
@@ -137,8 +143,8 @@ static ct_status cause_of_failure(const struct identity *who, ct_status status)
         "%s", sentence);
 }
 
-/* Makes one try.  CT_ERR_PEER: the store went away, because its rank 0 is just leaving an earlier
- * group; the next try finds the new store. */
+/* Tries to init once.  Returns CT_ERR_PEER if the store was closed.  Then rank 0 is just leaving an
+ * earlier group, and the next try finds the new store. */
 static ct_status init_once(const struct identity *who, const ct_init_options *options,
                            const struct group_extension *extension, struct limit limit,
                            int64_t deadline, ct_group **group)
@@ -167,14 +173,14 @@ static ct_status init_once(const struct identity *who, const ct_init_options *op
         mesh_destroy(mesh);
         status = cause_of_failure(who, status);
         store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
-        /* The other ranks will fail soon, too, and should find the store until then. */
+        /* The other ranks will fail soon, too.  Keeps the store open for them until then. */
         rendezvous_close(&world.rendezvous, clock_ms() + LATE_NOTICE_MS);
     }
     return status;
 }
 
-/* Finds an address for Slurm's name of rank 0's host.  A name that does not resolve now may resolve
- * later. */
+/* Replaces Slurm's name of rank 0's host by an address.  Leaves a name without an address as it is,
+ * since the name may resolve later. */
 static void init_find_slurm_node(struct identity *who)
 {
     if (slurm_node_address(who->address, sizeof who->address) < 0)
@@ -185,7 +191,7 @@ static void init_find_slurm_node(struct identity *who)
                  who->address);
 }
 
-/* Tries again as long as the store goes away. */
+/* Tries to init until a try succeeds or fails for another reason than a closed store. */
 static ct_status init_with_retries(struct identity *who, const ct_init_options *options,
                                    const struct group_extension *extension, struct limit limit,
                                    ct_group **group)
@@ -215,7 +221,8 @@ static ct_status init_with_retries(struct identity *who, const ct_init_options *
     return status;
 }
 
-/* Starts the backend.  A backend with its own launcher must have the same rank and size. */
+/* Starts the backend, and reads the rank and size into *who.  Returns CT_ERR_INVALID if the
+ * backend's library has another rank or size. */
 static ct_status start_backend(const struct group_extension *extension,
                                const ct_init_options *options, struct identity *who)
 {
@@ -264,12 +271,12 @@ static ct_status init_locked(const ct_init_options *options,
     if (status != CT_OK)
         return status;
     snprintf(log_name, sizeof log_name, "rank %d", who.rank);
-    /* ctrun itself prints what its ranks wait for. */
+    /* Under ctrun the ranks do not log their waits, since ctrun prints them. */
     log_setup(log_name, who.generation[0] ? LOG_NONE : LOG_WAITS);
     control_take(&world.control);
     if (who.rank == 0 && !world.control.head) /* under ctrun, ctrun has warned already */
         environment_warn();
-    if (world.control.own) /* an earlier program of this worker may have used the store */
+    if (world.control.own) /* earlier programs of this worker may have used some keys */
         world.number = (int)atomic_load(&world.control.own->inits);
     before = control_set_state(&world.control, CONTROL_INIT);
     status = init_with_retries(&who, options, extension, limit, &group);
@@ -297,7 +304,8 @@ ct_status init_process_group(const ct_init_options *options,
     const pid_t process = forks_maker();
     ct_status status;
 
-    /* In a child of fork(), another thread of the parent may have held the lock. */
+    /* Does not lock before this check, since in a child of fork() a thread of the parent may have
+     * held the lock. */
     if (default_group() && default_group()->maker != process)
         return ct_fail_in(group_refuse_child(default_group()), "ct_init_process_group: ");
     if (world.process != 0 && world.process != process)
@@ -330,7 +338,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     leftovers_end(g);
     default_group_set(NULL);
     store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
-    world.rendezvous.store->faults = NULL; /* the mesh frees them */
+    world.rendezvous.store->faults = NULL; /* group_destroy() frees the faults with the mesh */
     control_set_state(&world.control, CONTROL_LEFT);
     group_destroy(g);
     rendezvous_close(&world.rendezvous, deadline);
@@ -339,7 +347,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     return status == CT_OK ? CT_OK : ct_fail(status, "%s", sentence);
 }
 
-/* ---- Groups beside the default one ---------------------------------------- */
+/* ---- ct_create_group() ----------------------------------------------------- */
 
 static ct_status check_create(const ct_store *store, int rank, int size,
                               const ct_group_options *options, ct_group **group)

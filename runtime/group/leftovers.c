@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leftovers.c - prints one line on stderr when the program calls exit(0) or returns 0 from main().
+/* leftovers.c - prints a line on stderr about what the program left undone, when the program calls
+ * exit(0) or returns 0 from main().
  *
- * If the program ends by a signal or with another code, or its default group failed, it has
- * reported something else.  Then, and with CT_LOG=none or error, no line is printed. */
+ * Prints nothing if the program ends with another code or by a signal, or if its default group has
+ * failed, since the program then has another problem to report.  Prints nothing with CT_LOG=none or
+ * error. */
 #include "runtime/group/leftovers.h"
 
 #include <stdio.h>
@@ -12,13 +14,12 @@
 #include "runtime/util/log.h"
 
 static struct {
-    int rank, is_first_of_host;
-    pid_t process;    /* 0: there was no default group */
-    int is_destroyed; /* the default group */
-    int has_failed;   /* likewise */
-    /* Works that ended with their groups: how many, and the last one's verb and number. */
-    _Atomic int works;
-    const char *_Atomic verb;
+    int rank, is_first_of_host; /* is_first_of_host: 1 if the local rank is 0 */
+    pid_t process;              /* the process of the default group; 0 if there was no group */
+    int is_destroyed;           /* 1 if the default group was destroyed */
+    int has_failed;             /* 1 if a default group had failed when it was destroyed */
+    _Atomic int works;          /* number of works for which the program did not wait */
+    const char *_Atomic verb;   /* the verb and the number of the last such work */
     _Atomic uint64_t seq;
 } left;
 
@@ -50,8 +51,8 @@ void leftovers_add(const struct group_work *work)
     atomic_fetch_add(&left.works, 1);
 }
 
-/* Adds the works of the default group and of the groups made from it.  Skips works whose lock
- * another thread holds when the program ends. */
+/* Counts the works of the default group and of the groups created from it.  Skips a group if
+ * another thread holds the lock of the group's works. */
 static void add_works_of_world(void)
 {
     ct_group *world = default_group();
@@ -68,7 +69,8 @@ static void add_works_of_world(void)
     pthread_mutex_unlock(&world->children);
 }
 
-/* Writes "with 1 asynchronous call (all_reduce #4) that was never waited for"; "": no such call. */
+/* Writes "with 1 asynchronous call (all_reduce #4) that was never waited for", or "" if there is no
+ * such call. */
 static void describe_works(char *text, size_t size)
 {
     const int works = atomic_load(&left.works);
@@ -84,8 +86,8 @@ static void describe_works(char *text, size_t size)
         snprintf(text, size, "with %d asynchronous calls that were never waited for", works);
 }
 
-/* Prints the line.  Only one rank of each host says that the group was not destroyed, since in most
- * programs that is so on all ranks. */
+/* Prints the line.  Only one rank of each host reports that the default group was not destroyed,
+ * since most programs destroy it on all ranks or on none. */
 static void leftovers_say(int code, void *arg)
 {
     const char *chosen = getenv("CT_LOG");
@@ -107,8 +109,8 @@ static void leftovers_say(int code, void *arg)
                                         undestroyed ? "without ct_destroy_process_group()" : ""));
 }
 
-/* Registers the handler first, so that it runs last: the program's own handlers may still wait for
- * works and destroy groups. */
+/* Registers the exit handler when libct is loaded.  Exit handlers run in reverse order, so this
+ * handler runs after the program's own, which may still wait for works and destroy groups. */
 __attribute__((constructor)) static void register_at_exit(void)
 {
     on_exit(leftovers_say, NULL);

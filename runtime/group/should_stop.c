@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* should_stop.c - ct_should_stop(): all ranks stop after the same call.
+/* should_stop.c - ct_should_stop(): tells all ranks to stop after the same call.
  *
- * A rank wants to stop when it got SIGTERM, when ctrun asks for it in the control page, or, without
- * ctrun, at a deadline.  Some calls vote (stop_schedule.h): an all-reduce of one number determines
- * whether any rank wants to stop, and if not, which call votes next.
+ * A rank wants to stop when it got SIGTERM, when ctrun asks for a stop in the control page, or,
+ * without ctrun, at a deadline.  Some calls vote (stop_schedule.h).  A vote is an all-reduce of one
+ * number.  The result shows whether any rank wants to stop and, if not, which call votes next.
  *
  * The interval between votes at most doubles from vote to vote, since the first steps of a program
- * may be short and its later ones long.  For the same reason it has a fixed bound. Without it, a
- * program whose steps grow a thousandfold right after a vote would not stop for hours. */
+ * may be short and its later steps long.  For the same reason the interval has a fixed bound.  If
+ * the steps of a program became a thousand times longer right after a vote, a program without this
+ * bound would not stop for hours. */
 #include "runtime/group/stop_schedule.h"
 
 #include <errno.h>
@@ -23,14 +24,14 @@
 
 /* ---- The signal ------------------------------------------------------------ */
 
-/* One for the whole process, as for signal handlers. */
+/* State of the signal handler, which is the same for all groups of the process. */
 static struct {
-    _Atomic pid_t listener;
-    _Atomic int came;
+    _Atomic pid_t listener; /* the process that installed the handler; 0 before that */
+    _Atomic int came;       /* 1 if the process got SIGTERM */
 } sigterm;
 
-/* Notes the signal.  A forked child inherits the handler but never reads the flag, so the child
- * dies of the signal as it would without the handler. */
+/* The signal handler.  Records the signal.  A child of fork() inherits the handler but never reads
+ * `came`, so in a child the signal kills the process as without the handler. */
 static void note_signal(int number)
 {
     const struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -45,8 +46,8 @@ static void note_signal(int number)
     errno = cause;
 }
 
-/* Installs the handler, unless the program has its own.  In that case, a SIGTERM to this rank alone
- * stops nothing. */
+/* Installs the signal handler, unless the program has its own.  If it does, a SIGTERM to this rank
+ * does not make the ranks stop. */
 static void listen_for_signal(void)
 {
     const struct sigaction note = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
@@ -61,9 +62,9 @@ static void listen_for_signal(void)
 
 /* ---- Does this rank want to stop? ------------------------------------------ */
 
-/* Tells ctrun of the signal before the vote, so that ctrun knows it before a rank ends because of
- * it.  ctrun names this rank in its report and stops the job's other ranks, which may be in other
- * groups. */
+/* Tells ctrun of the signal, before the vote.  So ctrun knows of the signal before a rank ends
+ * because of the vote.  ctrun names this rank in its report, and asks the job's other ranks to
+ * stop, which may be in other groups. */
 static void report_signal(const struct control *control)
 {
     const uint64_t one = 1;
@@ -74,8 +75,9 @@ static void report_signal(const struct control *control)
         atomic_store(&control->own->stop_wanted, 0); /* the next vote tries again */
 }
 
-/* The time of this process's first vote, in seconds since the epoch.  The margin before Slurm's end
- * is at most half of the time from then. */
+/* Returns the time of this process's first vote, in seconds since the epoch.  The margin between
+ * the deadline and the end of Slurm's job is at most half of the time from this first vote to the
+ * end. */
 static int64_t first_vote(void)
 {
     static _Atomic int64_t moment;
@@ -85,8 +87,9 @@ static int64_t first_vote(void)
     return atomic_load(&moment);
 }
 
-/* *at: seconds since the epoch; 0: this rank has no deadline.  Under ctrun, ctrun's timer asks for
- * the stop in the control page. */
+/* Sets *at to this rank's deadline, in seconds since the epoch, or to 0 if the rank has no
+ * deadline.  A rank under ctrun has none, since ctrun has a timer and asks for the stop in the
+ * control page. */
 static ct_status own_deadline(const struct control *control, int64_t *at)
 {
     const char *text = getenv("CT_DEADLINE"), *slurm = getenv("SLURM_JOB_END_TIME");
@@ -114,7 +117,7 @@ static int wants_to_stop(const struct control *control, int64_t deadline)
 
 /* ---- Which call votes? ---------------------------------------------------------- */
 
-#define AVERAGED_VOTES 8 /* about how many of the last votes the average covers */
+#define AVERAGED_VOTES 8 /* the average covers about this number of the last votes */
 
 static int64_t lesser(int64_t a, int64_t b)
 {
@@ -142,10 +145,10 @@ int stop_schedule_begin(struct stop_schedule *schedule, int64_t now_ns)
     return stop_interval(schedule->vote_ns, since / schedule->interval, schedule->interval);
 }
 
-/* Averages the time of votes.  The average includes the wait for later ranks, which is most of a
- * vote where ranks share processors.  A rank that always waits for a slower rank proposes too long
- * an interval.  But the slower rank does not wait, and the smallest proposal is taken.  The first
- * vote is left out, since it makes connections. */
+/* Adds the time of the vote to the average.  This time includes the wait for later ranks, which is
+ * most of a vote if ranks share processors.  So a rank that always waits for a slower rank proposes
+ * too long an interval.  This does no harm, since the slower rank does not wait, and the smallest
+ * proposal is used.  The first vote is left out, since it opens connections. */
 void stop_schedule_end(struct stop_schedule *schedule, int64_t now_ns, int interval)
 {
     const int64_t taken = now_ns - schedule->begun_ns;
@@ -162,8 +165,9 @@ void stop_schedule_end(struct stop_schedule *schedule, int64_t now_ns, int inter
 
 /* ---- The vote -------------------------------------------------------------- */
 
-/* A rank that wants to stop passes STOP, the others their interval times -1.  The largest value is
- * STOP if any rank passed STOP; otherwise it is minus the smallest interval. */
+/* In a vote, a rank that wants to stop passes STOP.  Any other rank passes its proposed interval
+ * times -1.  The largest value of all ranks is STOP if any rank passed STOP, else the smallest
+ * interval times -1. */
 enum { STOP = 1 };
 
 static ct_status vote(ct_group *g, const void *caller)
@@ -174,7 +178,7 @@ static ct_status vote(ct_group *g, const void *caller)
     int32_t mine, largest = 0;
     int64_t deadline;
     ct_status status = own_deadline(control, &deadline);
-    const int bad = status != CT_OK; /* it still votes, since the other ranks wait for it */
+    const int bad = status != CT_OK; /* the rank still votes, since the other ranks wait for it */
 
     listen_for_signal();
     atomic_store(&control->own->stop_checked, 1);
@@ -187,18 +191,18 @@ static ct_status vote(ct_group *g, const void *caller)
         schedule->stopped = 1;
         atomic_store(&control->own->stopped_at, schedule->calls);
     }
-    return bad && largest != STOP ? own_deadline(control, &deadline) /* sets the error again */
+    return bad && largest != STOP ? own_deadline(control, &deadline) /* sets the error message */
                                   : CT_OK;
 }
 
-/* 1: the last vote also answers this call.  If the group's next call would fail (the group has
- * failed, lost a member, or collects calls since ct_coalesce_begin()), the call votes, and the vote
- * reports the reason. */
+/* Returns 1 if this call does not vote, and counts the call.  If the group's next collective would
+ * fail, returns 0, so that the call votes and the vote reports the reason.  A collective fails if
+ * the group has failed, has lost a member, or collects calls since ct_coalesce_begin(). */
 static int is_answered(ct_group *g)
 {
     if (g->async.coalesced || group_fails_next_call(g) || !stop_schedule_skip(&g->stop))
         return 0;
-    (void)group_limit(g); /* ct_set_next_timeout() was meant for this call */
+    (void)group_limit(g); /* uses up the limit of ct_set_next_timeout() */
     return 1;
 }
 

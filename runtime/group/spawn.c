@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.c - ct_spawn: n forked processes that run one function as ranks.
+/* spawn.c - ct_spawn(): forks n processes that run one function as ranks.
  *
  * The parent opens the store's listening socket before the first fork, forks all children, and only
  * then starts the thread that serves the store.  So a child never inherits a lock that this thread
- * holds.  A child gets the environment variables of a launcher, runs fn and ends with _exit(), so
- * exit handlers of the parent do not run twice.
+ * holds.  A child sets the environment variables of a launcher and runs fn.  The child ends with
+ * _exit(), so that exit handlers of the parent do not run twice.
  *
  * The parent waits on a pidfd of each child.  When the first child fails, the parent stops the
- * others: SIGTERM, then SIGKILL after GRACE_MS.  If the parent dies, the children die. */
+ * other children with SIGTERM and, after GRACE_MS, with SIGKILL.  If the parent dies, the kernel
+ * kills the children. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -32,17 +33,17 @@
 
 struct child {
     pid_t pid;
-    int pidfd; /* -1: reaped */
+    int pidfd; /* -1 before the start and after the child was reaped */
 };
 
 struct spawned {
     int size, running;
     struct child *children;
     struct pollfd *polls;
-    int first_code; /* exit code of the first failure; 0: no failure */
-    int first_rank;
-    char how[96];
-    int64_t kill_at; /* NO_DEADLINE: no child is being stopped */
+    int first_code;  /* exit code of the first child that failed; 0 if none has failed */
+    int first_rank;  /* rank of that child */
+    char how[96];    /* how that child ended, for the error message */
+    int64_t kill_at; /* when to send SIGKILL; NO_DEADLINE while no child is being stopped */
 };
 
 static void set_number(const char *name, int value)
@@ -61,7 +62,7 @@ static _Noreturn void run_child(int rank, int size, int port, uint64_t generatio
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
         _exit(1);
-    default_group_forget(); /* in case the parent is a rank itself */
+    default_group_forget(); /* needed if the parent is a rank itself */
     snprintf(text, sizeof text, "%016" PRIx64, generation);
     set_number("RANK", rank);
     set_number("LOCAL_RANK", rank);
@@ -70,7 +71,7 @@ static _Noreturn void run_child(int rank, int size, int port, uint64_t generatio
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     set_number("MASTER_PORT", port);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-    unsetenv("CT_CONTROL"); /* the page belongs to the parent, which is one worker */
+    unsetenv("CT_CONTROL"); /* only the parent is a worker of ctrun */
     setenv("CT_GENERATION", text, 1);
     code = fn(rank, size, arg);
     fflush(NULL);
@@ -100,7 +101,7 @@ static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, v
 
     if (getrandom(&generation, sizeof generation, 0) != (ssize_t)sizeof generation)
         return ct_fail(CT_ERR_SYSTEM, "ct_spawn: getrandom: %s", strerror(errno));
-    fflush(NULL); /* otherwise the children would write the parent's buffered output again */
+    fflush(NULL); /* or the children would write the parent's buffered output again */
     for (int i = 0; i < s->size; i++) {
         const pid_t pid = fork();
 
@@ -132,7 +133,7 @@ static void reap_child(struct spawned *s, int rank)
     int status = 0, code;
 
     if (waitpid(c->pid, &status, 0) < 0)
-        /* another waitpid() reaped it, so its code is lost and does not count as a failure */
+        /* the program has reaped the child, so the exit code is lost; this is not a failure */
         status = 0;
     descriptor_close(c->pidfd);
     c->pidfd = -1;
@@ -158,13 +159,13 @@ static void wait_for_children(struct spawned *s)
         for (int i = 0; i < s->size; i++)
             s->polls[i] = (struct pollfd){ .fd = s->children[i].pidfd, .events = POLLIN };
         if (poll(s->polls, (nfds_t)s->size, time_left_ms(s->kill_at, 60000)) < 0)
-            continue; /* EINTR: the program got a signal */
+            continue; /* poll() failed with EINTR, since the program got a signal */
         for (int i = 0; i < s->size; i++)
             if (s->children[i].pidfd >= 0 && s->polls[i].revents)
                 reap_child(s, i);
         if (s->running > 0 && clock_ms() >= s->kill_at) {
             signal_running(s, SIGKILL);
-            s->kill_at = clock_ms() + GRACE_MS; /* a process in the kernel may take a while */
+            s->kill_at = clock_ms() + GRACE_MS; /* an exit may take a while in the kernel */
         }
     }
 }

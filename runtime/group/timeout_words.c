@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timeout_words.c - the words of a timeout: how long, which rank is late, and what it does instead.
+/* timeout_words.c - writes the error message of a timeout: how long the call waited, which rank is
+ * late, and the call in which the late rank is instead.
  *
- * A rank can read only the control pages of ranks under the same ctrun on this host.  Of other
- * ranks it does not know what they do. */
+ * A rank can read only the control pages of ranks of the same ctrun on this host.  It does not know
+ * the calls of other ranks. */
 
 #include "runtime/group/group.h"
 
@@ -12,7 +13,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/process_state.h"
 
-#define MOST_NAMED 3
+#define MOST_NAMED 3 /* most missing ranks that an error message lists */
 
 void timeout_gave_up(const struct limit *limit, int64_t started, char *text, size_t size)
 {
@@ -40,8 +41,9 @@ static void timeout_describe(const struct control_call *call, char *text, size_t
                  name, tenths / 10, tenths % 10);
 }
 
-/* 1: the rank has not begun the call; text says what it does.  0: it has begun the call, even if it
- * has failed or left since. */
+/* Returns 1 if the control page shows that the rank has not begun call `seq`, and writes the rank's
+ * current or last call to `text`.  Returns 0 if the rank has begun the call, even if the rank has
+ * failed or left the group since.  `id` is the group's id in the control page. */
 static int timeout_is_missing(const struct control_rank *page, uint64_t id, uint64_t seq,
                               char *text, size_t size)
 {
@@ -65,7 +67,7 @@ static int timeout_is_missing(const struct control_rank *page, uint64_t id, uint
     return 1;
 }
 
-/* Gives a member's control page.  NULL: it can't be read from here. */
+/* Returns a member's control page, or NULL if this rank can't read the page. */
 static const struct control_rank *page_of(const ct_group *group, int member)
 {
     const struct control *control = &group->mesh->control;
@@ -76,7 +78,8 @@ static const struct control_rank *page_of(const ct_group *group, int member)
                : NULL;
 }
 
-/* Does a member's control page show that it has begun call `seq`?  0: no readable page. */
+/* Returns 1 if a member's control page shows that the member has begun call `seq`.  Returns 0 if it
+ * has not, or if this rank can't read the page. */
 static int has_begun(const ct_group *group, int member, uint64_t seq)
 {
     const struct control_rank *page = page_of(group, member);
@@ -87,7 +90,8 @@ static int has_begun(const ct_group *group, int member, uint64_t seq)
                                   sizeof where);
 }
 
-/* Does a member's control page show that it does not make the call?  0: no readable page. */
+/* Returns 1 if a member's control page shows that the member has not begun call `seq`.  Returns 0
+ * if it has, or if this rank can't read the page. */
 static int has_not_begun(const ct_group *group, int member, uint64_t seq)
 {
     const struct control_rank *page = member == group->rank ? NULL : page_of(group, member);
@@ -98,7 +102,8 @@ static int has_not_begun(const ct_group *group, int member, uint64_t seq)
                                  sizeof where);
 }
 
-/* Has a signal, a debugger or its control group's freezer stopped it?  0: it is on another host. */
+/* Returns 1 if a signal, a debugger or the freezer of a control group has stopped the member.
+ * Returns 0 for this rank and for members of other hosts. */
 static int member_is_stopped(const ct_group *group, int member)
 {
     const struct mesh *mesh = group->mesh;
@@ -111,6 +116,7 @@ static int member_is_stopped(const ct_group *group, int member)
                                             : 0);
 }
 
+/* Returns the first member for which `is` returns 1, or -1 if there is no such member. */
 static int first_member(const ct_group *group, uint64_t seq,
                         int (*is)(const ct_group *group, int member, uint64_t seq))
 {
