@@ -306,7 +306,7 @@ int node_death_read(const char *text, struct node_death *dead)
 
     *dead = (struct node_death){ .count = 0 };
     return message_word(&at, dead->generation, sizeof dead->generation)
-                   && message_number(&at, 0, NODE_WORKERS_MOST, &death->rank)
+                   && message_number(&at, 0, WORLD_MOST, &death->rank)
                    && message_number(&at, 1, NODE_WORKERS_MOST, &dead->count)
                    && message_number(&at, 0, CONTROL_HOST_LOST, &death->how)
                    && is_a_way_to_die(death->how)

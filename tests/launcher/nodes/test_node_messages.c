@@ -16,7 +16,7 @@ static void a_death_comes_through_whole(void **state)
 
     (void)state;
     dead.death = (struct control_death){
-        .rank = 7,
+        .rank = WORLD_MOST - 1,
         .how = CLD_KILLED,
         .code = 9,
         .pid = 4711,
