@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ipc_export.c - exports GPU memory as a handle with which another process maps it (ipc_import.c).
  *
- * cuIpcGetMemHandle() returns 64 bytes for the allocation of a buffer.  The handle also contains
- * the allocation's address and id.  No other allocation of this process ever gets the same id.  So
- * a process that has mapped an allocation notices when another allocation has replaced it. */
+ * cuIpcGetMemHandle() returns 64 bytes that name the allocation in which a buffer lies.  Our handle
+ * also contains the allocation's address and id.  No other allocation of this process ever gets the
+ * same id.  So a process that has mapped an allocation notices when another allocation has replaced
+ * it. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>

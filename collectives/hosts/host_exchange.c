@@ -243,7 +243,8 @@ static void fold_piece(struct call *c, const struct level *l, const struct host_
     }
 }
 
-/* Copies the piece from each rank i to the spans of owner i in the result. */
+/* Copies this piece of what rank i sent into the parts of the result that belong to rank i, for
+ * each rank i. */
 static void keep_piece(struct call *c, const struct level *l, const struct host_parts *input,
                        const struct host_parts *result, const struct host_piece *piece,
                        const void **arrived)

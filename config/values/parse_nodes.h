@@ -20,7 +20,7 @@ struct rdzv_conf {
     char no_timeout[128];
     int is_host;       /* true if this node hosts the rendezvous; -1 if not given */
     int in_a_file;     /* true for store_type=file, with which the endpoint is a path */
-    unsigned given;    /* bit i is set if key i of the table was given, for rdzv_conf_idle() */
+    unsigned given;    /* bit i is set if key i was given; rdzv_conf_idle() uses it */
     char unknown[64];  /* the first unknown key, or "" */
     const char *meant; /* the known key nearest to `unknown`, or NULL */
 };

@@ -35,8 +35,8 @@ value_parser parse_ranks;       /* writes a const char *, such as 0,4-7,@last or
 value_parser parse_stdin;
 value_parser parse_exec_on;
 
-/* Returns 1 if rank is in the list at the start of text, which ends at '\0' or ':'.  @last means
- * the rank world - 1. */
+/* Returns 1 if `rank` is in the list at the start of `text`.  The list ends at '\0' or ':'.  @last
+ * means the last rank, world - 1. */
 int ranks_have(const char *text, int rank, int world);
 
 /* Returns 1 if local_rank is in a list of --local-ranks-filter.  An empty or NULL text has all

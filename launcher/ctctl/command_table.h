@@ -24,7 +24,7 @@ enum ctctl_option {
 
 extern const struct program_words ctctl_words;
 
-/* Prints the help of the command with which the words begin, or of all commands if there are no
+/* Prints the help for the command in words[0], or for all commands if there are no
  * words.  Returns the exit code. */
 int ctctl_help(FILE *out, char **words, int count);
 

@@ -151,7 +151,8 @@ static void print_picture(struct top *top, const struct job_snapshot *job, doubl
 /* ---- The loop ---------------------------------------------------------------------------- */
 
 /* Finds the job to show.  If the user selected no job or several jobs, prints an error message and
- * returns NULL.  If the job of earlier pictures is gone, only returns NULL. */
+ * returns NULL.  If the job that was shown before is
+ * gone, returns NULL without a message. */
 static struct job_snapshot *find_job(const struct top *top, struct job_list *jobs)
 {
     struct job_snapshot *found = NULL;

@@ -33,7 +33,7 @@ static const struct format kinds[VERDICT_KINDS] = {
     [VERDICT_TOGETHER] = { "together", "group {group} has taken {time}, no rank is missing: " },
 };
 
-/* A clause in the sentence of a deadlock. */
+/* A clause of the sentence that describes a deadlock. */
 #define RANKS_IN_CALL "{ranks}[ in {call}][ of group {own_group}][ at {where}]"
 
 static const struct format activities[ACTIVITIES] = {

@@ -214,8 +214,8 @@ static void on_message(void *arg, int type, const char *text)
         a->nodes.hooks->fenced(a->nodes.job);
     } else if (type == NODE_STOP && a->world > 0
                && node_code_read(text, &code, &rank, &words) == 0) {
-        a->nodes.hooks->stop(a->nodes.job, code, rank,
-                             words); /* even if this node's workers have ended */
+        /* The job must know, even if this node's workers have ended. */
+        a->nodes.hooks->stop(a->nodes.job, code, rank, words);
     } else if (type == NODE_OVER) {
         if (node_code_read(text, &code, &rank, &words) < 0)
             end_job(a, 1, -1,

@@ -162,8 +162,9 @@ static int ends_in(const char *name, const char *ending)
     return length > tail && !strcmp(name + length - tail, ending);
 }
 
-/* Returns 1 if the file runs under Python whatever its content.  Does not read standard input,
- * which Python must read: a terminal, or a file that the shell made of a here-document. */
+/* Returns 1 if Python must run the file, whatever it contains.  Standard input may be a terminal or
+ * the temporary file of a here-document.  Nothing is read from it here, because Python must read
+ * it. */
 static int is_for_python(const char *path)
 {
     char target[PATH_MAX];

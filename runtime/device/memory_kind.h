@@ -223,10 +223,12 @@ struct space {
      * this memory. */
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,
                       struct device_handle *handle);
-    /* Maps exported memory for this device until put(user), where `user` is any address.  No
+    /* Maps exported memory for this device until put(user).  `user` is any address that names the
+     * user of the mapping.  No
      * enqueued work may use the memory when put() is called.  The memory may be on another device.
      * Returns CT_ERR_UNSUPPORTED without peer access, and CT_ERR_INVALID if the memory can't be
-     * mapped now.  Until put() the owner process must live and not free the memory. */
+     * mapped now.  The process that owns the memory must not end or free the memory before
+     * put(). */
     ct_status (*take)(struct device *device, const struct device_handle *handle, const void *user,
                       void **pointer);
     void (*put)(const void *user); /* unmaps the user's memory on all devices */

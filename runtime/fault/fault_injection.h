@@ -67,7 +67,7 @@ struct fault {
     int64_t phase;           /* FAULT_END for the phase "end" */
     uint64_t seq, call;      /* 0 for any */
     int64_t every;
-    int64_t argument; /* of delay: microseconds; of exit: the exit code */
+    int64_t argument; /* microseconds of a delay, or the code of an exit */
     enum fault_action action;
     _Atomic int fired;
 };

@@ -528,6 +528,6 @@ void group_destroy(ct_group *group)
         mesh_destroy(mesh);
         ct_store_close(group->store);
     }
-    free_works(group); /* only now, since the mesh could still move messages of the works */
+    free_works(group); /* not earlier, since the mesh could still move their messages */
     group_free(group);
 }

@@ -60,7 +60,7 @@ struct failure_state {
     /* 1 if the group has failed or another rank reported a failure.  Ends waits outside of
      * collectives, such as the creation of a group from this group. */
     _Atomic int reported;
-    /* 1 if `reported` is 1 or a member died.  Ends the waits of messages. */
+    /* 1 if `reported` is 1 or a member died.  Ends all waits for messages. */
     _Atomic int interrupted;
     _Atomic int returned; /* 1 if a call of this rank has returned the failure's status */
 };

@@ -69,7 +69,8 @@ void socket_give_up_after(int fd, int unanswered_ms);
  * end that connection. */
 #define HOST_LOST_MS 15000
 void socket_notice_lost_host(int fd);
-/* Returns 1 if bytes are unanswered and no packet came from that host for HOST_LOST_MS. */
+/* Returns 1 if sent bytes are not acknowledged and no packet has come from the other host for
+ * HOST_LOST_MS. */
 int socket_host_is_lost(int fd);
 
 /* Writes the literal address (without brackets) of our end of a TCP socket. */

@@ -21,8 +21,8 @@
 #include "runtime/util/clock.h"
 
 #define LEAST_BYTES 4096 /* for fewer bytes, reading the clock would cost too much */
-/* Outside of trials one copy in so many is measured, since each reading of the clock costs
- * about 40 ns. */
+/* One copy in this many is timed while no two ways to copy are compared, since reading the clock
+ * costs about 40 ns. */
 #define MEASURED 4
 #define THAT_COUNTS 4     /* in a trial only the last lap/THAT_COUNTS bytes count */
 #define BETWEEN_TRIALS 50 /* pause after a trial, as a multiple of the trial's length */

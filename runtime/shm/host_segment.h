@@ -84,10 +84,11 @@ struct node {
 
 void node_leave(struct node *node);
 
-/* Returns the bytes of the ring for each pair of ranks and direction.  Larger rings need fewer
- * switches between ranks that share a processor, and less of a ring is still in the reader's cache
- * when the ring is written again (slots.c).  But all rings together may take 30 MiB with 8 ranks,
- * 60 with 16 and 260 with 64.  The ring of a pair that sends nothing takes no memory. */
+/* Returns the size of a ring in bytes.  Each pair of ranks has one ring for each direction.  A
+ * larger ring needs fewer switches between ranks that share a processor.  It is also faster to
+ * overwrite, since less of it is still in the reader's cache by then (slots.c).  But all rings
+ * together may take 30 MiB with 8 ranks, 60 with 16 and 260 with 64.  A ring takes memory only when
+ * its pair sends messages. */
 static inline size_t node_ring_bytes(const struct node *node)
 {
     return (size_t)(node->size <= 2    ? 2048

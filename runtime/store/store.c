@@ -526,7 +526,8 @@ ct_status ct_store_num_keys(ct_store *store, int64_t *count)
                            : status;
 }
 
-/* Sets *keys to the keys that have the prefix, without the prefix.  Frees `all`. */
+/* Sets *keys to the keys that begin with the prefix, and removes the prefix from them.  Frees
+ * `all`. */
 static ct_status own_keys(const struct full_key *prefix, char **all, int n, char ***keys,
                           int *count)
 {

@@ -126,7 +126,7 @@ struct transport_handlers {
 
 struct transport {
     pthread_mutex_t lock;               /* protects this struct and the handlers' state */
-    struct transport_handlers handlers; /* a copy, since each frame calls handlers */
+    struct transport_handlers handlers; /* a copy, which saves a pointer for each frame */
     struct endpoint *endpoints;         /* [mesh->size] */
     struct frame_stream *streams;
     int closed;               /* number of streams that are closed but not yet freed */

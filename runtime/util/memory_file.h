@@ -22,8 +22,8 @@
  * errno is EFBIG. */
 ct_status file_may_have(uint64_t bytes);
 
-/* Creates a memfd with MFD_CLOEXEC.  Its size is sealed, so no process can shrink it, which would
- * kill readers with SIGBUS.  On failure *fd is -1 and errno is set. */
+/* Creates a memfd with MFD_CLOEXEC.  Its size is sealed so that no process can shrink it;
+ * shrinking it would kill readers with SIGBUS.  On failure *fd is -1 and errno is set. */
 ct_status memory_file(const char *name, uint64_t bytes, int *fd);
 
 /* Creates a small memory file.  Without memfd_create() it is an unlinked file in /dev/shm, TMPDIR

@@ -22,7 +22,8 @@
 
 #define MOST ((size_t)256 << 20) /* most bytes of a buffer; a larger call is staged */
 #define LEAST ((size_t)1 << 20)
-#define APART ((size_t)256) /* each side begins at a multiple of this */
+/* The parts for sending and for receiving begin at multiples of this. */
+#define APART ((size_t)256)
 
 /* ---- The memory ---------------------------------------------------------------------- */
 

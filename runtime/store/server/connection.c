@@ -247,8 +247,8 @@ static int connection_feed(struct conn *conn, const unsigned char *data, size_t 
     return feed_session(conn, data, bytes, why);
 }
 
-/* Ends the connection after a mistake of the client, when the replies to its earlier requests are
- * sent. */
+/* Closes the connection after an error of the client, once the replies to the client's earlier
+ * requests have been sent. */
 static void close_after_answers(struct conn *conn, const char *why)
 {
     if (why)
