@@ -225,8 +225,8 @@ typedef struct ct_init_options {
  * Returns CT_ERR_INVALID if a variable or option is wrong, or if there is a default group already;
  * the error message says which.  Returns CT_ERR_TIMEOUT if ranks are missing; the error message
  * lists them.  Returns CT_ERR_PEER if the store is gone or a rank died.  Returns CT_ERR_MISMATCH if
- * ranks have different world sizes, or if two processes have the same rank.  After a failure there
- * is no default group.  [torch.distributed.init_process_group] */
+ * ranks have different world sizes, or if two processes have the same rank.  After a failure the
+ * default group does not exist.  [torch.distributed.init_process_group] */
 CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
 /* Leaves a group and frees its handle.  Asynchronous collectives are completed first.  Messages of
@@ -271,7 +271,7 @@ typedef struct ct_group_options {
     const char *backend;
     int timeout_ms;   /* time limit of each call; -1 for the parent's limit */
     ct_group *parent; /* `ranks` are ranks in this group; NULL for the default group */
-    int local_sync;   /* non-zero if only the members make the call */
+    int local_sync;   /* non-zero if only the members call the function */
     /* The algorithms that the group's calls use: "all_reduce=shm_one_shot:32K,shm_two_shot;
      * broadcast=shm".  A size is the largest number of bytes per rank for which the algorithm is
      * used.  All members must pass the same text.  If NULL, the environment chooses the algorithms
@@ -331,7 +331,7 @@ CT_API ct_status ct_abort(ct_group *group);
  * group of ct_create_group()) that shares no message with the old group.  From then on the old
  * group is broken on all survivors; it must still be destroyed.
  *
- * A member that is not known to be dead and does not make the call within timeout_ms (the group's
+ * A member that is not known to be dead and does not call within timeout_ms (the group's
  * timeout if timeout_ms < 0) is left out and gets CT_ERR_TIMEOUT.  A member that dies while the
  * survivors agree is left out, too.  All survivors get the same group, or none does.  After that,
  * creating the group takes at most as long again, or 10 s if that is more.
@@ -369,9 +369,9 @@ CT_API int ct_should_stop(ct_group *group);
 
 /* ---- Collectives ------------------------------------------------------- */
 
-/* All ranks of the group make the same calls in the same order.  `count` is the number of elements
- * in the block that one rank sends or receives, and is the same on all ranks.  If work is NULL, the
- * call blocks. */
+/* All ranks of the group call the same functions in the same order.  `count` is the number of
+ * elements in the block that one rank sends or receives, and is the same on all ranks.  If work is
+ * NULL, the call blocks. */
 
 /* Copies `buf` of root to `buf` of all other ranks.  It has `count` elements on each rank.
  * [MPI_Bcast] */
@@ -432,7 +432,7 @@ CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_
  * Sender and receiver must pass the same count for a block; otherwise the call returns
  * CT_ERR_MISMATCH.  If the two counts that a rank passes for its own block differ, its call returns
  * CT_ERR_INVALID and does nothing.  In that case the group is not broken, and the other ranks wait
- * until this rank makes the call correctly.
+ * until this rank calls correctly.
  * [MPI_Gatherv, MPI_Allgatherv, MPI_Scatterv, MPI_Alltoallv] */
 CT_API ct_status ct_gather_v(ct_group *group, const void *send, size_t send_count, void *recv,
                              const size_t *recv_counts, const size_t *recv_displs, ct_dtype dtype,

@@ -46,7 +46,7 @@ extern "C" {
  * another group starts with the stream of that group.
  *
  * Capture.  While the stream is being captured into a CUDA graph, a collective without a work
- * becomes part of the graph and returns.  Each launch of the graph then makes the call again, with
+ * becomes part of the graph and returns.  Each launch of the graph then repeats the call, with
  * the contents of its buffers at that time.  This holds for calls that use NCCL.  It also holds for
  * calls in which the GPUs of one host access the buffers directly, on a group that has made such a
  * call before the capture (docs/gpu.md).  All ranks must capture; otherwise the call returns
@@ -65,7 +65,7 @@ extern "C" {
  *
  * A rank that neither sends nor receives a byte in a gather_v, scatter_v or all_to_all_v has no GPU
  * memory in the call.  The call of that rank is in no stream, and returns when the call is over.
- * Groups may share a stream if all ranks make the calls of these groups in the same order;
+ * Groups may share a stream if all ranks issue the calls of these groups in the same order;
  * otherwise the streams wait for each other until a timeout.  The stream must belong to the GPU
  * that has the buffers; otherwise the call returns CT_ERR_CUDA.
  *
@@ -100,7 +100,7 @@ CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
  * If the communicator can't be created, the function returns CT_ERR_UNSUPPORTED on all ranks; the
  * error message says why, and the group is not broken.
  *
- * libct uses the same communicator for its own calls, so make no call on the group while one of the
+ * libct uses the same communicator for its own calls, so do not use the group while one of the
  * program's NCCL calls is running.  The communicator never blocks (ncclConfig_t.blocking is 0):
  * after a call that returns ncclInProgress, call ncclCommGetAsyncError() until it returns something
  * else.  The group owns the communicator, which ends with the group: by ct_destroy_process_group(),
