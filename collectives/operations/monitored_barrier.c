@@ -43,7 +43,7 @@ static ct_status say_missing(const struct missing *missing)
     if (missing->count > NAMED)
         snprintf(more, sizeof more, " and %d more", missing->count - NAMED);
     return ct_fail_because((struct blame){ missing->first, BLAME_LATE }, CT_ERR_TIMEOUT,
-                           "%s%s did not come", missing->names, more);
+                           "%s%s did not join", missing->names, more);
 }
 
 static ct_status monitored_barrier_collect(struct call *c)

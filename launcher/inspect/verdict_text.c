@@ -137,7 +137,7 @@ void describe_death(const struct death_snapshot *death, char *text, size_t size)
     else if (death->how == CLD_EXITED)
         snprintf(text, size, "exited with code %d", death->code);
     else
-        snprintf(text, size, "died of %s", signal_name(death->code, name, sizeof name));
+        snprintf(text, size, "was killed by %s", signal_name(death->code, name, sizeof name));
 }
 
 static const char *describe_state(const struct process_snapshot *process)

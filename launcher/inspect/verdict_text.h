@@ -27,7 +27,7 @@ void describe_time(uint64_t ns, char *text, size_t size);
  * "send (4 f32, tag 0)". */
 void describe_call(const struct call_snapshot *call, int peer, char *text, size_t size);
 
-/* Writes "exited with code 3", "died of SIGKILL", or "was lost with its host". */
+/* Writes "exited with code 3", "was killed by SIGKILL", or "was lost with its host". */
 void describe_death(const struct death_snapshot *death, char *text, size_t size);
 
 /* Writes what the rank does now, such as "all_reduce #12 (4 f32, sum) on group world at

@@ -41,14 +41,14 @@ static void say_what_failed(struct job *job, int restarts)
     char next[64] = "", words[NODE_TEXT];
 
     if (restarts > 0)
-        snprintf(next, sizeof next, "; restart %d of %d", restarts,
+        snprintf(next, sizeof next, " Starting restart %d of %d.", restarts,
                  job->options->max_restarts.most);
     if (*job->round.elsewhere) { /* the first failure was on another node */
         const int node = job->plan.generation ? job->plan.node : job->options->node_rank;
         const int is_said = job->options->surroundings.one_output && node > 0;
 
-        log_line(is_said ? LOG_INFO : LOG_ERROR, "%s%s%s", job->round.elsewhere,
-                 job->plan.world > 0 && job->size > 0 ? "; the workers here were stopped" : "",
+        log_line(is_said ? LOG_INFO : LOG_ERROR, "%s.%s%s", job->round.elsewhere,
+                 job->plan.world > 0 && job->size > 0 ? " ctrun stopped the workers here." : "",
                  next);
     } else if (job->round.first_failed) {
         struct failed_round round = job_failed_round(job, job->round.first_failed);
@@ -62,7 +62,7 @@ static void say_what_failed(struct job *job, int restarts)
         }
         if (stopped_at) /* not a failure: the ranks stopped because they were asked to */
             log_line(LOG_WARN,
-                     "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d%s",
+                     "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d.%s",
                      (unsigned long long)stopped_at, job->round.first_failed->code, next);
         else
             report_failure(&round, next);

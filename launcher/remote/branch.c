@@ -202,7 +202,7 @@ static int branch_reap(struct branch *branch, int flags, char *how, size_t size)
     else if (WIFEXITED(status))
         snprintf(how, size, "%s exited with %d", branch->by, WEXITSTATUS(status));
     else
-        snprintf(how, size, "%s died of signal %d", branch->by, WTERMSIG(status));
+        snprintf(how, size, "%s was killed by signal %d", branch->by, WTERMSIG(status));
     return 1;
 }
 

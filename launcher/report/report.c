@@ -293,7 +293,7 @@ void report_cause(const struct worker *worker, char *text, size_t bytes)
     else if (worker->how == CLD_EXITED)
         snprintf(text, bytes, "exited with code %d", worker->code);
     else
-        snprintf(text, bytes, "died of %s%s", signal_name(worker->code, name, sizeof name),
+        snprintf(text, bytes, "was killed by %s%s", signal_name(worker->code, name, sizeof name),
                  worker->how == CLD_DUMPED ? " (core dumped)" : "");
 }
 
@@ -318,15 +318,17 @@ void report_ranks(const struct worker *workers, int size, int (*pick)(const stru
 }
 
 static void add_ranks(char *text, size_t bytes, const struct worker *workers, int size,
-                      int (*pick)(const struct worker *worker), const char *fate)
+                      int (*pick)(const struct worker *worker), const char *before,
+                      const char *after)
 {
     const size_t used = strlen(text);
-    char ranks[256];
+    char ranks[256], words[300];
 
     report_ranks(workers, size, pick, ranks, sizeof ranks);
+    ranges_as_words(ranks, words, sizeof words);
     if (*ranks)
-        snprintf(text + used, bytes - used, "; %s %s %s", strpbrk(ranks, ",-") ? "ranks" : "rank",
-                 ranks, fate);
+        snprintf(text + used, bytes - used, "%s%s %s%s.", before,
+                 strpbrk(ranks, ",-") ? "ranks" : "rank", words, after);
 }
 
 void report_detail(const struct failed_round *round, const struct worker *worker, char *text,
@@ -351,21 +353,24 @@ void report_detail(const struct failed_round *round, const struct worker *worker
 static void sentence(const struct failed_round *round, const char *what_follows)
 {
     const struct worker *first_failed = round->first_failed;
-    char cause[64], others[900] = "";
+    char cause[64], local[32] = "", others[1100] = "";
 
     report_cause(first_failed, cause, sizeof cause);
     if (!round->root_cause) /* the root cause names these ranks */
-        add_ranks(others, sizeof others, round->workers, round->size, failed_too,
-                  "failed after it");
-    add_ranks(others, sizeof others, round->workers, round->size, was_stopped, "stopped by ctrun");
-    add_ranks(others, sizeof others, round->workers, round->size, was_killed,
-              "did not obey and had to be killed");
+        add_ranks(others, sizeof others, round->workers, round->size, failed_too, " Then ",
+                  " failed");
+    add_ranks(others, sizeof others, round->workers, round->size, was_stopped, " ctrun stopped ",
+              "");
+    add_ranks(others, sizeof others, round->workers, round->size, was_killed, " ctrun killed ",
+              ", which did not stop when asked");
+    if (first_failed->local_rank != first_failed->rank)
+        snprintf(local, sizeof local, ", local rank %d", first_failed->local_rank);
     if (round->root_cause)
-        log_line(LOG_ERROR, "%s%s%s", round->root_cause, others, what_follows);
+        log_line(LOG_ERROR, "%s.%s%s", round->root_cause, others, what_follows);
     else
-        log_line(LOG_ERROR, "rank %d (pid %d, local rank %d) %s%s%s%s", first_failed->rank,
-                 (int)first_failed->pid, first_failed->local_rank, cause,
-                 round->size > 1 ? ", first of all" : "", others, what_follows);
+        log_line(LOG_ERROR, "rank %d (pid %d%s) %s%s.%s%s", first_failed->rank,
+                 (int)first_failed->pid, local, round->size > 1 ? "failed first: it " : "", cause,
+                 others, what_follows);
 }
 
 static void add_last_words(struct text *out, struct worker *first_failed)

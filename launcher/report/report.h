@@ -43,7 +43,8 @@ void report_own_fault(const char *what);
 void report_ranks(const struct worker *workers, int size, int (*pick)(const struct worker *worker),
                   char *text, size_t bytes);
 
-/* Writes how the worker ended, such as "exited with code 7" or "died of SIGSEGV (core dumped)". */
+/* Writes how the worker ended, such as "exited with code 7" or "was killed by SIGSEGV (core
+ * dumped)". */
 void report_cause(const struct worker *worker, char *text, size_t bytes);
 
 /* Writes details that report_cause() leaves out, such as who killed the worker, or where its core

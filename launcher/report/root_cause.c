@@ -551,20 +551,6 @@ struct root_cause root_graph_find(struct root_graph *graph)
 
 /* ---- In words --------------------------------------------------------------------- */
 
-/* Writes a list such as "0-2,5,7" as "0-2, 5 and 7". */
-static void as_words(const char *ranges, char *text, size_t size)
-{
-    const char *const last = strrchr(ranges, ',');
-    size_t used = 0;
-
-    for (const char *c = ranges; *c && used + 6 < size; c++)
-        used += (size_t)snprintf(text + used, size - used, "%s%.1s",
-                                 c == last   ? " and "
-                                 : *c == ',' ? ", "
-                                             : "",
-                                 *c == ',' ? "" : c);
-}
-
 /* Writes the ranks for which is() returns non-zero, such as "rank 2 (pid 4310)" or "ranks 0-1 and
  * 3".  Returns the number of these ranks. */
 static int name_ranks(const struct root_graph *graph, int (*is)(const void *graph, int rank),
@@ -573,7 +559,7 @@ static int name_ranks(const struct root_graph *graph, int (*is)(const void *grap
     char ranges[160], words[240] = "";
     const int count = ranges_print(0, graph->world, is, graph, ranges, sizeof ranges);
 
-    as_words(ranges, words, sizeof words);
+    ranges_as_words(ranges, words, sizeof words);
     if (count == 1)
         snprintf(text, size, "rank %s (pid %d)", words, graph->ranks[atoi(words)].death.pid);
     else
@@ -637,7 +623,7 @@ static void name_end(const struct root_graph *graph, int rank, char *text, size_
     if (death->how == CLD_EXITED)
         snprintf(text, size, "exited with code %d", death->code);
     else
-        snprintf(text, size, "died of %s", signal_name(death->code, name, sizeof name));
+        snprintf(text, size, "was killed by %s", signal_name(death->code, name, sizeof name));
 }
 
 void root_graph_words(struct root_graph *graph, const struct root_cause *root, char *text,
@@ -646,7 +632,7 @@ void root_graph_words(struct root_graph *graph, const struct root_cause *root, c
     static const char *const did[] = {
         [ROOT_LEFT] = "left with exit code 0",    [ROOT_FAILED] = "had a call that failed",
         [ROOT_DESTROYED] = "destroyed its group", [ROOT_STOPPED] = "was stopped",
-        [ROOT_LATE] = "did not come in time",
+        [ROOT_LATE] = "did not join in time",
     };
     const struct control_blame *const blame = victim_blame(graph, root);
     char roots[200], waiting[200], call[64], end[64];
@@ -661,10 +647,10 @@ void root_graph_words(struct root_graph *graph, const struct root_cause *root, c
     else if (root->kind == ROOT_DEADLOCK)
         used = snprintf(text, size, "%s wait for each other in %s (a deadlock)", roots, call);
     else if (root->kind == ROOT_MISMATCH && many)
-        used = snprintf(text, size, "%s disagree: they make different calls in %s", roots, call);
+        used = snprintf(text, size, "%s disagree: they made different calls in %s", roots, call);
     else if (root->kind == ROOT_MISMATCH)
-        used = snprintf(text, size, "%s makes another call than %s, which %s in %s", roots, waiting,
-                        waits == 1 ? "is" : "are", call);
+        used = snprintf(text, size, "%s made a different call than %s, which %s in %s", roots,
+                        waiting, waits == 1 ? "was" : "were", call);
     else
         used = snprintf(text, size, "%s %s while %s %s in %s", roots,
                         root->kind == ROOT_LATE && stands_still(graph, root->rank, blame)

@@ -13,12 +13,12 @@
 /* How the root cause led to the failure.  If there are several possible root causes, the kind that
  * is first in this list takes precedence. */
 enum root_kind {
-    ROOT_NONE,      /* no rank blames another rank, so the first failure is the root cause */
-    ROOT_KILLED,    /* the rank died of a signal that can't be the result of another failure */
-    ROOT_EXITED,    /* the rank exited with a code other than 0, or aborted */
-    ROOT_MISMATCH,  /* the rank made a different call than most ranks */
-    ROOT_LEFT,      /* the rank ended with exit code 0 while other ranks were in a call */
-    ROOT_FAILED,    /* a call of the rank failed, and ctrun stopped the rank */
+    ROOT_NONE,     /* no rank blames another rank, so the first failure is the root cause */
+    ROOT_KILLED,   /* the rank was killed by a signal that can't be the result of another failure */
+    ROOT_EXITED,   /* the rank exited with a code other than 0, or aborted */
+    ROOT_MISMATCH, /* the rank made a different call than most ranks */
+    ROOT_LEFT,     /* the rank ended with exit code 0 while other ranks were in a call */
+    ROOT_FAILED,   /* a call of the rank failed, and ctrun stopped the rank */
     ROOT_DESTROYED, /* the rank destroyed the group while other ranks were in a call */
     ROOT_STOPPED,   /* the rank was stopped by SIGSTOP, a debugger or the cgroup freezer */
     ROOT_DEADLOCK,  /* several ranks wait for each other */

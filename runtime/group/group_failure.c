@@ -382,7 +382,7 @@ static ct_status quote(ct_group *group, struct blame awaited)
 
 static ct_status broken_since(const ct_group *group, ct_status status)
 {
-    return ct_fail_in(status, "group %s is broken since: ", group->name);
+    return ct_fail_in(status, "group %s is broken: ", group->name);
 }
 
 void group_poll(ct_group *group)

@@ -144,12 +144,13 @@ static void reap_child(struct spawned *s, int rank)
     s->first_code = code;
     s->first_rank = rank;
     if (WIFSIGNALED(status))
-        snprintf(s->how, sizeof s->how, "died of signal %d (%s)", WTERMSIG(status),
+        snprintf(s->how, sizeof s->how, "was killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else
         snprintf(s->how, sizeof s->how, "exited with code %d", code);
-    ct_fail(CT_ERR_PEER, "ct_spawn: rank %d (pid %d) %s, first of all; the others were stopped",
-            rank, (int)c->pid, s->how);
+    ct_fail(CT_ERR_PEER,
+            "ct_spawn: rank %d (pid %d) failed first: it %s. ct_spawn() stopped the others", rank,
+            (int)c->pid, s->how);
     stop_others(s);
 }
 

@@ -17,7 +17,7 @@
 
 void timeout_gave_up(const struct limit *limit, int64_t started, char *text, size_t size)
 {
-    snprintf(text, size, "gave up after %lld ms (limit %d ms, set by %s)",
+    snprintf(text, size, "timed out after %lld ms (limit %d ms, set by %s)",
              (long long)(clock_ms() - started), limit->ms, limit->by);
 }
 
@@ -27,7 +27,7 @@ static void timeout_describe(const struct control_call *call, char *text, size_t
     char name[48];
 
     if (call->begun_ns == 0) {
-        snprintf(text, size, "has made no call on the group yet");
+        snprintf(text, size, "has called nothing on the group yet");
         return;
     }
     snprintf(name, sizeof name, "%.18s", operation_name(call->operation));
@@ -35,9 +35,9 @@ static void timeout_describe(const struct control_call *call, char *text, size_t
         snprintf(name, sizeof name, "%.18s #%llu", operation_name(call->operation),
                  (unsigned long long)call->seq);
     if (call->phase == CONTROL_IN)
-        snprintf(text, size, "is in %s since %u.%u s", name, tenths / 10, tenths % 10);
+        snprintf(text, size, "has been in %s for %u.%u s", name, tenths / 10, tenths % 10);
     else
-        snprintf(text, size, "is in no call of the group since %s, which it began %u.%u s ago",
+        snprintf(text, size, "has called nothing on the group after %s, which it began %u.%u s ago",
                  name, tenths / 10, tenths % 10);
 }
 
@@ -51,7 +51,7 @@ static int timeout_is_missing(const struct control_rank *page, uint64_t id, uint
 
     snprintf(text, size, "%s",
              atomic_load(&page->pid) == 0 ? "never called ct_init_process_group()"
-                                          : "has left the group, or never made it");
+                                          : "has left the group or never created it");
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const struct control_group *line = &page->groups[i];
 
@@ -149,7 +149,7 @@ struct blame late_rank(const ct_group *group, uint64_t seq, struct blame awaited
     }
     if (known >= 0)
         snprintf(text, size, "%s %s", mesh_peer_name(group->mesh, awaited.rank, name, sizeof name),
-                 is_in_call ? "is in this call too, and got no further" : "did not come");
+                 is_in_call ? "is in this call, too, but got no further" : "has not joined");
     return missing >= 0 ? (struct blame){ group->ranks[missing], BLAME_LATE } : awaited;
 }
 

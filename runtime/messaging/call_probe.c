@@ -34,7 +34,7 @@ static void fail_for_mismatch(struct mesh *mesh, struct channel *channel,
                                      .rank = mesh->rank,
                                      .blame = { from, BLAME_MISMATCH } };
 
-    signature_differ(mine, theirs, from, failure.words, sizeof failure.words);
+    signature_differ(mine, mesh->rank, theirs, from, failure.words, sizeof failure.words);
     channel_fail_told(mesh, channel, &failure);
 }
 
@@ -154,7 +154,7 @@ ct_status calls_compare_unexpected(struct mesh *mesh, struct channel *channel)
         count++;
         if (!recall(&channel->calls, theirs->seq, &mine) || signature_equal(&mine, theirs))
             continue;
-        signature_differ(&mine, theirs, u->from, words, sizeof words);
+        signature_differ(&mine, mesh->rank, theirs, u->from, words, sizeof words);
         status = ct_fail_because((struct blame){ u->from, BLAME_MISMATCH }, CT_ERR_MISMATCH, "%s",
                                  words);
     }

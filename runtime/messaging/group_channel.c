@@ -54,7 +54,7 @@ ct_status failure_quote(const struct mesh *mesh, const struct group_failure *fai
 
     if (failure->rank == mesh->rank)
         return ct_fail_because(failure->blame, status, "%s", failure->words);
-    return ct_fail_because(failure_blame(mesh, failure), status, "on %s the group is broken: %s",
+    return ct_fail_because(failure_blame(mesh, failure), status, "the group failed on %s: %s",
                            mesh_peer_name(mesh, failure->rank, name, sizeof name), failure->words);
 }
 

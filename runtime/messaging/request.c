@@ -48,15 +48,17 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
 }
 
 /* Describes a send and a receive that have different counts or dtypes. */
-static void messages_differ(const struct request *request, int peer, const struct signature *theirs,
-                            char *text, size_t size)
+static void messages_differ(const struct mesh *mesh, const struct request *request, int peer,
+                            const struct signature *theirs, char *text, size_t size)
 {
     const struct signature *mine = &request->signature;
+    const struct signature *sent = request->is_send ? mine : theirs;
+    const struct signature *received = request->is_send ? theirs : mine;
 
-    snprintf(text, size, "%llu %s are %s here, but rank %d %s %llu %s",
-             (unsigned long long)mine->count, dtype_name((ct_dtype)mine->dtype),
-             request->is_send ? "sent" : "wanted", peer, request->is_send ? "wants" : "sends",
-             (unsigned long long)theirs->count, dtype_name((ct_dtype)theirs->dtype));
+    snprintf(text, size, "rank %d sends %llu %s, rank %d receives %llu %s",
+             request->is_send ? mesh->rank : peer, (unsigned long long)sent->count,
+             dtype_name((ct_dtype)sent->dtype), request->is_send ? peer : mesh->rank,
+             (unsigned long long)received->count, dtype_name((ct_dtype)received->dtype));
 }
 
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
@@ -66,12 +68,13 @@ void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
 
     signature_describe(&request->signature, mine, sizeof mine);
     if (request->signature.operation == OPERATION_SEND && theirs->operation == OPERATION_SEND)
-        messages_differ(request, peer, theirs, reason, sizeof reason);
+        messages_differ(mesh, request, peer, theirs, reason, sizeof reason);
     else if (signature_equal(&request->signature, theirs))
-        snprintf(reason, sizeof reason, "rank %d and this rank give different counts for %s", peer,
+        snprintf(reason, sizeof reason, "ranks %d and %d pass different counts to %s",
+                 mesh->rank < peer ? mesh->rank : peer, mesh->rank < peer ? peer : mesh->rank,
                  mine);
     else
-        signature_differ(&request->signature, theirs, peer, reason, sizeof reason);
+        signature_differ(&request->signature, mesh->rank, theirs, peer, reason, sizeof reason);
     request->blame = (struct blame){ peer, BLAME_MISMATCH };
     request_finish(mesh, request, CT_ERR_MISMATCH, reason);
 }

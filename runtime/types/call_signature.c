@@ -56,28 +56,29 @@ void signature_describe(const struct signature *s, char *text, size_t size)
     signature_append(text, size, ")");
 }
 
-void signature_differ(const struct signature *here, const struct signature *there, int rank,
-                      char *text, size_t size)
+void signature_differ(const struct signature *mine, int rank, const struct signature *theirs,
+                      int peer, char *text, size_t size)
 {
-    struct signature same = *there;
-    char ours[128], theirs[128];
+    struct signature same = *theirs;
+    char ours[128], other[128];
+    const int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
 
-    same.history = here->history;
-    signature_describe(here, ours, sizeof ours);
-    signature_describe(there, theirs, sizeof theirs);
-    if (!signature_equal(&same, here) && !strcmp(ours, theirs))
-        snprintf(
-            text, size,
-            "rank %d was told another algorithm for %s than this rank (by CT_ALL_REDUCE or the "
-            "like, CT_TUNING, CT_NETWORK or ct_group_options.algorithms)",
-            rank, ours);
-    else if (!signature_equal(&same, here))
-        snprintf(text, size, "rank %d makes another call: %s there, %s here", rank, theirs, ours);
-    else if (operation_has_counts(here->operation) || signature_calls(here) > 0)
+    same.history = mine->history;
+    signature_describe(mine, ours, sizeof ours);
+    signature_describe(theirs, other, sizeof other);
+    if (!signature_equal(&same, mine) && !strcmp(ours, other))
         snprintf(text, size,
-                 "rank %d gives other counts for %s, or made another call before it than this rank",
-                 rank, ours);
+                 "ranks %d and %d were told different algorithms for %s (by CT_ALL_REDUCE or the "
+                 "like, CT_TUNING, CT_NETWORK or ct_group_options.algorithms)",
+                 low, high, ours);
+    else if (!signature_equal(&same, mine))
+        snprintf(text, size, "the ranks disagree: rank %d calls %s, rank %d calls %s", low,
+                 low == rank ? ours : other, high, low == rank ? other : ours);
+    else if (operation_has_counts(mine->operation) || signature_calls(mine) > 0)
+        snprintf(text, size,
+                 "ranks %d and %d pass different counts to %s, or made different calls before it",
+                 low, high, ours);
     else
-        snprintf(text, size, "rank %d makes %s too, but made another call before it than this rank",
-                 rank, ours);
+        snprintf(text, size, "ranks %d and %d both call %s, but made different calls before it",
+                 low, high, ours);
 }

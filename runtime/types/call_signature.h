@@ -146,10 +146,10 @@ int collective_named(const char *name); /* -1 if no collective has this name */
 /* Writes a call as text, such as "all_reduce #12 (4 f32, sum)". */
 void signature_describe(const struct signature *signature, char *text, size_t size);
 
-/* Writes the difference between two different signatures, such as "rank 2 makes another call:
- * all_gather #12 (4 f32) there, all_reduce #12 (4 f32, sum) here".  The signature `there` is that
- * of `rank`. */
-void signature_differ(const struct signature *here, const struct signature *there, int rank,
-                      char *text, size_t size);
+/* Writes how the calls of two ranks differ, such as "the ranks disagree: rank 1 calls all_reduce
+ * #12 (4 f32, sum), rank 2 calls all_gather #12 (4 f32)".  `mine` is the call of `rank`, `theirs`
+ * that of `peer`.  Both ranks write the same text. */
+void signature_differ(const struct signature *mine, int rank, const struct signature *theirs,
+                      int peer, char *text, size_t size);
 
 #endif

@@ -2,6 +2,7 @@
 #include "runtime/util/ranges.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define LONGEST 32 /* bytes for the longest range, ",-2147483648--2147483648", and ",..." */
 
@@ -30,4 +31,18 @@ int ranges_print(int base, int count, int (*is_in)(const void *set, int i), cons
                                      used ? "," : "", base + first, base + i);
     }
     return found;
+}
+
+void ranges_as_words(const char *ranges, char *text, size_t size)
+{
+    const char *const last = strrchr(ranges, ',');
+    size_t used = 0;
+
+    *text = '\0';
+    for (const char *c = ranges; *c && used + 6 < size; c++)
+        used += (size_t)snprintf(text + used, size - used, "%s%.1s",
+                                 c == last   ? " and "
+                                 : *c == ',' ? ", "
+                                             : "",
+                                 *c == ',' ? "" : c);
 }

@@ -10,4 +10,7 @@
 int ranges_print(int base, int count, int (*is_in)(const void *set, int i), const void *set,
                  char *text, size_t size);
 
+/* Writes ranges_print()'s text in words: "0-2,5,7" becomes "0-2, 5 and 7". */
+void ranges_as_words(const char *ranges, char *text, size_t size);
+
 #endif

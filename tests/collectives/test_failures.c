@@ -72,7 +72,7 @@ static void different_calls(ct_group *group, void *arg)
     if (variant->difference == OTHER_ROOT && status == CT_OK) /* its part was over: it had sent */
         status = ct_barrier(group, NULL);
     /* The sentence holds both calls, and the rank that made the other. */
-    EXPECT_ERROR(status, CT_ERR_MISMATCH, "rank|another call|#1|group created");
+    EXPECT_ERROR(status, CT_ERR_MISMATCH, "rank|disagree|#1|group created");
     if (now_ms() - start > QUICKLY_MS)
         expect_fails(__FILE__, __LINE__, "%.0f ms until: %s (difference %d, count %zu)",
                      now_ms() - start, ct_last_error(), (int)variant->difference, variant->count);

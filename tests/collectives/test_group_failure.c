@@ -41,9 +41,9 @@ static void expect_sentence(ct_status status, ct_status wanted, const char *word
 
 /* ---- Mismatches ------------------------------------------------------------- */
 
-#define FIVE_FOR_FOUR                                                                    \
-    "broadcast #1 (5 i32, root 0) on group created, rank 1: rank 0 makes another call: " \
-    "broadcast #1 (4 i32, root 0) there, broadcast #1 (5 i32, root 0) here"
+#define FIVE_FOR_FOUR                                                                          \
+    "broadcast #1 (5 i32, root 0) on group created, rank 1: the ranks disagree: rank 0 calls " \
+    "broadcast #1 (4 i32, root 0), rank 1 calls broadcast #1 (5 i32, root 0)"
 
 /* Its part was over when rank 1 found out. */
 static void root_that_only_sent(ct_group *group, void *arg)
@@ -63,9 +63,9 @@ static void root_that_only_sent(ct_group *group, void *arg)
     mark("sent", 0);
     await("found", 1);
     EXPECT_SENTENCE(ct_broadcast(group, values, 4, CT_I32, 0, NULL), CT_ERR_MISMATCH,
-                    "group created is broken since: on rank 1 the group is broken: " FIVE_FOR_FOUR);
+                    "group created is broken: the group failed on rank 1: " FIVE_FOR_FOUR);
     EXPECT_SENTENCE(ct_send(group, values, 1, CT_I32, 1, 0), CT_ERR_MISMATCH,
-                    "group created is broken since: on rank 1 the group is broken: " FIVE_FOR_FOUR);
+                    "group created is broken: the group failed on rank 1: " FIVE_FOR_FOUR);
     mark("learned", 0);
 }
 
@@ -95,9 +95,9 @@ static void comes_afterwards(ct_group *group, void *arg)
     EXPECT_ERROR(ct_all_reduce(group, values, values, 4, CT_I32, CT_SUM, NULL), CT_ERR_MISMATCH,
                  "4 i32|5 i32");
     EXPECT_ERROR(ct_all_reduce(group, values, values, 4, CT_I32, CT_SUM, NULL), CT_ERR_MISMATCH,
-                 "group created is broken since: |4 i32|5 i32");
-    once = strstr(ct_last_error(), "broken since");
-    EXPECT(once && !strstr(once + 1, "broken since"));
+                 "group created is broken: |4 i32|5 i32");
+    once = strstr(ct_last_error(), "is broken: ");
+    EXPECT(once && !strstr(once + 1, "is broken: "));
     mark("learned", 2);
 }
 
@@ -133,11 +133,11 @@ static void in_a_group_of_two(ct_group *world, void *arg)
     EXPECT_SENTENCE(ct_all_reduce(pair, values, values, me == 3 ? 4 : 5, CT_I32, CT_SUM, NULL),
                     CT_ERR_MISMATCH,
                     me == 3 ? "all_reduce #1 (4 i32, sum) on group pair, rank 0 (rank 3 of "
-                              "created): rank 2 makes another call: all_reduce #1 (5 i32, sum) "
-                              "there, all_reduce #1 (4 i32, sum) here"
+                              "created): the ranks disagree: rank 2 calls all_reduce #1 (5 i32, "
+                              "sum), rank 3 calls all_reduce #1 (4 i32, sum)"
                             : "all_reduce #1 (5 i32, sum) on group pair, rank 1 (rank 2 of "
-                              "created): rank 3 makes another call: all_reduce #1 (4 i32, sum) "
-                              "there, all_reduce #1 (5 i32, sum) here");
+                              "created): the ranks disagree: rank 2 calls all_reduce #1 (5 i32, "
+                              "sum), rank 3 calls all_reduce #1 (4 i32, sum)");
     mark("found", me);
     await("found", 5 - me);
 }
@@ -156,7 +156,7 @@ static void a_message_in_a_group_of_two(ct_group *world, void *arg)
     else
         EXPECT_SENTENCE(ct_recv(pair, values, 5, CT_I32, 0, 0, NULL), CT_ERR_MISMATCH,
                         "recv of 5 i32 from rank 0 (rank 3 of created) (tag 0) on group pair, rank "
-                        "1 (rank 2 of created): 5 i32 are wanted here, but rank 3 sends 4 i32");
+                        "1 (rank 2 of created): rank 3 sends 4 i32, rank 2 receives 5 i32");
     mark("found", me);
     await("found", 5 - me);
 }
@@ -182,10 +182,10 @@ static void far_from_the_leaf(ct_group *group, void *arg)
     (void)arg;
     if (odd)
         EXPECT_ERROR(ct_broadcast(group, values, 5, CT_I32, 0, NULL), CT_ERR_MISMATCH,
-                     "broadcast #1|another call|4 i32|5 i32");
+                     "broadcast #1|disagree|4 i32|5 i32");
     else if (ct_broadcast(group, values, 4, CT_I32, 0, NULL) == CT_OK)
         EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "broadcast #1|4 i32|5 i32");
-    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "broken|4 i32|5 i32");
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "broadcast #1|4 i32|5 i32");
     all_marked(group, "learned");
 }
 
@@ -260,13 +260,13 @@ static void no_rank_sends(ct_group *group, void *arg)
     const double start = now_ms();
     const ct_status status = pair->call(group, NULL);
 
-    EXPECT_ERROR(status, CT_ERR_MISMATCH, "#1|group created|makes another call");
+    EXPECT_ERROR(status, CT_ERR_MISMATCH, "#1|group created|the ranks disagree");
     EXPECT(now_ms() - start < GROUP_TIMEOUT_MS / 2);
     if (ct_size(group) == 2) {
         EXPECT_ERROR(status, CT_ERR_MISMATCH, pair->here);
         EXPECT_ERROR(status, CT_ERR_MISMATCH, pair->there);
     }
-    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "broken since|makes another call");
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "#1|the ranks disagree");
     all_marked(group, "asked");
 }
 
@@ -313,13 +313,13 @@ static void a_question_about_the_same_call_changes_nothing(void **state)
 enum waits { IN_BARRIER, IN_WORK, IN_RECV, IN_IRECV, WAITS };
 
 static const char *const aborted[WAITS] = {
-    "barrier #2 on group created, rank %d: on rank 0 the group is broken: ct_abort() was called on "
+    "barrier #2 on group created, rank %d: the group failed on rank 0: ct_abort() was called on "
     "group created",
-    "all_reduce #2 (1 i32, sum) on group created, rank %d: on rank 0 the group is broken: "
+    "all_reduce #2 (1 i32, sum) on group created, rank %d: the group failed on rank 0: "
     "ct_abort() was called on group created",
-    "recv of 1 i32 from rank 0 (tag 0) on group created, rank %d: on rank 0 the group is broken: "
+    "recv of 1 i32 from rank 0 (tag 0) on group created, rank %d: the group failed on rank 0: "
     "ct_abort() was called on group created",
-    "irecv of 1 i32 from rank 0 (tag 0) on group created, rank %d: on rank 0 the group is broken: "
+    "irecv of 1 i32 from rank 0 (tag 0) on group created, rank %d: the group failed on rank 0: "
     "ct_abort() was called on group created",
 };
 
@@ -350,7 +350,7 @@ static void abort_of_rank_0(ct_group *group, void *arg)
         nap(20); /* most of them wait by now; the others find it broken */
         EXPECT_OK(ct_abort(group));
         EXPECT_SENTENCE(ct_barrier(group, NULL), CT_ERR_ABORTED,
-                        "group created is broken since: ct_abort() was called on group created");
+                        "group created is broken: ct_abort() was called on group created");
     } else {
         const ct_status status = wait_in(group, where);
 
@@ -358,7 +358,7 @@ static void abort_of_rank_0(ct_group *group, void *arg)
         if (strncmp(ct_last_error(), "group created is broken", 23))
             EXPECT_SENTENCE(status, CT_ERR_PEER, words);
         EXPECT_SENTENCE(ct_barrier(group, NULL), CT_ERR_PEER,
-                        "group created is broken since: on rank 0 the group is broken: ct_abort() "
+                        "group created is broken: the group failed on rank 0: ct_abort() "
                         "was called on group created");
     }
     all_marked(group, "aborted");
@@ -392,11 +392,12 @@ static void hurry(ct_group *group, void *arg)
     status = ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL);
     if (me != last || status != CT_OK)
         EXPECT_ERROR(status, me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
-                     me == 0 ? "all_reduce #2|gave up after|150 ms"
-                             : "on rank 0|group is broken: all_reduce #2|gave up after|150 ms");
+                     me == 0 ? "all_reduce #2|timed out after|150 ms"
+                             : "the group failed on rank 0|all_reduce #2|timed out after|150 ms");
     mark("late", me);
     EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
-                 "broken|all_reduce #2|gave up after|150 ms");
+                 me == 0 ? "is broken|all_reduce #2|timed out after|150 ms"
+                         : "the group failed on rank 0|all_reduce #2|timed out after|150 ms");
     all_marked(group, "told");
 }
 
@@ -415,7 +416,7 @@ static void late_in_the_last_call(ct_group *group, void *arg)
     int32_t value = me == 0;
     char words[64];
 
-    snprintf(words, sizeof words, "barrier #%llu|gave up after", *first + 2);
+    snprintf(words, sizeof words, "barrier #%llu|timed out after", *first + 2);
     EXPECT_OK(ct_barrier(group, NULL));
     if (me == 0)
         EXPECT_OK(ct_set_timeout(group, 50));
@@ -505,7 +506,7 @@ static void broken_before_it_was_made(ct_group *group, void *arg)
         mark("broken", 0);
     } else {
         EXPECT_ERROR(ct_barrier(early, NULL), CT_ERR_PEER,
-                     "on rank 0|the group is broken: ct_abort() was called on group early");
+                     "the group failed on rank 0|: ct_abort() was called on group early");
     }
     EXPECT_OK(ct_barrier(group, NULL));
     ct_destroy_process_group(early);

@@ -142,7 +142,7 @@ static ct_status shm_wait_fail(const struct shm_group *f, const struct shm_wait 
     const int missing = shm_wait_missing(f, w);
 
     return missing == NO_RANK
-               ? ct_fail(status, "a rank did not come")
+               ? ct_fail(status, "a rank did not join")
                : ct_fail_because((struct blame){ f->peers[missing].rank, BLAME_LATE }, status, "%s",
                                  status == CT_ERR_ABORTED ? "the group is broken" : "");
 }

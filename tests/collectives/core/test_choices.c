@@ -133,7 +133,7 @@ static void differently(ct_group *group, void *arg)
     options.algorithms = ct_rank(group) ? "all_reduce=two_shot" : "all_reduce=one_shot";
     EXPECT_OK(ct_new_group_with(both, 2, &options, &own));
     EXPECT_ERROR(ct_all_reduce(own, values, values, 16, CT_F32, CT_SUM, NULL), CT_ERR_MISMATCH,
-                 "all_reduce #1|was told another algorithm");
+                 "all_reduce #1|were told different algorithms");
 }
 
 static void ranks_with_different_overrides_find_out(void **state)

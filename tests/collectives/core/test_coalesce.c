@@ -245,8 +245,8 @@ static void other_lists(ct_group *group, void *arg)
     for (int i = 0; i < n; i++)
         EXPECT_OK(ct_all_reduce(group, values[i], values[i], counts[i], CT_I32, CT_SUM, NULL));
     EXPECT_ERROR(ct_coalesce_end(group, NULL), CT_ERR_MISMATCH,
-                 theirs[2] == 0 ? "all_reduce #1 (12 i32, sum, 2 calls in one)|other counts"
-                                : "2 calls in one|3 calls in one|another call");
+                 theirs[2] == 0 ? "all_reduce #1 (12 i32, sum, 2 calls in one)|different counts"
+                                : "2 calls in one|3 calls in one|disagree");
     EXPECT_STATUS(ct_barrier(group, NULL), CT_ERR_MISMATCH);
 }
 

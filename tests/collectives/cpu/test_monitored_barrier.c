@@ -38,12 +38,13 @@ static void two_stay_away(ct_group *group, void *arg)
     /* Rank 0 alone gives up: rank 2 could before it, which is then late. */
     status = ct_monitored_barrier(group, me == 0 ? SOON_MS : GROUP_TIMEOUT_MS, wait_all);
     EXPECT_ERROR(status, me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
-                 "monitored_barrier #2|rank 1 (pid|did not come|300 ms");
+                 "monitored_barrier #2|rank 1 (pid|did not join|300 ms");
     EXPECT(!strstr(ct_last_error(), ", rank 3 (pid") == !wait_all);
     if (me != 0)
         EXPECT_ERROR(status, CT_ERR_PEER, "on rank 0 (pid");
     mark("gave up", me);
-    EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER, "broken|rank 1");
+    EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
+                 "monitored_barrier #2|rank 1");
     all_marked(group, "told");
 }
 
@@ -67,7 +68,7 @@ static void rank_0_stays_away(ct_group *group, void *arg)
     }
     status = ct_monitored_barrier(group, SOON_MS, 1);
     EXPECT(status == CT_ERR_TIMEOUT || status == CT_ERR_PEER);
-    EXPECT_ERROR(status, status, "monitored_barrier #2|rank 0 (pid|did not come");
+    EXPECT_ERROR(status, status, "monitored_barrier #2|rank 0 (pid|has not joined");
     mark("gave up", me);
     all_marked(group, "told");
 }
@@ -89,7 +90,7 @@ static void another_call(ct_group *group, void *arg)
         status = ct_all_reduce(group, &value, &sum, 1, CT_I32, CT_SUM, NULL);
     else
         status = ct_monitored_barrier(group, -1, 0);
-    EXPECT_ERROR(status, CT_ERR_MISMATCH, "all_reduce #1|monitored_barrier #1|another call");
+    EXPECT_ERROR(status, CT_ERR_MISMATCH, "all_reduce #1|monitored_barrier #1|disagree");
     EXPECT(sum == 0);
     all_marked(group, "told");
 }

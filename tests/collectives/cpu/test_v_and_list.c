@@ -203,7 +203,7 @@ static void other_counts(ct_group *group, void *arg)
         ct_gather_v(group, mine, ct_rank(group) == 0 ? 2 : 3, all, counts, NULL, CT_I32, 0, NULL);
     if (ct_rank(group) == 1 && status == CT_OK)
         status = ct_barrier(group, NULL);
-    EXPECT_ERROR(status, CT_ERR_MISMATCH, "gather_v #1|rank 1|different counts");
+    EXPECT_ERROR(status, CT_ERR_MISMATCH, "gather_v #1|ranks 0 and 1|different counts");
     all_marked(group, "told");
 }
 

@@ -157,7 +157,7 @@ static void overrides_otherwise(ct_group *group, void *arg)
     EXPECT_OK(ct_new_group_with(both, 2, &options, &own));
     values = numbers(1);
     EXPECT_ERROR(ct_all_reduce(own, values, values, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_MISMATCH,
-                 "all_reduce #1|was told another algorithm|CT_ALL_REDUCE");
+                 "all_reduce #1|were told different algorithms|CT_ALL_REDUCE");
     EXPECT_OK(ct_barrier(group, NULL)); /* no rank uses it any more */
     device_free(values);
 }

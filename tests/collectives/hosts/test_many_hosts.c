@@ -335,7 +335,7 @@ static void one_gives_up(ct_group *group, void *arg)
     if (me == LATE) {
         EXPECT_OK(ct_set_next_timeout(group, 300));
         EXPECT_ERROR(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL), CT_ERR_TIMEOUT,
-                     "gave up");
+                     "timed out");
         return;
     }
     while (me >= MANY_HERE && !atomic_load(first_is_back))

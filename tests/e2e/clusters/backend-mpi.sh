@@ -84,7 +84,7 @@ for mpi in $mpis; do
     expect "$mpi: an all-reduce of integers is MPI's" has "$err" "all_reduce, 4 bytes per rank, group world of 2 on 1 host: mpi,"
 
     rm -f over; mpirun_of "$mpi" 2 ./fails timeout
-    expect "$mpi: a rank that does not come is a timeout" has "$out" "timeout on rank 0: the deadline passed: all_reduce #1 (1 i32, sum) on group world, rank 0: gave up after"
+    expect "$mpi: a rank that does not come is a timeout" has "$out" "timeout on rank 0: the deadline passed: all_reduce #1 (1 i32, sum) on group world, rank 0: timed out after"
     rm -f over; mpirun_of "$mpi" 2 ./fails abort
     expect "$mpi: ct_abort() ends a wait" has "$out" "abort on rank 0: the group was aborted:"
     mpirun_of "$mpi" 2 ./fails mismatch

@@ -50,7 +50,7 @@ expect "a restart begins with an empty space" is "$code $(sorted "$out")" "0 $(d
 
 run --nproc-per-node=4 --mpi=pmi "$pmi" abort 2 7
 expect "MPI_Abort's code is ctrun's" is "$code" 7
-expect "the failure names rank and abort" matches "$err" 'rank 2 \(pid [0-9]+, local rank 2\) called MPI_Abort with code 7, first of all; ranks 0-1,3 stopped by ctrun'
+expect "the failure names rank and abort" matches "$err" 'rank 2 \(pid [0-9]+\) failed first: it called MPI_Abort with code 7\. ctrun stopped ranks 0-1 and 3\.'
 expect "and has its message" has "$err" "cause     : the ocean is dry"
 run --nproc-per-node=3 --mpi=pmi --events=events "$pmi" leaves 1 0
 expect "the events say what the exit code does not" matches "$(grep '"cause":"itself"' events)" '"rank":1,.*"code":0,.*"detail":"exited with code 0 without MPI_Finalize"'
@@ -85,10 +85,10 @@ END
 fi
 run --nproc-per-node=3 --mpi=pmi "$pmi" absent 1
 expect "a rank that exits without MPI_Init leaves no job that hangs" is "$code" 1
-expect "and is named" matches "$err" 'rank 1 \(pid [0-9]+, local rank 1\) exited with code 0 while others wait for it in MPI'
+expect "and is named" matches "$err" 'rank 1 \(pid [0-9]+\) failed first: it exited with code 0 while others wait for it in MPI'
 run --nproc-per-node=3 --mpi=pmi "$pmi" garbage 1
 expect "what is no request fails the job" is "$code" 1
-expect "and names the rank" matches "$err" 'rank 1 \(pid [0-9]+, local rank 1\) sent on PMI_FD what is no request of PMI'
+expect "and names the rank" matches "$err" 'rank 1 \(pid [0-9]+\) failed first: it sent on PMI_FD what is no request of PMI'
 expect "and has the words" has "$err" "GET / HTTP/1.1"
 run --nproc-per-node=3 --mpi=pmi "$pmi" long 2
 expect "so does a request without an end" has "$code $err" "1 ctrun: rank 2 (pid"

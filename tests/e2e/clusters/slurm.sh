@@ -82,7 +82,7 @@ expect "as is what runs all the same" is "$code $out" "0 $(ranks 1)"
 # How a job ends.
 job "$two" "ctrun sh -c 'test \$RANK = 3 && exit 3; exec sleep 1$$'"
 expect "a failed rank's code is ctrun's" is "$code" 3
-expect "and is said once" is "$(grep -c 'ctrun: rank 3 .* exited with code 3, first of all' job.err)" 1
+expect "and is said once" is "$(grep -c 'ctrun: rank 3 .* failed first: it exited with code 3' job.err)" 1
 expect "on no node anything is left" eval '! pgrep -f "sleep 1$$"'
 start "$two" "ctrun ./stop model.txt 10"
 within 30 says "from step" && sleep 1 # all ranks have called ct_should_stop()
@@ -148,6 +148,6 @@ expect "which stands in no command line" [ "$(cat /proc/[0-9]*/cmdline 2>/dev/nu
 kill -KILL "$agent"
 result
 expect "a ctrun that is killed ends the job" is "$code" 137
-expect "and is named" has "$err" "ctrun: node 1 (h2): its ctrun was lost: its connection was closed; the workers here were stopped"
+expect "and is named" has "$err" "ctrun: node 1 (h2): its ctrun was lost: its connection was closed. ctrun stopped the workers here"
 expect "with nothing left" eval '! pgrep -f "sleep 2$$"'
 finish

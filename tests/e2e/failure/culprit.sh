@@ -44,10 +44,10 @@ for ((n = 1; n <= ${CT_RUNS:-20}; n++)); do
     wait $job
     code=$?
     err=$(cat err)
-    [[ $code = 137 && $err =~ "rank $victim (pid $(cat pid.$victim), local rank $victim) died of SIGKILL, first of all;" &&
+    [[ $code = 137 && $err =~ "rank $victim (pid $(cat pid.$victim)) failed first: it was killed by SIGKILL." &&
        $err =~ "cause     : SIGKILL, not sent by ctrun" ]] && continue
     wrong=$((wrong + 1))
-    echo "run $n, victim $victim, code $code: $(grep -a 'first of all' err)"
+    echo "run $n, victim $victim, code $code: $(grep -a 'failed first' err)"
 done
 expect "all started in each run" is "$((n - 1))" "${CT_RUNS:-20}"
 expect "the victim is named every time" is "$wrong" 0

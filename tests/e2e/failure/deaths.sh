@@ -5,7 +5,7 @@
 . "$CT_SOURCE/tests/e2e/nodes.sh"
 
 survivors() { grep -c "rank [0-9]: a peer is gone: .*rank 2 .*was killed by SIGKILL" <<<"$out"; }
-later() { grep -c "rank [0-9] then: a peer is gone: group world is broken since: .*rank 2 .*was killed by SIGKILL" <<<"$out"; }
+later() { grep -c "rank [0-9] then: a peer is gone: group world is broken: .*rank 2 .*was killed by SIGKILL" <<<"$out"; }
 
 dies() { # LINK WHERE
     CT_LINK=$1 run --nproc-per-node=4 --on-failure=continue "$CT_BUILD/tests/e2e_dies" "$2" 2

@@ -4,10 +4,10 @@
 
 run --nproc-per-node=4 sh -c 'test $RANK = 1 && exit 7; exec sleep 20'
 expect "exit 7 is 7" is "$code" 7
-expect "names rank and cause" matches "$err" 'rank 1 \(pid [0-9]+, local rank 1\) exited with code 7, first of all; ranks 0,2-3 stopped by ctrun'
+expect "names rank and cause" matches "$err" 'rank 1 \(pid [0-9]+\) failed first: it exited with code 7\. ctrun stopped ranks 0 and 2-3\.'
 run --nproc-per-node=2 sh -c 'test $RANK = 1 && kill -SEGV $$$$; exec sleep 20'
 expect "SIGSEGV is 139" is "$code" 139
-expect "names it" matches "$err" 'rank 1 .* died of SIGSEGV'
+expect "names it" matches "$err" 'rank 1 .* was killed by SIGSEGV'
 run sh -c 'exit 3'
 expect "one worker" is "$code" 3
 run --nproc-per-node=2 sh -c 'test $RANK = 1 && exit 0; sleep 0.3; echo late'
@@ -15,7 +15,7 @@ expect "an early exit 0 stops nobody" is "$code $out" "0 late"
 
 run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'test $RANK = 1 && { until test -e deaf; do sleep 0.02; done; exit 9; }; trap "" TERM; : >deaf; while :; do sleep 0.1; done'
 expect "a worker that ignores SIGTERM is killed after the grace" is "$code" 9
-expect "and the report says so" has "$err" "rank 0 did not obey"
+expect "and the report says so" has "$err" "ctrun killed rank 0, which did not stop when asked."
 
 run --max-restarts 2 sh -c 'echo a$TORCHELASTIC_RESTART_COUNT $CT_GENERATION; test $TORCHELASTIC_RESTART_COUNT = 2'
 expect "restarts until success" is "$code $(cut -c1-2 <<<"$out" | tr '\n' ' ')" "0 a0 a1 a2 "

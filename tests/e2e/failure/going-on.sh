@@ -12,7 +12,7 @@ run --nproc-per-node=2 --on-failure=continue sh -c 'kill -KILL $$$$'
 expect "when nobody is left, the first loss is the code" is "$code" 137
 run --nproc-per-node=4 --on-failure=continue:3 sh -c 'test $RANK = 0 && exit 5; test $RANK = 1 && { until grep -q "the others go on" .err; do sleep 0.02; done; exit 6; }; exec sleep 50'
 expect "too few left: the job fails with the first loss" is "$code" 5
-expect "which is named" matches "$err" 'rank 0 \(pid [0-9]+, local rank 0\) exited with code 5, first of all'
+expect "which is named" matches "$err" 'rank 0 \(pid [0-9]+\) failed first: it exited with code 5'
 
 # The death is posted where peers can read it: rank 0 waits for it there.
 cat >reader.py <<'PY'

@@ -31,7 +31,7 @@ kill_one() { # KIND NODES WORKERS VICTIM
     kill -KILL "$(cat pid.$victim)"
     for ((node = 0; node < nodes; node++)); do
         ended h$node
-        [ "$code" = 137 ] && matches "$err" "rank $victim \(pid [0-9]+.* died of SIGKILL" || {
+        [ "$code" = 137 ] && matches "$err" "rank $victim \(pid [0-9]+.* was killed by SIGKILL" || {
             echo "FAIL $kind, $nodes nodes of $workers, rank $victim killed: node $node ends with $code"
             sed 's/^/     /' h$node.err | head -40
             failed=1

@@ -52,7 +52,7 @@ for kind in static c10d; do
     for n in n0 n1; do
         ended $n
         expect "$kind: a death by signal goes before the exit that it caused, $n" is "$code" 137
-        expect "$kind: and $n names the rank and the signal" matches "$err" 'rank 2 \(pid [0-9]+.* died of SIGKILL'
+        expect "$kind: and $n names the rank and the signal" matches "$err" 'rank 2 \(pid [0-9]+.* was killed by SIGKILL'
         expect "$kind: and not the exit" lacks "$err" "rank 1 (pid"
     done
 
@@ -70,7 +70,7 @@ for kind in static c10d; do
     for n in n0 n1; do
         ended $n
         expect "$kind: after a restart, $n" is "$code" 0
-        expect "$kind: the restart is said with the death, $n" matches "$err" "rank 2 \(pid $first.* died of SIGKILL.*restart 1 of 1"
+        expect "$kind: the restart is said with the death, $n" matches "$err" "rank 2 \(pid $first.* was killed by SIGKILL.*restart 1 of 1"
     done
 
     # An exit while nothing else is wrong is what it was.

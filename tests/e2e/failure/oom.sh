@@ -20,7 +20,7 @@ within_limit() { (echo "$BASHPID" >"$group/cgroup.procs" && run "$@"; echo "$cod
 within_limit --nproc-per-node=2 --events=events sh -c 'test $RANK = 0 && exec sleep 60; x=$(tr "\0" x </dev/zero | head -c 300000000)'
 expect "the code of a SIGKILL" is "$code" 137
 expect "the kernel is named, and the limit" matches "$err" 'cause     : killed by the kernel: out of memory \(cgroup limit 64.0 MiB, peak 6[0-9.]+ MiB\)'
-expect "rank 1 was it" matches "$err" 'rank 1 .*died of SIGKILL, first of all'
+expect "rank 1 was it" matches "$err" 'rank 1 .*failed first: it was killed by SIGKILL'
 expect "a program reads it, too" matches "$(grep '"cause":"itself"' events)" '"oom":true'
 within_limit sh -c 'kill -9 $$$$'
 expect "the next SIGKILL in that cgroup is no such kill" has "$err" "SIGKILL, not sent by ctrun"

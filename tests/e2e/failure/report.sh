@@ -16,7 +16,7 @@ expect "blocks are numbered" line "$err" '^\[1\]:$'
 expect "ranks" line "$err" '^  rank      : 1 \(local_rank: 1\)$'
 expect "times" line "$err" '^  time      : 20[0-9-]+_[0-9:]+$'
 expect "the root cause comes first" before "$err" "exitcode  : 7" "exitcode  : -15"
-expect "and the sentence before it" before "$err" "first of all; rank 0 stopped by ctrun" "Root Cause (first observed failure):"
+expect "and the sentence before it" before "$err" " failed first: it exited with code 7. ctrun stopped rank 0." "Root Cause (first observed failure):"
 
 run --no-python sh -c 'exit 255'
 expect "nobody else" line "$err" '^  <NO_OTHER_FAILURES>$'
@@ -78,7 +78,7 @@ fi
 
 # ---- short ----
 run --nproc-per-node=4 --failure-report=short sh -c '[ $RANK = 2 ] && exit 7; exec sleep 100'
-expect "a short report is a line" matches "$code $(grep -v OMP_NUM <<<"$err")" "^7 ctrun: rank 2 \(pid [0-9]+, local rank 2\) exited with code 7, first of all; ranks 0-1,3 stopped by ctrun$"
+expect "a short report is a line" matches "$code $(grep -v OMP_NUM <<<"$err")" "^7 ctrun: rank 2 \(pid [0-9]+\) failed first: it exited with code 7\. ctrun stopped ranks 0-1 and 3\.$"
 run --failure-report=short --no-python sh -c "$say"' m 1 > $TORCHELASTIC_ERROR_FILE; exit 4'
 expect "and has the error, if there is one" has "$err" "ctrun: error of rank 0:"
 run --failure-report=long true
@@ -86,7 +86,7 @@ expect "another word is wrong usage" has "$code $err" "2 ctrun: --failure-report
 (unset OMP_NUM_THREADS; "$CTRUN" --nproc-per-node=2 --quiet true) 2>.err
 expect "--quiet: no word if nothing is wrong" is "$? $(cat .err)" "0 "
 (unset OMP_NUM_THREADS; "$CTRUN" --nproc-per-node=2 --quiet --failure-report=short false) 2>.err
-expect "an error is said" matches "$? $(cat .err)" "^1 ctrun: rank [01] .* exited with code 1, first of all"
+expect "an error is said" matches "$? $(cat .err)" "^1 ctrun: rank [01] .* failed first: it exited with code 1"
 
 # ---- upwards ----
 export TORCHELASTIC_ERROR_FILE=$work/parent.json

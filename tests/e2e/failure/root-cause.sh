@@ -36,14 +36,14 @@ says() {
     local by="rank ($rank|$second) \(pid [0-9]+(, local rank [0-9]+)?\)" victims=7
     [ "$after" = abort ] && victims=134
     case $how in
-    raise | cleanup | slow-cleanup) echo "3 $by exited with code 3" ;;
-    abort) echo "134 $by died of SIGABRT" ;;
-    kill) echo "137 $by died of SIGKILL" ;;
+    raise | cleanup | slow-cleanup) echo "3 $by (failed first: it )?exited with code 3" ;;
+    abort) echo "134 $by (failed first: it )?was killed by SIGABRT" ;;
+    kill) echo "137 $by (failed first: it )?was killed by SIGKILL" ;;
     leave | destroy-leave) echo "1 $by left with exit code 0 while" ;;
     stop) echo "$victims $by was stopped while" ;;
-    late) echo "$victims $by did not come in time while" ;;
+    late) echo "$victims $by did not join in time while" ;;
     # Both sides, if no third rank had made the call yet.
-    mismatch) echo "(3|$victims) ($by makes another call than|ranks ($rank and [0-9]+|[0-9]+ and $rank|$((rank - 1))-$rank|$rank-$((rank + 1))) disagree)" ;;
+    mismatch) echo "(3|$victims) ($by made a different call than|ranks ($rank and [0-9]+|[0-9]+ and $rank|$((rank - 1))-$rank|$rank-$((rank + 1))) disagree)" ;;
     esac
 }
 

@@ -26,7 +26,7 @@ expect "who was stopped" line "$(of worker_end | sed -n 2p)" '"rank":0,.*"code":
 expect "the signal" line "$(of worker_end | sed -n 3p)" '"rank":1,.*"code":null,"signal":"SIGKILL","cause":"itself","oom":false,"core":false,"detail":"SIGKILL, not sent by ctrun"'
 expect "the restart" line "$(of restart)" '"restarts":1,"max_restarts":1}$'
 expect "why they were stopped" line "$(of stop | head -1)" '"signal":"SIGTERM","why":"rank 1 failed"}$'
-expect "the job's end" line "$(of job_end)" '"code":137,"culprit":\{"rank":1,"pid":[0-9]+\},"fault":"rank 1 .*died of SIGKILL'
+expect "the job's end" line "$(of job_end)" '"code":137,"culprit":\{"rank":1,"pid":[0-9]+\},"fault":"rank 1 .*was killed by SIGKILL'
 
 rm e
 run --events=e ./nowhere

@@ -69,7 +69,7 @@ hang half "others have left a group of the same name and size" "rank 1 $sleeps h
 # What libct finds out by itself is no hang.
 for way in count root; do
     run --nproc-per-node=4 "$hangs" $way
-    expect "a wrong $way is told to both sides" matches "$code $err" "^3 .*rank [0-3] makes another call: (reduce|all_reduce) #2"
+    expect "a wrong $way is told to both sides" matches "$code $err" "^3 .*the ranks disagree: rank [0-3] calls (reduce|all_reduce) #2"
 done
 run --nproc-per-node=4 "$hangs" returns
 expect "a rank returned early" matches "$code $err" "^3 .*all_reduce #2 \(1024 f32, sum\) on group eval, rank [0-2]: rank 3 .*destroyed the group without making this call"

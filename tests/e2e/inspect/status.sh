@@ -166,7 +166,7 @@ start --nproc-per-node=2 --max-restarts=1 "$worker" 0 go 1
 touch go
 restarted() { ask "$where" /api/job >/dev/null && [ "$(say "j['restarts'], [(r['calls'], len(r['stdout'])) for r in ranks]")" = "(1, [(7, 1), (8, 1)])" ]; }
 expect "after a restart the numbers begin anew" within 20 restarted
-expect "  and it says why" matches "$(say "j['said']")" "rank 1 \(pid [0-9]+, local rank 1\) exited with code 3, first of all.*; restart 1 of 1"
+expect "  and it says why" matches "$(say "j['said']")" "rank 1 \(pid [0-9]+\) failed first: it exited with code 3.*\. Starting restart 1 of 1"
 touch go1
 ended_job
 expect "  the second start succeeds" is "$code" 0

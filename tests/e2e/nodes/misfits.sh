@@ -70,7 +70,7 @@ kill -STOP "${pid[f2]}"
 for i in 0 1; do
     ended f$i
     expect "one stands still: f$i ends" is "$code" 1
-    expect "  and names it" has "$err" "node 2 (h2): its ctrun was lost: it has not answered for 3 s; the workers here were stopped"
+    expect "  and names it" has "$err" "node 2 (h2): its ctrun was lost: it has not answered for 3 s. ctrun stopped the workers here"
 done
 kill -CONT "${pid[f2]}"
 ended f2

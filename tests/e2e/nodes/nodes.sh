@@ -30,7 +30,7 @@ expect "one generation, one store" is "$(sort -u <<<"$out" | wc -l)" 1
 nodes "" 'sleep 50' 'test $RANK = 2 && exit 7; sleep 50'
 expect "a failure on node 1 is the job's code" is "$code" "7 7"
 expect "node 0 names it" matches "$(cat err0)" "node 1 \([^ ]+\): rank 2 \(pid"
-expect "and so does node 1" matches "$(cat err1)" 'rank 2 \(pid [0-9]+, local rank 1\) exited with code 7'
+expect "and so does node 1" matches "$(cat err1)" 'rank 2 \(pid [0-9]+, local rank 1\) failed first: it exited with code 7'
 
 nodes "" 'exit 9' 'sleep 50'
 expect "and so is one on node 0" is "$code" "9 9"

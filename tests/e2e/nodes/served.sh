@@ -73,7 +73,7 @@ for node in 1 2 0; do
     ended h$node
     expect "a failure is the code of all, h$node" is "$code" 7
 done
-expect "the serving node names the failed rank and its node" matches "$err" "node h1 \(pid [0-9]+\): rank 0 \(pid [0-9]+\) exited with code 7$"
+expect "the serving node names the failed rank and its node" matches "$err" "node h1 \(pid [0-9]+\): rank 0 \(pid [0-9]+\) exited with code 7\.$"
 
 fresh
 serve --nnodes=2

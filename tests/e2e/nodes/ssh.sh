@@ -80,7 +80,7 @@ expect "a last line without an end, and standard error" is "$code $out $(said | 
 # ---- What goes wrong
 on_h0 --hosts=h1:2,h2:2 sh -c '[ $RANK = 3 ] && exit 7; exec sleep 1000' </dev/null
 expect "the exit code is that of the rank that failed first" is "$code" 7
-expect "named once by its own host" is "$(grep -c 'rank 3 (pid [0-9]*, local rank 1) exited with code 7, first of all' .err)" 1
+expect "named once by its own host" is "$(grep -c 'rank 3 (pid [0-9]*, local rank 1) failed first: it exited with code 7' .err)" 1
 expect "and once for the others" is "$(grep -c 'node 1 (h2): rank 3 (pid [0-9]*) exited with code 7' .err)" 1
 on_h0 --hosts=h1,h9 touch ran </dev/null
 expect "a host that does not resolve is named" is "$code $(grep -c 'host h9 (node 1): ssh exited with 255 before ctrun was started there' .err)" "1 1"
@@ -171,8 +171,8 @@ kill -KILL $front; wait $front 2>/dev/null
 expect "kill -9 of ctrun: all workers are told to stop" within 30 all_stopped
 begin
 kill -KILL "$(pgrep -P "$front" -f "ssh .* h2 exec sh" | head -1)"; wait $front; code=$?
-expect "an ssh that dies is named, and the job ends as one that lost a node" is "$code $(grep -c 'host h2 (node 1): ssh died of signal 9' .err)" "1 1"
-expect "by node 0, too" has "$(cat .err)" "node 1 (h2): it lost its connection to the ctrun of --hosts; the workers here were stopped"
+expect "an ssh that dies is named, and the job ends as one that lost a node" is "$code $(grep -c 'host h2 (node 1): ssh was killed by signal 9' .err)" "1 1"
+expect "by node 0, too" has "$(cat .err)" "node 1 (h2): it lost its connection to the ctrun of --hosts. ctrun stopped the workers here"
 expect "on all hosts" within 30 all_stopped
 expect "no process of the job is left" within 30 none_left
 finish

@@ -23,7 +23,7 @@ for how in "tcp ring" "shm two_shot"; do
     CT_LINK=${how% *} CT_ALL_REDUCE=${how#* } CT_FAULT=$behind,delay:4s \
         run --nproc-per-node=2 --shutdown-timeout=1 "$CT_BUILD/tests/e2e_forks" 1500
     expect "a rank that stands still in the call is not said to have not come ($how)" matches "$err$out" \
-        "rank 1 \(pid [0-9]+ on [^)]*\) is in this call too, and got no further"
+        "rank 1 \(pid [0-9]+ on [^)]*\) is in this call, too, but got no further"
     expect "nor does ctrun say that" matches "$err" \
         "^ctrun: rank 1 \(pid [0-9]+\) got no further in the same call while rank 0 \(pid [0-9]+\) was in all_reduce #2;"
     CT_LINK=${how% *} CT_ALL_REDUCE=${how#* } CT_FAULT=$behind,stop \

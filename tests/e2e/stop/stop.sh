@@ -61,7 +61,7 @@ expect "and its code counts too" is "$code" 75
 fresh
 run --nproc-per-node=4 --max-restarts=1 --restart=on-exit:75 "$stops" world 75 once
 expect "and the job can begin again" is "$code" 0
-expect "as --restart says" has "$err" "and chose exit code 75; restart 1 of 1"
+expect "as --restart says" has "$err" "and chose exit code 75. Starting restart 1 of 1"
 
 fresh
 run --nproc-per-node=4 --max-restarts=1 --restart=on-exit:75 --deadline=1 "$stops" world 75

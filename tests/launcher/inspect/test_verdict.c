@@ -289,7 +289,7 @@ static void a_dead_rank_is_named_with_how_it_ended(void **state)
     SAYS(&job, "stuck", "rank 3 exited with code 0 after #1841 (pid 4313 on node-a)" WAITED);
     job.death[0].how = CLD_DUMPED;
     job.death[0].code = SIGSEGV;
-    SAYS(&job, "stuck", "rank 3 died of SIGSEGV after #1841 (pid 4313 on node-a)" WAITED);
+    SAYS(&job, "stuck", "rank 3 was killed by SIGSEGV after #1841 (pid 4313 on node-a)" WAITED);
     free_job(&job);
 }
 
@@ -719,7 +719,7 @@ static void members_of_other_hosts_are_counted_but_the_dead_are_named(void **sta
     job.death[0].tombs = 1;
     job.death[0].tomb[0] = (struct control_tomb){ 70, 1, 1, 1 };
     SAYS(&job, "stuck",
-         "rank 6 died of SIGKILL after #1 (pid 4316 on node-a); no process here shows 1 of "
+         "rank 6 was killed by SIGKILL after #1 (pid 4316 on node-a); no process here shows 1 of "
          "its ranks, which may have left the group, or may run on another host. Ranks 0-1 "
          "have waited 3.0 s in all_reduce #2 (16 f32, sum) of group half");
     job.death[0].tomb[0].done = 2; /* it had returned from the call */

@@ -161,7 +161,8 @@ static void a_failure_keeps_its_words(void **state)
     assert_int_equal(failure.rank, -1);
     assert_string_equal(failure.what, "node 3: it was told to stop");
     for (int flags = 0; flags < 4; flags++) {
-        const struct failure said = { 3, 5, 137, flags & 1, "rank 3 died of SIGKILL", flags >> 1 };
+        const struct failure said = { 3,         5, 137, flags & 1, "rank 3 was killed by SIGKILL",
+                                      flags >> 1 };
         char text[NODE_TEXT];
 
         node_failure_print(&said, text);

@@ -70,7 +70,7 @@ static void causes_are_named(void **state)
     assert_string_equal(text, "exited with code 7");
     worker = (struct worker){ .how = CLD_DUMPED, .code = SIGSEGV };
     report_cause(&worker, text, sizeof text);
-    assert_string_equal(text, "died of SIGSEGV (core dumped)");
+    assert_string_equal(text, "was killed by SIGSEGV (core dumped)");
 }
 
 /* ---- error.json -------------------------------------------------------------- */

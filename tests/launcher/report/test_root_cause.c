@@ -111,7 +111,7 @@ static void the_code_of_a_late_root_is_the_first_victims(void **state)
     exits(0, 7, on(2, BLAME_LATE));
     is_ended(2, none);
     expect_root(ROOT_LATE, 2, 7,
-                "rank 2 (pid 102) did not come in time while rank 0 (pid 100) was in barrier #4; "
+                "rank 2 (pid 102) did not join in time while rank 0 (pid 100) was in barrier #4; "
                 "rank 0 then exited with code 7");
 }
 
@@ -161,7 +161,7 @@ static void ctrun_knows_for_whom_a_rank_waited_that_it_ended(void **state)
     is_ended_at(2, 3, 0, 0);
     is_ended_at(3, 4, 1, 0);
     expect_root(ROOT_LATE, 2, 7,
-                "rank 2 (pid 102) did not come in time while rank 1 (pid 101) was in barrier #4; "
+                "rank 2 (pid 102) did not join in time while rank 1 (pid 101) was in barrier #4; "
                 "rank 0 then exited with code 7");
 }
 
@@ -330,7 +330,7 @@ static void in_a_mismatch_the_minority_is_the_root(void **state)
     (void)state;
     makes_calls(4, 3);
     expect_root(ROOT_MISMATCH, 3, 13,
-                "rank 3 (pid 103) makes another call than ranks 0-2, which are in barrier #4; "
+                "rank 3 (pid 103) made a different call than ranks 0-2, which were in barrier #4; "
                 "rank 0 then exited with code 10");
 }
 
@@ -339,7 +339,7 @@ static void in_a_mismatch_of_two_both_are_named(void **state)
     (void)state;
     makes_calls(2, 1);
     expect_root(ROOT_MISMATCH, 0, 10,
-                "ranks 0-1 disagree: they make different calls in barrier #4");
+                "ranks 0-1 disagree: they made different calls in barrier #4");
 }
 
 static void of_two_roots_the_one_that_was_killed_counts(void **state)
@@ -348,7 +348,7 @@ static void of_two_roots_the_one_that_was_killed_counts(void **state)
     exits(0, 7, on(2, BLAME_DIED));
     exits(2, 3, none);
     ends(5, CLD_KILLED, SIGSEGV, 0, none);
-    expect_root(ROOT_KILLED, 5, 139, "rank 5 (pid 105) died of SIGSEGV");
+    expect_root(ROOT_KILLED, 5, 139, "rank 5 (pid 105) was killed by SIGSEGV");
 }
 
 static void of_two_roots_that_exited_the_earlier_note_counts(void **state)

@@ -256,7 +256,7 @@ static void come_without_one(ct_group *group, void *arg)
     }
     status = ct_barrier(group, NULL);
     EXPECT(status == CT_ERR_TIMEOUT || status == CT_ERR_PEER); /* another rank gave up first */
-    EXPECT_ERROR(status, status, "barrier #2|rank 21 (pid|did not come");
+    EXPECT_ERROR(status, status, "barrier #2|rank 21 (pid|has not joined");
 }
 
 static void a_rank_that_does_not_come_is_named(void **state)

@@ -53,7 +53,7 @@ static void the_first_failure_is_the_result_and_ends_the_others(void **state)
     assert_non_null(strstr(ct_last_error(), "exited with code 7"));
     code = 128 + SIGKILL;
     assert_int_equal(ct_spawn(3, fails, &code), 128 + SIGKILL);
-    assert_non_null(strstr(ct_last_error(), "died of signal 9"));
+    assert_non_null(strstr(ct_last_error(), "was killed by signal 9"));
 }
 
 static void no_process_or_no_function_is_refused(void **state)

@@ -70,7 +70,7 @@ static void who_has_not_begun_the_call_is_missing(void **state)
     begins(scene, 0, 2);
     begins(scene, 2, 2);
     where_are_missing(&scene->group, 2, text, sizeof text);
-    assert_non_null(strstr(text, "; rank 1 is in no call of the group since barrier #1"));
+    assert_non_null(strstr(text, "; rank 1 has called nothing on the group after barrier #1"));
     assert_null(strstr(text, "rank 2"));
     clear(scene);
 }
@@ -86,7 +86,7 @@ static void who_came_and_gave_up_and_left_is_not_missing(void **state)
     begins(scene, 2, 2);
     record_close(&scene->records[2]);
     where_are_missing(&scene->group, 2, text, sizeof text);
-    assert_non_null(strstr(text, "; rank 1 is in no call of the group"));
+    assert_non_null(strstr(text, "; rank 1 has called nothing on the group"));
     assert_null(strstr(text, "rank 2"));
     clear(scene);
 }
@@ -101,7 +101,7 @@ static void who_left_before_the_call_is_missing(void **state)
     begins(scene, 1, 2);
     record_close(&scene->records[2]);
     where_are_missing(&scene->group, 2, text, sizeof text);
-    assert_string_equal(text, "; rank 2 has left the group, or never made it");
+    assert_string_equal(text, "; rank 2 has left the group or never created it");
     clear(scene);
 }
 

@@ -182,20 +182,18 @@ static void counts_differ(ct_group *group, void *arg)
 {
     const size_t n = *(const size_t *)arg;
     int32_t *block = calloc(n + 1, sizeof *block);
-    char receiver[100], sender[100];
+    char words[100];
     ct_status status;
 
-    snprintf(receiver, sizeof receiver, ": %zu i32 are wanted here, but rank 0 sends %zu i32",
-             n + 1, n);
-    snprintf(sender, sizeof sender, ": %zu i32 are sent here, but rank 1 wants %zu i32", n, n + 1);
+    snprintf(words, sizeof words, ": rank 0 sends %zu i32, rank 1 receives %zu i32", n, n + 1);
     if (ct_rank(group) == 1) {
-        EXPECT_ERROR(ct_recv(group, block, n + 1, CT_I32, 0, 0, NULL), CT_ERR_MISMATCH, receiver);
+        EXPECT_ERROR(ct_recv(group, block, n + 1, CT_I32, 0, 0, NULL), CT_ERR_MISMATCH, words);
     } else {
         status = ct_send(group, block, n, CT_I32, 1, 0); /* small ones are gone already */
         if (n >= 100)
-            EXPECT_ERROR(status, CT_ERR_MISMATCH, sender);
+            EXPECT_ERROR(status, CT_ERR_MISMATCH, words);
         else if (status != CT_OK)
-            EXPECT_ERROR(status, CT_ERR_MISMATCH, sender);
+            EXPECT_ERROR(status, CT_ERR_MISMATCH, words);
     }
     free(block);
 }
@@ -475,7 +473,7 @@ static void slower_than_its_limit(ct_group *group, void *arg)
     if (ct_rank(group) == 0)
         EXPECT_ERROR(
             ct_recv(group, buf, SLOW, CT_U8, 1, 5, NULL), CT_ERR_TIMEOUT,
-            "recv of 67108864 u8 from rank 1 (tag 5) on group created, rank 0|gave up after|"
+            "recv of 67108864 u8 from rank 1 (tag 5) on group created, rank 0|timed out after|"
             "limit 4 ms, set by ct_set_next_timeout");
     else
         ct_send(group, buf, SLOW, CT_U8, 0, 5); /* accepted in time, or not */

@@ -143,7 +143,7 @@ static void what_fails(ct_group *group, void *arg)
                      "tag -1");
         EXPECT_OK(ct_set_next_timeout(group, 20));
         EXPECT_ERROR(ct_probe(group, 1, CT_ANY_TAG, NULL), CT_ERR_TIMEOUT,
-                     "probe for a message from rank 1 (tag any) on group|gave up after");
+                     "probe for a message from rank 1 (tag any) on group|timed out after");
         EXPECT_OK(ct_set_next_timeout(group, 20));
         EXPECT_ERROR(ct_probe(group, CT_ANY_SOURCE, 4, NULL), CT_ERR_TIMEOUT,
                      "probe for a message from anybody (tag 4)");

@@ -216,7 +216,7 @@ static void differs(ct_group *group, void *arg)
         ct_gather_v(group, buffer + 10, me == 0 ? 1 : 2, buffer, counts, NULL, CT_I32, 0, NULL);
     if (me == 1 && status == CT_OK)
         status = ct_barrier(group, NULL);
-    EXPECT_ERROR(status, CT_ERR_MISMATCH, "gather_v #2|rank 1|different counts");
+    EXPECT_ERROR(status, CT_ERR_MISMATCH, "gather_v #2|ranks 0 and 1|different counts");
     all_marked(group, "told");
     device_free(buffer);
 }
