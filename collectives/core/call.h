@@ -103,7 +103,7 @@ struct call {
     const void *scalar; /* the factor of the input for premul_sum; else NULL */
 };
 
-/* Returns memory for the call's algorithm, until call_scratch_end().  NULL if there is no memory.
+/* Returns memory for the call's algorithm, until call_scratch_end().  NULL if memory ran out.
  */
 static inline void *call_scratch(const struct call *c, size_t bytes)
 {

@@ -46,7 +46,7 @@ static ct_status all_reduce_through_rail(struct call *c, const struct level *l,
 
 /* Returns where to write the partial results for `out`.  This is `out` itself, or new memory in
  * *room if partial results are wider than the dtype.  The caller gives *room back, which is NULL if
- * `out` is used.  The data is NULL if there is no memory. */
+ * `out` is used.  The data is NULL if memory ran out. */
 static struct span place_for(const struct call *c, struct span out, char **room)
 {
     const struct call of_partials = call_of_partials(c);

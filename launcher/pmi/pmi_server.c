@@ -106,7 +106,7 @@ static void took_garbage(struct pmi_conn *conn, size_t size, const char *why)
     for (i = 0; i < size && i < 60; i++)
         detail[i] = conn->in[i] < ' ' || conn->in[i] > '~' ? '?' : conn->in[i];
     snprintf(detail + i, sizeof detail - i, "%s%s", i < size ? "... " : " ", why);
-    set_fault(conn, 1, 0, "sent on PMI_FD what is no request of PMI", detail);
+    set_fault(conn, 1, 0, "sent a line on PMI_FD that is not a PMI request", detail);
     close_conn(conn);
 }
 

@@ -127,10 +127,11 @@ static ct_status fault_take_word(struct fault *fault, const char *text, unsigned
            && (strlen(word->name) != length || memcmp(word->name, text, length) != 0))
         word++;
     if (word == words + WORDS)
-        return ct_fail(CT_ERR_INVALID,
-                       "CT_FAULT: \"%s\" is no word of a fault; there are rank:, op:, phase:, "
-                       "seq:, call:, every, and kill, stop, abort, delay:, exit:",
-                       text);
+        return ct_fail(
+            CT_ERR_INVALID,
+            "CT_FAULT: \"%s\" is not a word of a fault; the words are rank:, op:, phase:, "
+            "seq:, call:, every, and kill, stop, abort, delay:, exit:",
+            text);
     if (*said & 1u << (word - words))
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"%s\": the fault says %s already", text,
                        word->name);

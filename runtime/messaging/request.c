@@ -384,7 +384,7 @@ void requests_in_background(struct mesh *mesh, struct request *requests, int cou
 
 /* Replaces a partly written send in the queue by a frame that no request owns, with a copy of the
  * bytes that are left.  The peer must get these bytes, or it would take later frames for them.
- * Returns 0 if there is no memory. */
+ * Returns 0 if memory ran out. */
 static int leave_behind(struct messages *m, struct outgoing **place, struct endpoint *endpoint)
 {
     struct outgoing *out = *place, *rest = malloc(sizeof *rest + out->bytes);

@@ -60,7 +60,7 @@ extern const struct link_ops *const link_kinds[]; /* best first, ends with NULL;
 #define LINK_HOST_IS_LOST "its host does not answer any more"
 
 /* Returns a link over a connected socket, which the link then owns.  The link also owns `channel`,
- * which is NULL for an unencrypted connection.  Returns NULL if there is no memory; then the caller
+ * which is NULL for an unencrypted connection.  Returns NULL if memory ran out; then the caller
  * keeps the socket and the channel. */
 struct link *link_tcp_over(int fd, struct secure_channel *channel, int accepted);
 

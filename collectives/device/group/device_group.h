@@ -116,10 +116,10 @@ struct device_group {
 };
 
 struct device_group *
-device_group_of(ct_group *group); /* created in the first call; NULL if there is no memory */
+device_group_of(ct_group *group); /* created in the first call; NULL if memory ran out */
 
 /* Returns a path's `bytes` of memory for the group.  The first call allocates this memory and fills
- * it with zeros.  NULL if there is no memory. */
+ * it with zeros.  NULL if memory ran out. */
 void *device_path_own(ct_group *group, enum path_number path, size_t bytes);
 
 static inline const struct leaders *device_leaders(const ct_group *group)

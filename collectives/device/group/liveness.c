@@ -26,7 +26,7 @@ static void liveness_post(struct watch *w)
     struct request *request;
 
     w->requests = calloc((size_t)g->size, sizeof *w->requests);
-    request = w->requests; /* NULL if there is no memory; then only the deadline ends the wait */
+    request = w->requests; /* NULL if memory ran out; then only the deadline ends the wait */
     for (int i = 1; i < g->size && w->requests; i++)
         request_recv(g->mesh, request++, group_channel(g, 0), g->ranks[(g->rank + i) % g->size],
                      WATCH_TAG, NULL, 0, &c->signature);

@@ -19,7 +19,7 @@ struct communicator {
     int said_cant;         /* 1 after the log line about calls that NCCL can't run */
 };
 
-/* Returns the group's communicator, or NULL if there is no memory. */
+/* Returns the group's communicator, or NULL if memory ran out. */
 struct communicator *communicator_of(ct_group *group);
 
 /* Joins all ranks to a NCCL communicator.  All ranks call this function once, and each must have

@@ -88,7 +88,7 @@ expect "a rank that exits without MPI_Init leaves no job that hangs" is "$code" 
 expect "and is named" matches "$err" 'rank 1 \(pid [0-9]+\) failed first: it exited with code 0 while others wait for it in MPI'
 run --nproc-per-node=3 --mpi=pmi "$pmi" garbage 1
 expect "what is no request fails the job" is "$code" 1
-expect "and names the rank" matches "$err" 'rank 1 \(pid [0-9]+\) failed first: it sent on PMI_FD what is no request of PMI'
+expect "and names the rank" matches "$err" 'rank 1 \(pid [0-9]+\) failed first: it sent a line on PMI_FD that is not a PMI request'
 expect "and has the words" has "$err" "GET / HTTP/1.1"
 run --nproc-per-node=3 --mpi=pmi "$pmi" long 2
 expect "so does a request without an end" has "$code $err" "1 ctrun: rank 2 (pid"

@@ -73,7 +73,7 @@ static void what_cannot_be_meant_is_refused_by_its_part(void **state)
         { "phase:,kill", "\"phase:\"" },
         { "kill,seq:0", "\"seq:0\"" },
         { "kill,call:18446744073709551616", "\"call:18446744073709551616\"" },
-        { "kill;rank:1,kil", "\"kil\"|no word" },
+        { "kill;rank:1,kil", "\"kil\"|not a word" },
         { "kill:9", "\"kill:9\"|no value" },
         { "rank,kill", "\"rank\"|wants" },
         { "kill,stop", "\"stop\"|one thing" },
