@@ -220,7 +220,8 @@ static enum outcome take_short(struct cmdline *line, const char *word)
 
             return cmdline_take(line, option, letter[1] ? rest : NULL);
         }
-        outcome = cmdline_take(line, option, NULL);
+        outcome =
+            option == OPTION_HELP ? OPTIONS_SHOW_BRIEF_HELP : cmdline_take(line, option, NULL);
     }
     return outcome;
 }

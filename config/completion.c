@@ -175,9 +175,10 @@ static void print_bash(FILE *out, const struct program_words *program)
 
 /* ---- zsh ------------------------------------------------------------------- */
 
-static void zsh_text(FILE *out, const char *text)
+/* Prints the first `length` characters of the text, quoted for zsh. */
+static void zsh_text(FILE *out, const char *text, int length)
 {
-    for (; *text; text++)
+    for (; length > 0; text++, length--)
         if (*text == '\'')
             fputs("'\\''", out);
         else
@@ -187,11 +188,11 @@ static void zsh_text(FILE *out, const char *text)
 static void zsh_name(FILE *out, const struct option_row *row, const char *name)
 {
     fprintf(out, " \\\n        '--%s%s[", name, !row->value ? "" : row->bare ? "=-" : "=");
-    zsh_text(out, row->help);
+    zsh_text(out, row->help, first_sentence(row->help));
     fputc(']', out);
     if (row->value) {
         fputs(row->bare ? "::" : ":", out);
-        zsh_text(out, row->value);
+        zsh_text(out, row->value, (int)strlen(row->value));
         fputc(':', out);
         if (is_path(row, "FILE") || is_path(row, "DIR"))
             fputs(is_path(row, "DIR") ? "_files -/" : "_files", out);
@@ -204,7 +205,7 @@ static void zsh_name(FILE *out, const struct option_row *row, const char *name)
     fputc('\'', out);
     if (row->letter && name == row->name) {
         fprintf(out, " \\\n        '-%c%s[", row->letter, row->value ? "+" : "");
-        zsh_text(out, row->help);
+        zsh_text(out, row->help, first_sentence(row->help));
         fputs(row->value ? "]:value:'" : "]'", out);
     }
 }
@@ -240,10 +241,11 @@ static void print_zsh(FILE *out, const struct program_words *program)
 
 /* ---- fish ------------------------------------------------------------------ */
 
-static void fish_text(FILE *out, const char *text)
+/* Prints the first `length` characters of the text, quoted for fish. */
+static void fish_text(FILE *out, const char *text, int length)
 {
     fputc('\'', out);
-    for (; *text; text++)
+    for (; length > 0; text++, length--)
         fprintf(out, strchr("'\\", *text) ? "\\%c" : "%c", *text);
     fputc('\'', out);
 }
@@ -277,7 +279,7 @@ static void fish_name(FILE *out, const struct option_row *row, const char *name)
         fputc('\'', out);
     }
     fputs(" -d ", out);
-    fish_text(out, row->help);
+    fish_text(out, row->help, first_sentence(row->help));
     fputc('\n', out);
 }
 
@@ -285,7 +287,7 @@ static void fish_command(FILE *out, const struct command_row *command, int lengt
 {
     fprintf(out, "complete -c ctctl -n __fish_use_subcommand -f -a %.*s -d ", length,
             command->name);
-    fish_text(out, command->help);
+    fish_text(out, command->help, first_sentence(command->help));
     fputc('\n', out);
 }
 

@@ -21,7 +21,10 @@ struct option_row {
     int command_line_only;    /* 1 if not allowed in job.ini */
     value_parser *parse;      /* NULL if the option acts at once (--help) */
     size_t field;             /* offset in struct options */
+    /* Sentences for --help.  The first one is short: -h, --explain and the shells' completions
+     * print it alone. */
     const char *help;
+    int is_common; /* 1 if -h prints the option */
     /* heading of the group that starts with this row; NULL if none starts here */
     const char *heading;
     int any_in_environment; /* 1 to check the choices only on the command line, as torchrun does */
@@ -33,7 +36,7 @@ struct command_row {
     /* Names of the options that the command accepts, each between blanks.  Every command also
      * accepts --help and similar options. */
     const char *options;
-    const char *help;
+    const char *help; /* sentences; the list of all commands has only the first one */
 };
 
 /* The options and commands of one program. */

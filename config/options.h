@@ -104,6 +104,7 @@ struct options {
 enum outcome {
     OPTIONS_RUN,
     OPTIONS_SHOW_HELP,
+    OPTIONS_SHOW_BRIEF_HELP,
     OPTIONS_SHOW_VERSION,
     OPTIONS_SHOW_COMPLETION,
     OPTIONS_WRONG /* wrong usage; ctrun exits with code 2 */

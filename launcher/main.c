@@ -18,6 +18,7 @@
 #include "launcher/remote/branch.h"
 #include "launcher/remote/remote.h"
 #include "launcher/report/report.h"
+#include "launcher/util/print_version.h"
 #include "launcher/util/standard_output.h"
 #include "launcher/workers/program.h"
 #include "launcher/workers/signals.h"
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
 {
     struct options options;
     char error[1024], **words;
+    enum outcome outcome;
     int code = 2;
 
     fill_standard_descriptors();
@@ -140,7 +142,8 @@ int main(int argc, char **argv)
     if (asks_for_help(argc, argv))
         argv[1] = "--help";
     memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves the words of argv */
-    switch (options_read(&options, argv, error, sizeof error)) {
+    outcome = options_read(&options, argv, error, sizeof error);
+    switch (outcome) {
     case OPTIONS_RUN:
         if (options.quiet)
             log_setup("ctrun", LOG_ERROR);
@@ -148,11 +151,12 @@ int main(int argc, char **argv)
             code = run(&options);
         break;
     case OPTIONS_SHOW_HELP:
-        options_help(stdout);
+    case OPTIONS_SHOW_BRIEF_HELP:
+        options_help(stdout, outcome == OPTIONS_SHOW_BRIEF_HELP);
         code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_SHOW_VERSION:
-        printf("ctrun %s\n", CT_VERSION);
+        print_version("ctrun");
         code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_SHOW_COMPLETION:

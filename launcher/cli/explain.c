@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/help.h"
 #include "launcher/placement/placement.h"
 #include "launcher/util/shell_words.h"
 #include "launcher/workers/program.h"
@@ -21,13 +22,18 @@ static void cell(const char *text, int width, int next_column)
         printf("%s\n%*s", text, next_column, "");
 }
 
+/* Prints a row.  `why` is a text of which the row has the first sentence, or words without a full
+ * stop. */
 static void line(const char *name, const char *value, const char *source, const char *why)
 {
     cell(name, 25, 25);
     cell(value, 31, 56);
     if (*why)
         cell(source, 29, 85);
-    printf("%s\n", *why ? why : source);
+    if (*why)
+        printf("%.*s\n", first_sentence(why), why);
+    else
+        printf("%s\n", source);
 }
 
 static void explain_options(const struct options *options, int is_alone, int size,
@@ -81,7 +87,7 @@ static void explain_variables(const struct options *options, int size)
         worker_env_name(entry, name, sizeof name);
         snprintf(source, sizeof source, "%s:%d", options->file.path, entry->line);
         if (getenv(name) && *getenv(name))
-            line(name, getenv(name), "environment", "stronger than job.ini");
+            line(name, getenv(name), "environment", "overrides job.ini");
         else
             line(name, entry->value, source, "given to the workers");
     }

@@ -10,28 +10,40 @@
 #include "config/values/suggest.h"
 
 static const struct option_row rows[CTCTL_OPTIONS] = {
-    [CTCTL_JSON] = { .name = "json", .help = "print JSON for programs (docs/events.md)" },
+    [CTCTL_JSON] = { .name = "json", .help = "Print JSON for programs (docs/events.md)." },
     [CTCTL_VERBOSE] = { .name = "verbose",
                         .letter = 'v',
-                        .help = "status: also print where each rank is; doctor: what is ok, too" },
+                        .help =
+                            "Print more. status adds where each rank is, doctor what is right." },
     [CTCTL_AFTER] = { .name = "after",
                       .value = "SECONDS",
-                      .help = "status, ps, top: leave out waits that are shorter (1)" },
+                      .help = "Leave out waits that are shorter than SECONDS. The default is 1." },
     [CTCTL_OUTPUT] = { .name = "output",
                        .letter = 'o',
                        .value = "FILE",
-                       .help = "trace merge: the file to write, instead of standard output" },
-    [CTCTL_HOSTS] = { .name = "hosts", .value = "HOST,...", .help = "doctor: as ctrun has it" },
-    [CTCTL_HOSTFILE] = { .name = "hostfile", .value = "FILE", .help = "doctor: as ctrun has it" },
-    [CTCTL_SSH] = { .name = "ssh", .value = "COMMAND", .help = "doctor: as ctrun has it" },
-    [CTCTL_IFACE] = { .name = "iface", .value = "NAME", .help = "doctor: as ctrun has it" },
+                       .help = "Write the trace to FILE. The default is standard output." },
+    [CTCTL_HOSTS] = { .name = "hosts",
+                      .value = "HOST,...",
+                      .help = "Check these hosts by ssh. The value is as for ctrun --hosts." },
+    [CTCTL_HOSTFILE] = { .name = "hostfile",
+                         .value = "FILE",
+                         .help = "Read the hosts from FILE, as ctrun --hostfile does." },
+    [CTCTL_SSH] = { .name = "ssh",
+                    .value = "COMMAND",
+                    .help = "The command that is used in place of ssh, as with ctrun --ssh." },
+    [CTCTL_IFACE] = { .name = "iface",
+                      .value = "NAME",
+                      .help = "Check the connections at this network interface, as ctrun --iface "
+                              "uses it." },
     [CTCTL_PRINT_COMPLETION] = { .name = "print-completion",
                                  .value = "bash|zsh|fish",
-                                 .help = "print a script by which the shell completes all this" },
+                                 .help = "Print a script by which the shell completes ctctl." },
     [CTCTL_HELP] = { .name = "help",
                      .letter = 'h',
-                     .help = "print this help; after a command, the help of that command" },
-    [CTCTL_VERSION] = { .name = "version", .letter = 'V', .help = "print the version" },
+                     .help = "Print this. After a command, print the help of that command." },
+    [CTCTL_VERSION] = { .name = "version",
+                        .letter = 'V',
+                        .help = "Print the version and what is built in." },
 };
 
 static int command_help(struct ctctl_options *options, char **words, int count);
@@ -45,46 +57,52 @@ struct ctctl_command {
 };
 
 static const struct ctctl_command commands[] = {
-    { { "ps", "", " json after ", "each job, its ctrun, its ranks, and its state in one word" },
+    { { "ps", "", " json after ",
+        "List jobs: their ctrun, their ranks, and their state in one word." },
       0,
       0,
       command_ps },
     { { "status", "[JOB]", " json verbose after ",
-        "each group in which ranks wait: in which call, at which source line, for how long, and "
-        "what the ranks do that they wait for" },
+        "Show which ranks wait, in which call, and for whom. status also prints the source line "
+        "of each wait, how long it has lasted, and what the ranks do that the others wait for. It "
+        "exits with 1 if a rank waits or is stopped." },
       0,
       1,
       command_status },
     { { "top", "[JOB]", " after ",
-        "once a second: what each rank does, its CPU time, its collectives a second, and for how "
-        "much of the time it is in calls; a rank that is there for less than the others makes them "
-        "wait" },
+        "Show once a second what each rank does. top also shows the CPU time of a rank, its "
+        "collectives per second, and the share of time that it spends in calls. A rank with a "
+        "smaller share than the others makes them wait." },
       0,
       1,
       command_top },
     { { "stack", "[JOB] RANK", " ",
-        "the stack of a rank: by eu-stack or gdb, by py-spy for Python" },
+        "Print the stack of a rank. stack uses eu-stack or gdb, and py-spy for Python." },
       1,
       2,
       command_stack },
     { { "trace merge", "FILE...", " output ",
-        "one trace of the files that the nodes of a job wrote (run.node*.json of ctrun "
-        "--trace=run.json), on one clock, for ui.perfetto.dev" },
+        "Join the traces of several nodes. Each FILE is a run.node*.json of ctrun "
+        "--trace=run.json. The result has one clock and is for ui.perfetto.dev. trace merge exits "
+        "with 1 if it can't read or write a file, or if a FILE is not a trace." },
       1,
       INT_MAX,
       command_trace_merge },
-    { { "new", "NAME", " ", "a folder NAME with a program of libct that builds and runs" },
+    { { "new", "NAME", " ",
+        "Create a folder NAME with a program that uses libct. The folder also has a "
+        "CMakeLists.txt and a test. new exits with 1 if it can't write a file." },
       1,
       1,
       command_new },
     { { "doctor", "", " json verbose hosts hostfile ssh iface ",
-        "can a job run here, or on these hosts: limits, shared memory, GPUs, versions, and between "
-        "hosts names, connections, bandwidth, clocks; what is wrong, and the remedy. In a job of "
-        "Slurm, PBS, LSF or Grid Engine it takes the job's hosts (docs/doctor.md)" },
+        "Check whether a job can run here or on these hosts. doctor checks limits, shared memory, "
+        "GPUs and versions, and between hosts names, connections, bandwidth and clocks. It prints "
+        "a remedy for what is wrong (docs/doctor.md). In a job of Slurm, PBS, LSF or Grid Engine "
+        "it checks the hosts of that job. It exits with 1 if a check failed." },
       0,
       0,
       command_doctor },
-    { { "help", "[COMMAND]", " ", "print what ctctl can do, or what COMMAND does" },
+    { { "help", "[COMMAND]", " ", "Print this, or the help of COMMAND." },
       0,
       INT_MAX,
       command_help },
@@ -105,25 +123,6 @@ const struct program_words ctctl_words = { "ctctl", option_at, command_at };
 
 /* ---- --help ---------------------------------------------------------------- */
 
-/* Prints the text in lines that are broken at spaces.  Each line starts after `indent` spaces and
- * ends before column 96. */
-static void print_wrapped(FILE *out, const char *text, int indent)
-{
-    int column = indent;
-
-    for (const char *word = text; *word;) {
-        const int length = (int)strcspn(word, " ");
-
-        if (column > indent && column + 1 + length > 96) {
-            fprintf(out, "\n%*s", indent, "");
-            column = indent;
-        }
-        column += fprintf(out, "%s%.*s", column > indent ? " " : "", length, word);
-        word += length + (word[length] == ' ');
-    }
-    fputc('\n', out);
-}
-
 static int takes(const struct command_row *command, const struct option_row *row)
 {
     char name[64];
@@ -134,28 +133,36 @@ static int takes(const struct command_row *command, const struct option_row *row
 
 static void print_usage(FILE *out, const struct command_row *command, const char *before)
 {
-    fprintf(out, "%s ctctl %s", before, command->name);
+    const int indent = fprintf(out, "%s ctctl %s", before, command->name) + 1;
+    char text[300] = "";
+    size_t used = 0;
+
     for (int i = 0; i < CTCTL_OPTIONS; i++) {
         const char *value = rows[i].value;
 
         if (takes(command, &rows[i]) && rows[i].letter)
-            fprintf(out, " [-%c%s%s]", rows[i].letter, value ? " " : "", value ? value : "");
+            used += (size_t)snprintf(text + used, sizeof text - used, " [-%c%s%s]", rows[i].letter,
+                                     value ? " " : "", value ? value : "");
         else if (takes(command, &rows[i]))
-            fprintf(out, " [--%s%s%s]", rows[i].name, value ? "=" : "", value ? value : "");
+            used += (size_t)snprintf(text + used, sizeof text - used, " [--%s%s%s]", rows[i].name,
+                                     value ? "=" : "", value ? value : "");
     }
-    fprintf(out, "%s%s\n", *command->words ? " " : "", command->words);
+    snprintf(text + used, sizeof text - used, "%s%s", *command->words ? " " : "", command->words);
+    fputs(*text ? " " : "", out);
+    print_wrapped(out, *text ? text + 1 : text, indent);
 }
 
-static const char job_words[] =
-    "\nJOB is a run id (--rdzv-id) or the pid of a ctrun.  Without JOB, status shows all jobs,\n"
-    "and top and stack show the only one.  RANK is a rank of the job.\n";
+static const char job_words[] = "JOB is a run id (--rdzv-id) or the pid of a ctrun. Without JOB, "
+                                "status shows all jobs, and top "
+                                "and stack show the only one. RANK is a rank of the job.";
 
+/* Prints the options that the command accepts, or those that ctctl accepts without a command. */
 static void print_options(FILE *out, const struct command_row *command)
 {
     int printed = 0;
 
     for (int i = 0; i < CTCTL_OPTIONS; i++) {
-        if (command && !takes(command, &rows[i]))
+        if (command ? !takes(command, &rows[i]) : i < CTCTL_PRINT_COMPLETION)
             continue;
         if (printed++ == 0)
             fputc('\n', out);
@@ -169,39 +176,39 @@ static void print_help(FILE *out)
 
     for (int i = 0; (command = command_at(i)) != NULL; i++)
         print_usage(out, command, i ? "      " : "usage:");
-    fputs("\nShows the jobs that run on this host: yours, or all users' jobs for root.  It reads "
-          "shared\n"
-          "memory and /proc, so it works while ranks or ctrun hang or are stopped.\n\n",
-          out);
-    for (int i = 0; (command = command_at(i)) != NULL; i++) {
-        fprintf(out, "  %-12s ", command->name);
-        print_wrapped(out, command->help, 15);
-    }
-    fputs(job_words, out);
+    fputc('\n', out);
+    print_wrapped(out,
+                  "ctctl shows the jobs that run on this host: yours, or all users' jobs for root. "
+                  "It reads shared memory and /proc, so it works while ranks or ctrun hang.",
+                  0);
+    fputc('\n', out);
+    for (int i = 0; (command = command_at(i)) != NULL; i++)
+        fprintf(out, "  %-12s %.*s\n", command->name, first_sentence(command->help), command->help);
+    fputc('\n', out);
+    print_wrapped(out, job_words, 0);
     print_options(out, NULL);
-    fputs(
-        "\nIf a program does not use libct, as PyTorch's, it shows the processes: state, CPU time, "
-        "and\n"
-        "the Python line if py-spy is installed.  It finds ranks that another launcher started if\n"
-        "they use libct.  For ranks of other hosts run ctctl there.\n\n"
-        "Exit code of status: 0 if no rank waits, 1 if a rank waits or is stopped; of trace merge "
-        "and new:\n"
-        "1 if a file can't be read or written, or is no trace; of doctor: 1 if there is a FAIL; 2 "
-        "for\n"
-        "wrong usage or if there is no such job or rank.\n",
-        out);
+    fputc('\n', out);
+    print_wrapped(
+        out,
+        "Of a program that does not use libct, such as PyTorch with gloo, ctctl shows the "
+        "processes only, and the Python line if py-spy is installed.",
+        0);
+    fputs("\nExit code 2: wrong usage, or the job or rank was not found.\n"
+          "The options of a command: ctctl help COMMAND.  Manual: man ctctl.\n",
+          out);
 }
 
-/* Prints the help of a command. */
 static void print_command_help(FILE *out, const struct command_row *command)
 {
     print_usage(out, command, "usage:");
-    fputs("\n  ", out);
-    print_wrapped(out, command->help, 2);
-    if (strstr(command->words, "JOB"))
-        fputs(job_words, out);
+    fputc('\n', out);
+    print_wrapped(out, command->help, 0);
+    if (strstr(command->words, "JOB")) {
+        fputc('\n', out);
+        print_wrapped(out, job_words, 0);
+    }
     print_options(out, command);
-    fputs("\nAll commands and exit codes: ctctl --help\n", out);
+    fputs("\nAll commands: ctctl --help.\n", out);
 }
 
 /* ---- The command line --------------------------------------------------------- */

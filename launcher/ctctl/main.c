@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "include/ct.h"
 #include "launcher/ctctl/command_table.h"
+#include "launcher/util/print_version.h"
 #include "launcher/util/standard_output.h"
 
 /* Prints a shell script for --print-completion.  Returns the exit code. */
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     if (option == CTCTL_HELP)
         code = ctctl_help(stdout, argv + optind, argc - optind);
     else if (option == CTCTL_VERSION)
-        printf("ctctl %s\n", CT_VERSION);
+        print_version("ctctl");
     else if (option == CTCTL_PRINT_COMPLETION)
         code = print_completion(options.shell);
     else

@@ -17,40 +17,54 @@
 #define MOST_LETTERS 40
 
 static const struct variable_row rows[] = {
-    { "CT_TIMEOUT_MS", "limit of init and of each call in milliseconds; 1800000 (30 minutes)" },
-    { "CT_LOG", "what libct prints on standard error: none, waits (what an init waits for, after "
-                "5 s), error, warn, info or debug; unset: waits, and what a program has left "
-                "undone when it ends; ctrun prints the waits of its workers itself" },
-    { "CT_BACKEND", "cpu (the default) or mpi, for programs that name no backend" },
-    { "CT_LIBMPI", "the plug-in of backend mpi; unset: libct-mpi.so beside libct.so" },
-    { "CT_LINK", "shm or tcp: only this link between ranks; all ranks the same" },
+    { "CT_TIMEOUT_MS",
+      "The limit of an init and of each call, in milliseconds. The default is 1800000, which "
+      "is 30 minutes." },
+    { "CT_LOG",
+      "What libct prints on standard error: none, waits, error, warn, info or debug. waits "
+      "prints what an init waits for, after 5 s. Without this variable libct prints that, "
+      "and what a program has left undone when it ends. ctrun prints the waits of its "
+      "workers itself." },
+    { "CT_BACKEND", "The backend of programs that name none: cpu (the default) or mpi." },
+    { "CT_LIBMPI",
+      "The file of the plug-in for the backend mpi. The default is libct-mpi.so in the "
+      "folder of libct.so." },
+    { "CT_LINK",
+      "Use this link between ranks only: shm or tcp. All ranks must have the same value." },
     { "CT_INTERFACE",
-      "the name or an address of the network interface at which peers on other hosts reach this "
-      "rank; unset: as GLOO_SOCKET_IFNAME says, else the one by which it reached the store" },
+      "The name or address of the network interface at which ranks on other hosts reach this "
+      "rank. The default is GLOO_SOCKET_IFNAME, else the interface by which this rank "
+      "reached the store." },
     { "CT_NETWORK",
-      "as 30us,1.2GB/s: the time of a message between hosts and their bandwidth, by which the "
-      "algorithms between hosts are chosen; unset: the kernel's figures; all ranks the same" },
+      "The latency and the bandwidth between hosts, as 30us,1.2GB/s. libct chooses the "
+      "algorithms between hosts by them. The default is what the kernel reports. All ranks "
+      "must have the same value." },
     { "CT_ORDER",
-      "nodes (the default), rank or fast: in which order reductions fold; all ranks the same" },
-    { "CT_TUNING", "a file of overrides such as CT_ALL_REDUCE has; all ranks the same content" },
+      "The order in which reductions add up the ranks: nodes (the default), rank or fast. "
+      "All ranks must have the same value." },
+    { "CT_TUNING",
+      "A file of overrides such as CT_ALL_REDUCE has. Its content must be the same on all "
+      "ranks." },
     { "CT_EXPLAIN",
-      "1: rank 0 prints which algorithm each call takes, and why, on standard error" },
-    { "CT_DEVICE",
-      "fused, nccl or staged: the path of calls on device memory that is tried first" },
+      "With 1, rank 0 prints on standard error which algorithm each call takes, and why." },
+    { "CT_DEVICE", "The path that calls on device memory try first: fused, nccl or staged." },
     { "CT_HANDOVER",
-      "stream (the default) or host: what hands over calls on device memory that are in a stream; "
-      "host on any rank counts for all" },
-    { "CT_LIBNCCL", "the NCCL library to load, unless the process has one; unset: libnccl.so.2" },
-    { "CT_TRACE", "without ctrun: the file of a trace of this rank; %r in it is the rank" },
-    { "CT_FAULT", "faults on purpose, for tests, as rank:3,op:all_reduce,phase:1,kill" },
+      "What hands over calls on device memory that are in a stream: stream (the default) or "
+      "host. host on one rank applies to all ranks." },
+    { "CT_LIBNCCL",
+      "The NCCL library to load if the process has none. The default is libnccl.so.2." },
+    { "CT_TRACE", "Without ctrun: the file of this rank's trace. %r in the name is the rank." },
+    { "CT_FAULT", "Faults on purpose, for tests, as rank:3,op:all_reduce,phase:1,kill." },
     { "CT_STORE_SECRET",
-      "the job's secret, which peers on other hosts need; ctrun sets it for its workers" },
-    { "CT_STORE_SECRET_FILE", "the file that the secret is in (mode 600)" },
-    { "CT_ENCRYPT", "1: all that leaves a host is encrypted with the job's secret (TLS 1.3); all "
-                    "hosts the same" },
-    { "CT_STATUS_TOKEN", "the token that --status asks of clients on other hosts, 16 characters at "
-                         "least; unset: a new one" },
-    { "CT_DEADLINE", "when ct_should_stop() begins to return 1; ctrun sets it for its workers" },
+      "The job's secret, which ranks on other hosts need. ctrun sets it for its workers." },
+    { "CT_STORE_SECRET_FILE", "The file that contains the secret. Its mode must be 600." },
+    { "CT_ENCRYPT",
+      "With 1, all that leaves a host is encrypted with the job's secret (TLS 1.3). All "
+      "hosts must have the same value." },
+    { "CT_STATUS_TOKEN",
+      "The token that --status requires of clients on other hosts. It must have at least 16 "
+      "characters. The default is a new random token." },
+    { "CT_DEADLINE", "When ct_should_stop() starts to return 1. ctrun sets it for its workers." },
     /* ctrun's options */
     { "CT_JOB", NULL },
     { "CT_RESTART", NULL },

@@ -255,7 +255,7 @@ static void help_has_its_way_behind_an_unknown_option(void **state)
 {
     (void)state;
     assert_int_equal(read_line("--foo --help"), OPTIONS_SHOW_HELP);
-    assert_int_equal(read_line("-mh"), OPTIONS_SHOW_HELP);
+    assert_int_equal(read_line("-mh"), OPTIONS_SHOW_BRIEF_HELP);
     assert_int_equal(read_line("--version"), OPTIONS_SHOW_VERSION);
 }
 

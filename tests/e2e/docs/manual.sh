@@ -40,7 +40,8 @@ all_in "and docs/protocol.md those of libct" "$(cat "$CT_SOURCE/docs/protocol.md
     $(sed -n 's/^    { "\(CT_[A-Z_]*\)",.*/\1/p' "$CT_SOURCE/runtime/bootstrap/variables.c" | grep -xvFf <(grep -oE '"CT_[A-Z_]+"' "$CT_SOURCE/config/option_table.c" | tr -d '"') | grep -vE '^CT_(BUILD|JOBS|STALLS)$')
 
 mapfile -t ctctls < <(sed -n '/^enum ctctl_option {/,/^};/s/^    CTCTL_\([A-Z_]*\),$/\1/p' "$CT_SOURCE/launcher/ctctl/command_table.h" | tr 'A-Z_' 'a-z-')
-all_in "ctctl --help has each of ctctl's" "$("$ctctl" --help)" "${ctctls[@]/#/--}"
+mapfile -t commands < <("$ctctl" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+all_in "the helps of ctctl and its commands have each of ctctl's" "$("$ctctl" --help; for command in "${commands[@]}"; do "$ctctl" $command --help; done)" "${ctctls[@]/#/--}"
 all_in "and ctctl(1)" "$(plain "$man/ctctl.1")" "${ctctls[@]/#/Fl -}"
 
 mapfile -t functions < <(grep -ohE '^CT_API .*' "$CT_SOURCE"/include/*.h | grep -oE 'ct_[a-z0-9_]+\(' | tr -d '(' | sort -u)

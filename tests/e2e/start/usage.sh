@@ -39,10 +39,23 @@ chmod +x help
 run help
 expect "  unless there is a program of that name" is "$code $out" "0 mine"
 rm help
+run -h
+expect "-h fits a screen of thirty lines" [ "$(wc -l <<<"$out")" -le 30 ]
+expect "  and 80 columns" [ "$(wc -L <<<"$out")" -le 80 ]
+expect "  with an option a line" matches "$code $out" '^0 usage: ctrun.*-m, --module +Run a Python module: python -u -m PROGRAM\s'
+expect "  and where all are" has "$out" "ctrun --help"
+expect "--help of a file has 80 columns" [ "$(wc -L <<<"$help")" -le 80 ]
+if command -v script >/dev/null; then
+    expect "  of a narrow terminal its own" is "$(script -qec "stty cols 60; exec '$CTRUN' --help" /dev/null | tr -d '\r' | grep '^ \{8\}[^$]' | wc -L)" 60
+fi
 for option in --version -V; do
     run $option
-    expect "$option" matches "$code $out" '^0 ctrun [0-9.]+$'
+    expect "$option" is "$code ${out%%$'\n'*}" "0 ctrun $(sed -n 's/^#define CT_VERSION "\(.*\)"/\1/p' "$CT_SOURCE/include/ct.h")"
+    expect "  with what a report of a fault needs" matches "$out" 'commit: +[^ ].*compiler: +(gcc|Clang).*libraries: +glibc [0-9.]+, libevent [0-9].*CUDA kernels: (yes|no).*encryption: +(yes|no)'
 done
+if git -C "$CT_SOURCE" rev-parse HEAD >.head 2>/dev/null; then
+    expect "  the commit is the tree's" has "$out" "commit:       $(cut -c1-10 .head)"
+fi
 CUDA_VISIBLE_DEVICES= run --nproc-per-node=gpu true
 expect "no GPU: 1" is "$code" 1
 expect "  and a sentence" has "$err" "Cuda is not available"
@@ -66,7 +79,7 @@ expect "explain: a job of one node has a name of its own" matches "$out" 'rdzv-i
 PET_NNODES=2 run --explain sh
 expect "explain: one of several has the one that was given" matches "$out" 'rdzv-id +none +default'
 TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='${role_name} on ${hostname} as ${local_rank}:' run --explain --tee=1 sh
-expect "explain: its columns hold, whatever is in them" has "$out" "$(printf '%-25s%s\n%56s%s\n%85sof --tee:' log-line-prefix-template '${role_name} on ${hostname} as ${local_rank}:' '' TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE '')"
+expect "explain: its columns hold, whatever is in them" has "$out" "$(printf '%-25s%s\n%56s%s\n%85sThe prefix of --tee' log-line-prefix-template '${role_name} on ${hostname} as ${local_rank}:' '' TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE '')"
 expect "explain: and all others do" is "$(grep -cE '^.{24} .{30} default {22}[^ ]' <<<"$out")" "$(grep -cE ' default +[^ ]' <<<"$out")"
 run --explain touch ran
 expect "explain runs nothing" [ ! -e ran ]
@@ -96,7 +109,7 @@ helps() {
     err=$(cat .err)
     expect "ctctl $* helps" matches "$code $out$err" "^0 $beginning"
 }
-expect "ctctl -V" matches "$("$CT_BUILD/bin/ctctl" -V)" '^ctctl [0-9.]+$'
+expect "ctctl -V" matches "$("$CT_BUILD/bin/ctctl" -V)" '^ctctl [0-9.]+\s.*commit: '
 helps "usage: ctctl ps" help
 whole=$out
 helps "usage: ctctl ps" --help
@@ -108,7 +121,7 @@ done
 helps "usage: ctctl stack \[JOB\] RANK" stack --help --json
 expect "  with what its words mean" has "$out" "RANK is a rank of the job"
 helps 'usage: ctctl status \[--json\] \[-v\] \[--after=SECONDS\] \[JOB\]' status some-job -h
-expect "  with its options" matches "$out" '--after=SECONDS +status'
+expect "  with its options" matches "$out" '--after=SECONDS +Leave out waits'
 expect "  and no other's" lacks "$out" --hosts
 err=$("$CT_BUILD/bin/ctctl" help stak 2>&1)
 expect "ctctl help stak is refused" matches "$? $err" '^2 ctctl: .*stak; did you mean stack\?'

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# Writes OUT, a header with the commit of the tree SOURCE.  Each build runs this script, and the
+# header changes only if the commit does.
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND git -C ${SOURCE} rev-parse --show-toplevel
+  OUTPUT_VARIABLE top OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+set(commit "unknown, built outside of git")
+if(top STREQUAL SOURCE) # another project's repository may contain this tree
+  execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=10 --exclude=*
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+file(CONFIGURE OUTPUT ${OUT} CONTENT "#define CT_COMMIT \"@commit@\"\n" @ONLY)
