@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_driver_calls.c - what an all-reduce of two buffers asks of the driver: calls, queries,
- * events, words in streams, for the leader and for the others (the table in docs/gpu.md). */
+ * events, words in streams, for the leader and for the others. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA
