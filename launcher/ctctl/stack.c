@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/command_table.h"
-#include "launcher/ctctl/source_lines.h"
+#include "launcher/inspect/source_lines.h"
 #include "launcher/util/run_tool.h"
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"

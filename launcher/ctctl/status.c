@@ -7,9 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/ctctl/source_lines.h"
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/inspect/proc_info.h"
+#include "launcher/inspect/rank_stage.h"
+#include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
@@ -40,17 +41,17 @@ static int is_idle(const struct process_snapshot *process)
     return process_read(process->pid).cpu_s <= process->cpu_s;
 }
 
-/* Prints a line such as " rank 3: pid 4310, S (futex), 12.3 s CPU; in all_reduce #5 ...; python
+/* Prints a line such as "  ! rank 3: blocking; pid 4310, S (futex), 12.3 s CPU; in no call; python
  * train.py". */
 static void print_rank(const struct job_snapshot *job, const struct rank_snapshot *rank,
-                       int tell_idle)
+                       enum rank_stage stage, int tell_idle)
 {
     const struct death_snapshot *death = snapshot_death_of(job, rank->rank);
     const struct process_snapshot *process = &rank->process;
     char words[160];
     int calls = 0;
 
-    printf("  rank %d: ", rank->rank);
+    printf("  %c rank %d: %s; ", rank_stage_glyph(stage), rank->rank, rank_stage_name(stage));
     if (death) {
         describe_death(death, words, sizeof words);
         printf("%s (pid %d)\n", words, death->pid);
@@ -103,6 +104,20 @@ static int uses_libct(const struct job_snapshot *job)
     return 0;
 }
 
+/* Prints the ranks, problems first. */
+static void print_ranks(const struct job_snapshot *job, const struct verdict_list *list)
+{
+    enum rank_stage *const stage = calloc((size_t)job->ranks + 1, sizeof *stage);
+
+    if (stage)
+        rank_stages(job, list, stage);
+    for (int order = 0; order < STAGES; order++)
+        for (int i = 0; i < job->ranks && stage; i++)
+            if (rank_stage_order(stage[i]) == order)
+                print_rank(job, &job->rank[i], stage[i], !uses_libct(job));
+    free(stage);
+}
+
 static void print_job(const struct job_snapshot *job, const struct verdict_list *list,
                       const struct ctctl_options *options)
 {
@@ -127,8 +142,7 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
     if (!uses_libct(job))
         poll(NULL, 0, time_left_ms((int64_t)(job->now_ns / 1000000) + 1000, 1000));
     if (options->verbose || !uses_libct(job))
-        for (int i = 0; i < job->ranks; i++)
-            print_rank(job, &job->rank[i], !uses_libct(job));
+        print_ranks(job, list);
 }
 
 /* ---- For programs ------------------------------------------------------------ */

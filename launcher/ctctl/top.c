@@ -2,9 +2,10 @@
 /* top.c - implements ctctl top, which shows once a second what each rank of a job does.
  *
  * The page of a job shows where a rank is at a moment.  ctctl top reads the page several times a
- * second, to find how much of the time a rank is in calls, and how many calls it makes.  On a
- * terminal each picture replaces the previous picture, until the user presses q or Ctrl-C.  If
- * standard output is not a terminal, ctctl top prints one picture and ends. */
+ * second, to find how much of the time a rank is in calls, and how many calls it makes.  Problems
+ * come first, and ranks that do the same share a line.  On a terminal each picture replaces the
+ * previous picture, until the user presses q or Ctrl-C.  If standard output is not a terminal,
+ * ctctl top prints one picture and ends. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,11 +17,17 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/ctctl.h"
+#include "launcher/inspect/rank_stage.h"
+#include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/verdict_text.h"
+#include "launcher/observers/straggler_observer.h"
+#include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
 #define LOOK_MS 100
 #define PICTURE_MS 1000
+#define BEFORE_FIGURES 44 /* columns of a line before its figures */
+#define CANDIDATES 64     /* most ranks of which the commonest activity is looked for */
 
 /* What a rank did since the last picture. */
 struct top_row {
@@ -30,12 +37,20 @@ struct top_row {
     double cpu, cpu_before;
     int is_new; /* 1 if the rank was not in the previous picture */
     pid_t pid;
+    enum rank_stage stage;
+    char now[RANK_TEXT]; /* what the rank does, without the call's number if the rank runs */
 };
 
 struct top {
     const struct ctctl_options *options;
-    struct top_row *row; /* [ranks] */
+    struct top_row *row;      /* [ranks] */
+    struct rank_share *share; /* [ranks] time in collectives since the last picture */
+    int *order;               /* [ranks] indices of `row`, as the picture shows them */
     int ranks;
+    int looks;      /* number of looks since the last picture */
+    int slow;       /* rank that the last picture found to be a straggler; -1 if none */
+    int unfolded;   /* 1 if each rank has a line */
+    int is_colour;  /* 1 if the words of problems are coloured */
     pid_t launcher; /* the ctrun of the job */
     int restarts;
     int64_t last_ms;
@@ -53,23 +68,45 @@ static void top_end(int signal)
 
 /* ---- Looks ------------------------------------------------------------------------- */
 
+static void rows_free(struct top *top)
+{
+    free(top->row);
+    free(top->share);
+    free(top->order);
+}
+
 static int rows_for(struct top *top, const struct job_snapshot *job)
 {
+    const size_t room = (size_t)job->ranks + 1;
+
     if (top->ranks == job->ranks && top->launcher == job->launcher
         && top->restarts == job->restarts)
         return 0;
-    free(top->row);
-    top->row = calloc((size_t)job->ranks + 1, sizeof *top->row);
-    top->ranks = top->row ? job->ranks : 0;
+    rows_free(top);
+    top->row = calloc(room, sizeof *top->row);
+    top->share = calloc(room, sizeof *top->share);
+    top->order = calloc(room, sizeof *top->order);
+    top->ranks = top->row && top->share && top->order ? job->ranks : 0;
     top->launcher = job->launcher;
     top->restarts = job->restarts;
+    top->slow = -1;
     for (int i = 0; i < top->ranks; i++)
         top->row[i].is_new = 1;
-    return top->row ? 0 : -1;
+    return top->ranks > 0 || job->ranks == 0 ? 0 : -1;
+}
+
+static int is_in_collective(const struct rank_snapshot *rank)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (rank->group[i].id && rank->group[i].now.phase == CONTROL_IN
+            && !operation_is_message((uint8_t)rank->group[i].now.operation))
+            return 1;
+    return 0;
 }
 
 static void top_look(struct top *top, const struct job_snapshot *job)
 {
+    top->looks++;
     for (int i = 0; i < top->ranks; i++) {
         struct top_row *row = &top->row[i];
 
@@ -77,6 +114,7 @@ static void top_look(struct top *top, const struct job_snapshot *job)
             *row = (struct top_row){ .pid = job->rank[i].process.pid, .is_new = 1 };
         row->looks++;
         row->inside += rank_is_in_call(&job->rank[i]);
+        top->share[i].inside += is_in_collective(&job->rank[i]);
         row->cpu = job->rank[i].process.cpu_s;
         row->calls = 0;
         for (int group = 0; group < CONTROL_GROUPS; group++)
@@ -86,35 +124,221 @@ static void top_look(struct top *top, const struct job_snapshot *job)
 
 static void next_picture(struct top *top)
 {
+    top->looks = 0;
     for (int i = 0; i < top->ranks; i++) {
         top->row[i].looks = top->row[i].inside = top->row[i].is_new = 0;
         top->row[i].calls_before = top->row[i].calls;
         top->row[i].cpu_before = top->row[i].cpu;
+        top->share[i] = (struct rank_share){ .calls_before = top->row[i].calls };
     }
+}
+
+/* ---- What a picture shows ---------------------------------------------------------------- */
+
+/* Removes " #12", so that ranks in different rounds of a loop share a line. */
+static void drop_number(char *text)
+{
+    char *const number = strstr(text, " #");
+
+    if (number)
+        memmove(number, number + 2 + strspn(number + 2, "0123456789"),
+                strlen(number + 2 + strspn(number + 2, "0123456789")) + 1);
+}
+
+/* Marks a straggler among the ranks of this host.  On a terminal two pictures in a row must have
+ * found the same rank. */
+static void mark_straggler(struct top *top)
+{
+    const int before = top->slow;
+    struct collective_shares shares;
+
+    for (int i = 0; i < top->ranks; i++)
+        top->share[i].calls = top->row[i].calls - top->share[i].calls_before;
+    if (top->ranks == 0)
+        return;
+    shares = shares_of(top->share, top->ranks, top->looks, 0);
+    top->slow = slow_rank_among(&shares, 1).rank;
+    if (top->slow >= 0 && (top->slow == before || !top->is_terminal)
+        && top->row[top->slow].stage == STAGE_RUNS)
+        top->row[top->slow].stage = STAGE_STRAGGLES;
+}
+
+static int row_differs(const struct top_row *a, const struct top_row *b)
+{
+    if (a->stage != b->stage)
+        return rank_stage_order(a->stage) - rank_stage_order(b->stage);
+    return a->stage == STAGE_RUNS ? 0 : strcmp(a->now, b->now);
+}
+
+static int order_rows(const void *a, const void *b, void *rows)
+{
+    const struct top_row *row = rows;
+    const int one = *(const int *)a, other = *(const int *)b;
+    const int differs = row_differs(&row[one], &row[other]);
+
+    return differs ? differs : one - other;
+}
+
+static int judge_rows(struct top *top, const struct job_snapshot *job,
+                      const struct verdict_list *list)
+{
+    enum rank_stage *const stage = calloc((size_t)top->ranks + 1, sizeof *stage);
+
+    if (!stage)
+        return -1;
+    rank_stages(job, list, stage);
+    for (int i = 0; i < top->ranks; i++)
+        top->row[i].stage = stage[i];
+    mark_straggler(top);
+    for (int i = 0; i < top->ranks; i++) {
+        struct top_row *row = &top->row[i];
+
+        describe_rank(job, &job->rank[i], row->now, sizeof row->now);
+        if (row->stage == STAGE_RUNS)
+            drop_number(row->now);
+        if (!*row->now)
+            snprintf(row->now, sizeof row->now, "computing");
+        top->order[i] = i;
+    }
+    qsort_r(top->order, (size_t)top->ranks, sizeof *top->order, order_rows, top->row);
+    free(stage);
+    return 0;
 }
 
 /* ---- Pictures ------------------------------------------------------------------------- */
 
-static void print_row(const struct job_snapshot *job, int i, const struct top_row *row,
-                      double seconds, int width)
+/* Writes "0-36,38-63", or "0-3,5,..." if the list does not fit. */
+static void list_ranks(const struct job_snapshot *job, const int *order, int count, char *text,
+                       size_t size)
 {
-    const struct rank_snapshot *rank = &job->rank[i];
-    const int room = width - 44;
-    char now[RANK_TEXT];
-    const double of_time = row->is_new || seconds <= 0 ? 0 : 1 / seconds;
-    /* The number of calls may be smaller than before, since the calls of a destroyed group no
-     * longer count. */
-    const uint64_t calls = row->calls > row->calls_before ? row->calls - row->calls_before : 0;
+    size_t used = 0;
 
-    printf("%6d %8d %c %5.0f %9.0f %8d  ", rank->rank, (int)rank->process.pid,
-           rank->process.state ? rank->process.state : '-',
-           100 * (row->cpu - row->cpu_before) * of_time, (double)calls * of_time,
-           row->looks ? 100 * row->inside / row->looks : 0);
-    describe_rank(job, rank, now, sizeof now);
-    printf("%.*s\n", room > 0 ? room : 0, now);
+    for (int i = 0, last; i < count; i = last + 1) {
+        char range[32];
+
+        for (last = i; last + 1 < count && order[last + 1] == order[last] + 1;)
+            last++;
+        snprintf(range, sizeof range, last > i ? "%s%d-%d" : "%s%d", i ? "," : "",
+                 job->rank[order[i]].rank, job->rank[order[last]].rank);
+        if (used + strlen(range) + (last + 1 < count ? 4 : 0) >= size) {
+            snprintf(text + used, size - used, ",...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s", range);
+    }
 }
 
-static void print_picture(struct top *top, const struct job_snapshot *job, double seconds)
+/* Writes what most of the ranks do, with their number unless all do the same. */
+static void commonest(const struct top *top, const int *order, int count, char *text, size_t size)
+{
+    int most = 0, best = 0;
+
+    for (int i = 0; i < count && i < CANDIDATES && most < count; i++) {
+        int same = 0;
+
+        for (int j = 0; j < count; j++)
+            same += !strcmp(top->row[order[i]].now, top->row[order[j]].now);
+        if (same > most) {
+            most = same;
+            best = i;
+        }
+    }
+    snprintf(text, size, "%s", top->row[order[best]].now);
+    if (most < count)
+        snprintf(text + strlen(text), size - strlen(text), " (%d of %d)", most, count);
+}
+
+/* Writes a figure, or a dash if there is none yet. */
+static const char *figure(char *text, size_t size, int is_known, double value, const char *unit)
+{
+    if (!is_known)
+        return "-";
+    snprintf(text, size, "%.0f%s", value, unit);
+    return text;
+}
+
+/* Prints the line of `count` ranks that do the same; their figures are the means. */
+static void print_row(const struct top *top, const struct job_snapshot *job, const int *order,
+                      int count, double seconds, int width)
+{
+    static const char *const colours[STAGES] = { [STAGE_BLOCKS] = "1;35",
+                                                 [STAGE_LEFT] = "1;35",
+                                                 [STAGE_FAILED] = "1;31",
+                                                 [STAGE_WAITS] = "33",
+                                                 [STAGE_STRAGGLES] = "1;36" };
+    const enum rank_stage stage = top->row[*order].stage;
+    const char *const colour = top->is_colour ? colours[stage] : NULL;
+    char letter = job->rank[*order].process.state ? job->rank[*order].process.state : '-';
+    char ranks[20], who[24], cpu[24], calls[24], share[24], now[RANK_TEXT + 32],
+        rest[RANK_TEXT + 128];
+    double cpu_s = 0, inside = 0, looks = 0, begun = 0;
+    int known = seconds > 0 && job->rank[*order].process.state;
+
+    for (int i = 0; i < count; i++) {
+        const struct top_row *const row = &top->row[order[i]];
+
+        known &= !row->is_new;
+        if (job->rank[order[i]].process.state != job->rank[*order].process.state)
+            letter = '-';
+        cpu_s += row->cpu - row->cpu_before;
+        /* The number of calls may be smaller than before, since the calls of a destroyed group no
+         * longer count. */
+        begun += row->calls > row->calls_before ? (double)(row->calls - row->calls_before) : 0;
+        inside += row->inside;
+        looks += row->looks;
+    }
+    list_ranks(job, order, count, ranks, sizeof ranks);
+    snprintf(who, sizeof who, count > 1 ? "%d ranks" : "%d",
+             count > 1 ? count : (int)job->rank[*order].process.pid);
+    commonest(top, order, count, now, sizeof now);
+    printf("%-18s %10s %c  %s%s%s%c %-9s%s", ranks, who, letter, colour ? "\033[" : "",
+           colour ? colour : "", colour ? "m" : "", rank_stage_glyph(stage), rank_stage_name(stage),
+           colour ? "\033[0m" : "");
+    snprintf(rest, sizeof rest, " %5s %8s %8s  %s",
+             figure(cpu, sizeof cpu, known, 100 * cpu_s / count / seconds, ""),
+             figure(calls, sizeof calls, known, begun / count / seconds, ""),
+             figure(share, sizeof share, known && looks > 0, 100 * inside / looks, " %"), now);
+    printf("%.*s\n", width > BEFORE_FIGURES ? width - BEFORE_FIGURES : 0, rest);
+}
+
+/* Prints at most `lines` lines, and how many ranks these leave out. */
+static void print_rows(const struct top *top, const struct job_snapshot *job, double seconds,
+                       int width, int lines)
+{
+    int next;
+
+    for (int i = 0; i < top->ranks; i = next, lines--) {
+        const struct top_row *const first = &top->row[top->order[i]];
+
+        for (next = i + 1; next < top->ranks && !top->unfolded
+                           && row_differs(first, &top->row[top->order[next]]) == 0;)
+            next++;
+        if (lines <= 1 && next < top->ranks) {
+            printf("and %d more ranks\n", top->ranks - i);
+            return;
+        }
+        print_row(top, job, top->order + i, next - i, seconds, width);
+    }
+}
+
+/* Prints the text in lines of at most `width` columns, broken at spaces.  Returns their number. */
+static int print_lines(const char *text, int width)
+{
+    int lines = 0;
+
+    for (int length; *text; text += length + (text[length] == ' '), lines++) {
+        length = (int)strnlen(text, (size_t)width);
+        for (int i = length; text[length] && i > width / 2; i--)
+            if (text[i] == ' ') {
+                length = i;
+                break;
+            }
+        printf("%.*s\n", length, text);
+    }
+    return lines;
+}
+
+static void print_picture(struct top *top, struct job_snapshot *job, double seconds)
 {
     struct winsize window = { .ws_row = 0 };
     char ranks[48], since[32], text[VERDICT_TEXT];
@@ -126,25 +350,24 @@ static void print_picture(struct top *top, const struct job_snapshot *job, doubl
         printf("\033[H\033[J");
     }
     width = window.ws_col ? window.ws_col - 1 : 200;
+    source_lines(job);
     verdict_list_make(&list, job, (uint64_t)(top->options->after_s * 1e9));
     job_ranks(job, ranks, sizeof ranks);
     job_since(job, since, sizeof since);
     snprintf(text, sizeof text, "job %s (%s, %s, for %s, %d restarts): %s", job->run_id,
              job->program, ranks, since, job->restarts, list.state);
-    printf("%.*s\n", width, text);
-    lines = (window.ws_row ? window.ws_row : 1 << 20) - 5;
-    for (int i = 0; i < list.count && i < 3; i++, lines--) {
+    lines = (window.ws_row ? window.ws_row : 1 << 20) - 4 - print_lines(text, width);
+    for (int i = 0; i < list.count && i < 3; i++) {
         verdict_text(&list.verdict[i], job, text, sizeof text);
-        printf("%.*s\n", width, text);
+        lines -= print_lines(text, width);
     }
     if (list.count > 3)
         printf("%d more like these: ctctl status\n", list.count - 3);
+    printf("\n%.*s\n", width,
+           "RANKS                     PID S  STATE        %CPU  CALLS/s IN CALLS  NOW");
+    if (judge_rows(top, job, &list) == 0)
+        print_rows(top, job, seconds, width, lines);
     verdict_list_free(&list);
-    printf("\n%.*s\n", width, "  RANK      PID S  %CPU   CALLS/s  IN CALLS  NOW");
-    for (int i = 0; i < top->ranks && i < lines; i++)
-        print_row(job, i, &top->row[i], seconds, width);
-    if (top->ranks > lines)
-        printf("and %d more ranks\n", top->ranks - lines);
     fflush(stdout);
 }
 
@@ -174,9 +397,10 @@ static struct job_snapshot *find_job(const struct top *top, struct job_list *job
     return found;
 }
 
-/* Waits for `ms`.  Returns 0 after that time.  Returns 1 at once if the user types q, or if
- * standard input is a terminal that has been closed. */
-static int is_ended_by_key(const struct top *top, int ms)
+/* Waits for `ms`.  Returns 0 after that time, or at once if the user types f, which folds or
+ * unfolds the ranks.  Returns 1 at once if the user types q, or if standard input is a terminal
+ * that has been closed. */
+static int is_ended_by_key(struct top *top, int ms)
 {
     struct pollfd key = { STDIN_FILENO, POLLIN, 0 };
     char typed;
@@ -185,14 +409,21 @@ static int is_ended_by_key(const struct top *top, int ms)
         poll(NULL, 0, ms);
         return 0;
     }
-    return poll(&key, 1, ms) > 0 && (read(STDIN_FILENO, &typed, 1) <= 0 || typed == 'q');
+    if (poll(&key, 1, ms) <= 0)
+        return 0;
+    if (read(STDIN_FILENO, &typed, 1) <= 0 || typed == 'q')
+        return 1;
+    top->unfolded ^= typed == 'f';
+    return 0;
 }
 
 static void terminal_begin(struct top *top)
 {
+    const char *const no_colour = getenv("NO_COLOR"), *const kind = getenv("TERM");
     struct termios raw;
 
     top->is_terminal = isatty(STDOUT_FILENO);
+    top->is_colour = top->is_terminal && !(no_colour && *no_colour) && kind && strcmp(kind, "dumb");
     signal(SIGINT, top_end);
     signal(SIGTERM, top_end);
     if (!top->is_terminal)
@@ -255,7 +486,7 @@ static int top_show_jobs(struct job_list *jobs, const struct ctctl_options *opti
     terminal_end(&top);
     if (result < 0)
         printf("the job of pid %d is over, or can't be read any more\n", (int)top.launcher);
-    free(top.row);
+    rows_free(&top);
     return NO_RANK_WAITS;
 }
 

@@ -7,9 +7,11 @@
  *     page_reader.c   copies a page into this structure, whatever bytes the page holds
  *     proc_info.c     adds the state of each process
  *     elf_module.c    adds the file and offset of each call's return address
+ *     source_lines.c  turns these into source lines, by addr2line
  *     groups.c        assembles the groups from the entries of their ranks
  *     blocker.c       finds what a rank does while other ranks wait for it
  *     verdict.c       decides which ranks wait, and for which ranks; reads only the snapshot
+ *     rank_stage.c    names what each rank does in one word
  *     verdict_text.c  writes a verdict as a sentence and as JSON
  *
  * These files need no answer from a rank or from ctrun, which may be stopped or dead. */

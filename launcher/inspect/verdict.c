@@ -475,7 +475,7 @@ static void judge_all_ranks(struct work *w)
 static const char *state_of_job(const struct verdict_list *list)
 {
     const struct job_snapshot *job = list->job;
-    int uses_libct = 0, starts = 0, alive = 0;
+    int starts = 0, alive = 0;
 
     if (all_stopped(job))
         return "stopped";
@@ -484,13 +484,8 @@ static const char *state_of_job(const struct verdict_list *list)
 
         alive += rank->process.state && !snapshot_death_of(job, rank->rank);
         starts += rank->state == CONTROL_INIT;
-        uses_libct += rank->state != CONTROL_STARTED || job->own_memory;
     }
-    return list->stuck > 0   ? "stuck"
-           : alive == 0      ? "ending"
-           : uses_libct == 0 ? "running"
-           : starts > 0      ? "starting"
-                             : "moving";
+    return list->stuck > 0 ? "stuck" : alive == 0 ? "ending" : starts > 0 ? "starting" : "running";
 }
 
 int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job, uint64_t least_ns)

@@ -47,7 +47,7 @@ struct verdict_list {
     struct verdict *verdict; /* [count] */
     int count;
     int stuck;         /* number of verdicts other than VERDICT_TOGETHER */
-    const char *state; /* state of the job: "stuck", "starting", "moving" ... */
+    const char *state; /* state of the job: "stuck", "starting", "running" ... */
 };
 
 /* Determines the verdicts from waits that last least_ns or longer.  Returns 0, or -1 if memory is

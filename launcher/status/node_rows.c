@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "launcher/inspect/page_reader.h"
-#include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/proc_info.h"
+#include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/status/rank_row.h"
 #include "runtime/util/clock.h"
@@ -80,30 +80,15 @@ void node_rows_free(struct node_rows *rows)
 
 /* ---- Rows ---------------------------------------------------------------------------- */
 
-/* Sets stage[i] to waiting or blocking if a verdict contains rank i of this node. */
-static void take_verdicts(const struct verdict_list *list, enum rank_stage *stage)
+/* Returns the stage of a rank, which is `seen` from the control page.  ctrun knows more about how a
+ * worker ended. */
+static enum rank_stage stage_of(const struct worker *worker, enum rank_stage seen)
 {
-    for (int i = 0; i < list->count; i++) {
-        const struct verdict *verdict = &list->verdict[i];
-
-        for (int set = 0; set < verdict->sets && verdict->kind != VERDICT_TOGETHER; set++) {
-            const struct rank_set *ranks = &verdict->set[set];
-
-            for (int m = 0; m < ranks->count; m++)
-                if (ranks->member[m].at >= 0)
-                    stage[ranks->member[m].at] = ranks->does.waits ? STAGE_WAITS : STAGE_BLOCKS;
-        }
-    }
-}
-
-static enum rank_stage stage_of(const struct worker *worker, const struct rank_snapshot *rank,
-                                enum rank_stage by_verdict)
-{
-    if (!worker->running && worker->pid > 0)
-        return !worker_failed(worker) ? STAGE_DONE : worker->asked ? STAGE_STOPPED : STAGE_FAILED;
-    if (by_verdict != STAGE_RUNS || !rank)
-        return by_verdict;
-    return rank->state == CONTROL_INIT ? STAGE_STARTS : STAGE_RUNS;
+    if (worker->running || worker->pid <= 0)
+        return seen;
+    if (worker_failed(worker))
+        return worker->asked ? STAGE_STOPPED : STAGE_FAILED;
+    return seen == STAGE_LEFT ? STAGE_LEFT : STAGE_DONE;
 }
 
 static char *last_lines(struct stream *stream)
@@ -132,7 +117,7 @@ static char *last_lines(struct stream *stream)
 
 /* Writes the row of a rank.  `rank` is NULL if the node has no control page. */
 static void node_rows_print_rank(const struct node_rows *rows, const struct job_snapshot *job,
-                                 struct rank_snapshot *rank, int i, enum rank_stage by_verdict,
+                                 struct rank_snapshot *rank, int i, enum rank_stage seen,
                                  struct text *to)
 {
     struct worker *worker = &rows->workers[i];
@@ -157,7 +142,7 @@ static void node_rows_print_rank(const struct node_rows *rows, const struct job_
                                               .local_rank = i,
                                               .pid = process.pid > 0 ? process.pid : worker->pid,
                                               .process = process.state > ' ' ? process.state : '-',
-                                              .stage = stage_of(worker, rank, by_verdict),
+                                              .stage = stage_of(worker, seen),
                                               .calls = rank ? rank->calls : 0,
                                               .bytes = rank ? rank->bytes : 0,
                                               .in_calls_ms = time.in_calls_ms,
@@ -183,9 +168,9 @@ void node_rows_print(struct node_rows *rows, const char *host, int restarts, str
         stage[i] = STAGE_RUNS;
     if (has_page && stage && job.ranks == rows->size) {
         process_read_all(&job);
-        module_places(&job);
+        source_lines_known(&job);
         verdict_list_make(&list, &job, WAITS_NS); /* without memory there are fewer verdicts */
-        take_verdicts(&list, stage);
+        rank_stages(&job, &list, stage);
     }
     for (int i = 0; i < list.count; i++) {
         verdict_text(&list.verdict[i], &job, text, sizeof text);

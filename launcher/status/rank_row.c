@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const stage_names[STAGES] = { "starting", "running", "waiting", "blocking",
-                                                 "done",     "stopped", "failed" };
-
-const char *rank_stage_name(enum rank_stage stage)
-{
-    return stage_names[stage];
-}
-
 /* ---- Writing ------------------------------------------------------------------------ */
 
 static void add(struct text *to, const char *word)

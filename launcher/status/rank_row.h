@@ -13,22 +13,10 @@
 
 #include <stdint.h>
 
+#include "launcher/inspect/rank_stage.h"
 #include "runtime/util/text.h"
 
 #define LINE_END '\x1e'
-
-enum rank_stage {
-    STAGE_STARTS,  /* the rank is in ct_init_process_group() */
-    STAGE_RUNS,    /* the rank computes, or is in a call */
-    STAGE_WAITS,   /* the rank has waited too long for other ranks */
-    STAGE_BLOCKS,  /* other ranks have waited too long for the rank */
-    STAGE_DONE,    /* the rank ended with exit code 0 */
-    STAGE_STOPPED, /* the rank ended because ctrun stopped it */
-    STAGE_FAILED,
-    STAGES
-};
-
-const char *rank_stage_name(enum rank_stage stage);
 
 struct rank_row {
     int rank, local_rank, pid;

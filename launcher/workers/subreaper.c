@@ -54,8 +54,8 @@ static char *read_file(const char *path, size_t *size)
     return text;
 }
 
-/* Returns the pids of this thread's children, as "12 345 ", which the caller must free().  No other
- * thread of ctrun forks. */
+/* Returns the pids of this thread's children, as "12 345 ", which the caller must free().  The
+ * children of another thread are tools (run_tool.h), which that thread waits for. */
 static char *children(void)
 {
     char path[64];

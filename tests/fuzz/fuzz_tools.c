@@ -3,7 +3,7 @@
  * shows it.  The first byte says which of the two; no tool is run. */
 #include <stdint.h>
 
-#include "launcher/ctctl/source_lines.c"
+#include "launcher/inspect/source_lines.c"
 #include "tests/fuzz/input.h"
 
 /* ---- Instead of launcher/util/run_tool.c ------------------------------------------- */

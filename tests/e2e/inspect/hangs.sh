@@ -110,7 +110,11 @@ expect "without tools what /proc shows, and what to install" \
     saw "state S, in .*/proc/[0-9]+/.*the stack needs eu-stack or gdb: apt-get install elfutils" env PATH=/nowhere "$ctctl" stack "$job" 1
 expect "the sentence needs no tools" \
     saw "rank 3 .* has not joined $call; .*$waited at e2e_hangs\+0x[0-9a-f]+" env PATH=/nowhere "$ctctl" status --after=0.2 "$job"
-expect "where each rank is" saw "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps" "$ctctl" status -v "$job"
+expect "top names the rank that the others wait for first, and folds the others" saw "IN CALLS  NOW
+3 +[0-9]+ S  ! blocking +[0-9]+ +0 +0 %  \(sleep\)
+0-2 +3 ranks S  \. waiting +[0-9]+ +0 +100 %  all_reduce #2 \(1024 f32, sum\) on group world at hangs\.c:[0-9]+ \(sum\)\$" "$ctctl" top --after=0.2 "$job"
+expect "where each rank is" saw "  ! rank 3: blocking; pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps
+  \. rank 0: waiting; pid [0-9]+, " "$ctctl" status -v "$job"
 no_job
 
 # ---- Ranks that closed what they inherited have pages of their own: it is one job all the same.
@@ -185,8 +189,8 @@ wait "${alone[@]}" 2>/dev/null
 # ---- Programs without libct: their processes.
 job sh -c 'test $RANK != 2 || kill -STOP $$$$; while test $RANK = 3; do :; done; sleep 600'
 expect "a stopped process of any program" said "  a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)"
-expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*, [0-9.]+ s CPU \(none in the last second\); sh -c"
-expect "a rank that computes differs from the ranks that wait" said "rank 3: pid [0-9]+, R, [0-9.]+ s CPU; sh -c"
+expect "and what the others' show" said "does not use libct.*  > rank 1: running; pid [0-9]+, S .*, [0-9.]+ s CPU \(none in the last second\); sh -c"
+expect "a rank that computes differs from the ranks that wait" said "rank 3: running; pid [0-9]+, R, [0-9.]+ s CPU; sh -c"
 no_job
 if command -v python3 >/dev/null; then
     job python3 -c 'import time; time.sleep(600)'
@@ -209,7 +213,7 @@ END
         PATH=$PWD/tools:$PATH
     fi
     PYTHON_EXEC=$python job train.py
-    expect "a PyTorch program" said "rank 3: pid [0-9]+, S \(sleep\), .*in Python at train\.py:3 \(step\); .*train\.py"
+    expect "a PyTorch program" said "rank 3: running; pid [0-9]+, S \(sleep\), .*in Python at train\.py:3 \(step\); .*train\.py"
     expect "nothing stands there" is "$code" 0
     no_job
 fi

@@ -18,15 +18,23 @@ expect "it is an event, too" matches "$(grep -c slow_rank events) $(grep slow_ra
 ctctl=$CT_BUILD/bin/ctctl
 "$CTRUN" --rdzv-id=top$$ --stall=0 --nproc-per-node=3 "$CT_BUILD/tests/e2e_slow" 60 60 2 2>/dev/null &
 job=$!
-in_calls() { sed -nE "s/^ +$1 +[0-9]+ [A-Z] +[0-9]+ +[0-9]+ +([0-9]+) .*/\1/p" .top; }
+in_calls() { sed -nE "s/^$1 .* ([0-9]+) %  .*/\1/p" .top; }
 looks_right() {
-    timeout 30 "$ctctl" top top$$ >.top 2>.err && [ "$(in_calls 0)" -gt 60 ] && [ "$(in_calls 1)" -lt 40 ] && [ "$(in_calls 2)" -gt 60 ]
+    timeout 30 "$ctctl" top top$$ >.top 2>.err && [ "$(in_calls 1)" -lt 40 ] && [ "$(in_calls 0,2)" -gt 60 ]
 }
 expect "top shows the slow rank outside of calls, and the others in them" within 20 looks_right
-expect "  the job, and what the columns are" matches "$(cat .top)" "^job top$$ \(.*e2e_slow, 3 ranks, for [0-9.]+ s, 0 restarts\): .*RANK +PID S +%CPU +CALLS/s +IN CALLS +NOW"
-pictures() { [ "$(grep -ac 'RANK' .screen)" -ge 2 ]; }
-{ within 20 pictures; printf q; } | timeout 60 script -qefc "$ctctl top top$$" /dev/null >.screen
-expect "on a terminal it goes on until q" is "$? $(pictures; echo $?)" "0 0"
+expect "  the job, and what the columns are" matches "$(cat .top)" "^job top$$ \(.*e2e_slow, 3 ranks, for [0-9.]+ s, 0 restarts\): .*RANKS +PID S +STATE +%CPU +CALLS/s +IN CALLS +NOW"
+expect "  the straggler first, with a word" matches "$(sed -n 4p .top)" '^1 +[0-9]+ S  ~ straggler +[0-9]+ +1[0-9] +[0-9]+ %  \(sleep\)$'
+expect "  then the others, in one line" matches "$(sed -n '5,$p' .top)" '^0,2 +2 ranks .  > running +[0-9]+ +1[0-9] +[0-9]+ %  all_reduce \(1 i32, min\) on group world at slow\.c:[0-9]+ \(main\)( \(1 of 2\))?$'
+pictures() { [ "$(grep -ac 'RANKS' .screen)" -ge "$1" ]; }
+{ within 20 pictures 3; printf f; within 20 grep -qa '^0 ' .screen; printf q; } |
+    TERM=xterm NO_COLOR= timeout 60 script -qefc "stty cols 60 rows 20; $ctctl top top$$" /dev/null >.screen
+expect "on a terminal it goes on until q" is "$? $(pictures 3; echo $?)" "0 0"
+expect "  f gives each rank a line" grep -qa '^2 ' .screen
+expect "  the straggler has a colour" grep -qa $'\033\[1;36m~ straggler' .screen
+expect "  and no line is wider than the terminal" is "$(tr -d '\r' <.screen | sed $'s/\033\\[[^a-zA-Z]*[a-zA-Z]//g' | tail -n +2 | awk 'length > 59' | grep -c .)" 0
+{ within 20 pictures 2; printf q; } | NO_COLOR=1 timeout 60 script -qefc "$ctctl top top$$" /dev/null >.screen
+expect "  nor has it one with NO_COLOR" is "$(grep -ac $'\033\[1;36m' .screen)" 0
 kill $job
 wait $job 2>/dev/null
 timeout 30 "$ctctl" top top$$ >.top 2>.err

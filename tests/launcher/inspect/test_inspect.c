@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/ctctl/source_lines.h"
+#include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/page_reader.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/inspect/rank_stage.h"
 #include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 
@@ -660,7 +661,7 @@ static void messages_that_do_not_fit_are_a_mismatch(void **state)
          "group world has waited 2.0 s as the tags differ: rank 0 called send of 8 f32 to rank 1 "
          "(tag 0); rank 1 called recv of 8 f32 from rank 0 (tag 4)");
     job.rank[1].group[0].now.tag = 0;
-    SAYS(&job, "moving",
+    SAYS(&job, "running",
          "group world has taken 2.0 s, no rank is missing: rank 0 called send of 8 f32 to rank 1 "
          "(tag 0); rank 1 called recv of 8 f32 from rank 0 (tag 0)");
     process(&job, 1, 'T', "");
@@ -753,14 +754,14 @@ static void ranks_that_move_have_no_verdict(void **state)
     (void)state;
     all_wait(&job, 0, 2, 1842, 0.5);
     in_world(&job, 3, 1842);
-    SAYS(&job, "moving", NULL);
+    SAYS(&job, "running", NULL);
     free_job(&job);
     job = job_of(4);
     all_wait(&job, 0, 3, 1842, 30);
-    SAYS(&job, "moving",
+    SAYS(&job, "running",
          "group world has taken 30.0 s, no rank is missing: ranks 0-3 called " CALLED);
     job.rank[3].group[0].now.begun_ns = NOW - SECOND / 2;
-    SAYS(&job, "moving", NULL);
+    SAYS(&job, "running", NULL);
     free_job(&job);
 }
 
@@ -838,6 +839,82 @@ static void json_has_the_data_of_the_text(void **state)
     free_job(&job);
 }
 
+/* ---- One word for each rank ------------------------------------------------------- */
+
+static void stages_are(const struct job_snapshot *job, const char *words)
+{
+    enum rank_stage stage[8];
+    struct verdict_list list;
+    char text[200] = "";
+
+    assert_int_equal(verdict_list_make(&list, job, SECOND), 0);
+    rank_stages(job, &list, stage);
+    for (int i = 0; i < job->ranks; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+                 rank_stage_name(stage[i]));
+    assert_string_equal(text, words);
+    verdict_list_free(&list);
+}
+
+static void each_rank_has_the_word_of_its_part_in_the_verdict(void **state)
+{
+    struct job_snapshot job = job_of(4);
+
+    (void)state;
+    all_wait(&job, 0, 2, 5, 3);
+    in_world(&job, 3, 5);
+    stages_are(&job, "waiting waiting waiting blocking");
+    job.rank[3].state = CONTROL_LEFT;
+    leave(job.rank[3].group);
+    stages_are(&job, "waiting waiting waiting left");
+    free_job(&job);
+}
+
+static void the_ranks_of_a_circle_block_and_the_others_wait(void **state)
+{
+    struct job_snapshot job = job_of(4);
+
+    (void)state;
+    all_wait(&job, 2, 3, 5, 3);
+    for (int i = 0; i < 2; i++)
+        call(&job, i, in_world(&job, i, 5), 0, message(OPERATION_SEND, 1 - i, 8), 3);
+    stages_are(&job, "blocking blocking waiting waiting");
+    free_job(&job);
+}
+
+static void an_ended_rank_has_the_word_of_its_end(void **state)
+{
+    struct job_snapshot job = job_of(5);
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        in_world(&job, i, i == 1 ? 5 : 6);
+        process(&job, i, i < 4 ? '\0' : 'R', "");
+        if (i < 4)
+            died(&job, i, i == 2 ? CLD_KILLED : CLD_EXITED, i == 2 ? SIGKILL : i == 3 ? 1 : 0);
+    }
+    job.death[3].asked = SIGTERM;
+    stages_are(&job, "done left failed stopped running"); /* rank 1 did not join the last call */
+    job.rank[1].state = CONTROL_LEFT;
+    stages_are(&job, "done done failed stopped running");
+    free_job(&job);
+}
+
+static void a_list_of_ranks_begins_with_the_problems(void **state)
+{
+    const char *words[STAGES];
+
+    (void)state;
+    for (int stage = 0; stage < STAGES; stage++)
+        words[rank_stage_order((enum rank_stage)stage)] = rank_stage_name((enum rank_stage)stage);
+    assert_string_equal(words[0], "blocking");
+    assert_string_equal(words[1], "left");
+    assert_string_equal(words[2], "failed");
+    assert_string_equal(words[3], "straggler");
+    assert_string_equal(words[4], "waiting");
+    assert_string_equal(words[STAGES - 1], "done");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -871,6 +948,10 @@ int main(void)
         cmocka_unit_test(ranks_that_move_have_no_verdict),
         cmocka_unit_test(a_verdict_that_only_grew_older_has_the_same_key),
         cmocka_unit_test(json_has_the_data_of_the_text),
+        cmocka_unit_test(each_rank_has_the_word_of_its_part_in_the_verdict),
+        cmocka_unit_test(the_ranks_of_a_circle_block_and_the_others_wait),
+        cmocka_unit_test(an_ended_rank_has_the_word_of_its_end),
+        cmocka_unit_test(a_list_of_ranks_begins_with_the_problems),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

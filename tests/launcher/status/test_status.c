@@ -72,7 +72,7 @@ static void half_a_row_and_nonsense_are_refused(void **state)
         "rank\t1\t0\t5\tS\t1\t1\t1\t1\t1\tnow\tout\terr\tmore", /* a field too many */
         "rank\t-1\t0\t5\tS\t1\t1\t1\t1\t1\tnow\tout\terr",
         "rank\t1\t0\t5\tSS\t1\t1\t1\t1\t1\tnow\tout\terr",
-        "rank\t1\t0\t5\tS\t7\t1\t1\t1\t1\tnow\tout\terr", /* no such stage */
+        "rank\t1\t0\t5\tS\t9\t1\t1\t1\t1\tnow\tout\terr", /* no such stage */
         "rank\t1\t0\t5\tS\t1\t99999999999999999999\t1\t1\t1\tnow\tout\terr",
         "rank\t1\t0\t5000000000\tS\t1\t1\t1\t1\t1\tnow\tout\terr",
         "node\t1\t1",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source_lines.h - finds with external tools the source lines that ranks execute. */
-#ifndef LAUNCHER_CTCTL_SOURCE_LINES_H
-#define LAUNCHER_CTCTL_SOURCE_LINES_H
+#ifndef LAUNCHER_INSPECT_SOURCE_LINES_H
+#define LAUNCHER_INSPECT_SOURCE_LINES_H
 
 #include "launcher/inspect/snapshot.h"
 
@@ -9,6 +9,10 @@
  * (step)".  Sets it to "train+0x1189" if the program has no debug information, or if neither
  * eu-addr2line nor addr2line is installed. */
 void source_lines(struct job_snapshot *job);
+
+/* The same for an event loop, which must not wait for a tool.  Sets ->where to source lines that
+ * are known from earlier calls, and to "train+0x1189" otherwise.  A thread looks up new places. */
+void source_lines_known(struct job_snapshot *job);
 
 /* Returns 1 if the process is a Python interpreter. */
 int python_is_it(const struct process_snapshot *process);

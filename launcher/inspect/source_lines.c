@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source_lines.c - finds source lines of C with addr2line, and of Python with py-spy. */
-#include "launcher/ctctl/source_lines.h"
+#include "launcher/inspect/source_lines.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/util/run_tool.h"
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/page_reader.h"
+#include "launcher/util/run_tool.h"
+#include "runtime/util/thread.h"
 
 /* ---- Addresses, by addr2line ------------------------------------------------- */
 
-/* Many ranks are at the same few places of a program.  So each place is looked up only once, and
- * addr2line runs only once for all places in a file. */
+/* Many ranks are at the same few places of a program.  So each place is looked up only once in the
+ * life of this process, and addr2line runs only once for all new places in a file. */
 
 #define MOST_PLACES 64
 #define TIMEOUT_S 10
@@ -29,6 +31,12 @@ struct source_places {
     struct source_place place[MOST_PLACES];
     int count;
 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct source_places places;
+    int is_looking; /* 1 while a thread looks up places */
+} known = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int source_words(const char *function, const char *place, char *text, size_t size)
 {
@@ -109,45 +117,78 @@ static struct source_place *find_place(struct source_places *places, const struc
     return &places->place[places->count++];
 }
 
-/* Calls act for each call that a rank is in, if the call's place could be found and added to
- * `places`. */
-static void each_call(struct job_snapshot *job, struct source_places *places,
-                      void (*act)(struct group_snapshot *group, const struct source_place *place))
+/* Writes the place of each call that a living rank is in, as its source line if that is known.
+ * Adds the place to the known places.  The caller holds the lock. */
+static void write_places(struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
         for (int j = 0; j < CONTROL_GROUPS; j++) {
             struct group_snapshot *group = &job->rank[i].group[j];
-            struct source_place *place;
+            const struct source_place *place;
             struct module module;
 
             if (!group->id || group->now.phase != CONTROL_IN || !job->rank[i].process.state
                 || module_find(job->rank[i].process.pid, group->caller, &module) < 0)
                 continue;
-            place = find_place(places, &module);
-            if (place && act)
-                act(group, place);
+            place = find_place(&known.places, &module);
+            if (place && *place->words)
+                snprintf(group->where, sizeof group->where, "%s", place->words);
+            else
+                snprintf(group->where, sizeof group->where, "%s+0x%llx", module.name,
+                         (unsigned long long)module.at);
         }
 }
 
-static void write_where(struct group_snapshot *group, const struct source_place *place)
+/* Returns the index of the first place that was not looked up; -1 if there is none. */
+static int first_new(const struct source_places *places)
 {
-    if (*place->words)
-        snprintf(group->where, sizeof group->where, "%s", place->words);
+    for (int i = 0; i < places->count; i++)
+        if (!places->place[i].looked_up)
+            return i;
+    return -1;
+}
+
+/* Looks up all new places.  Does not hold the lock while a tool runs. */
+static void *look_up_new(void *unused)
+{
+    struct source_places *copy = calloc(1, sizeof *copy);
+    int first;
+
+    (void)unused;
+    do {
+        pthread_mutex_lock(&known.lock);
+        for (int i = 0; copy && i < copy->count; i++)
+            known.places.place[i] = copy->place[i];
+        if (copy)
+            *copy = known.places;
+        first = copy ? first_new(copy) : -1;
+        known.is_looking = first >= 0;
+        pthread_mutex_unlock(&known.lock);
+        if (first >= 0)
+            lines_look_up(copy, first);
+    } while (first >= 0);
+    free(copy);
+    return NULL;
 }
 
 void source_lines(struct job_snapshot *job)
 {
-    struct source_places *places = calloc(1, sizeof *places);
+    write_places(job);
+    look_up_new(NULL);
+    write_places(job);
+}
 
-    module_places(job); /* this is the result if the list is full, or if no tool is installed */
-    if (!places)
-        return;
-    each_call(job, places, NULL);
-    for (int i = 0; i < places->count; i++)
-        if (!places->place[i].looked_up)
-            lines_look_up(places, i);
-    each_call(job, places, write_where);
-    free(places);
+void source_lines_known(struct job_snapshot *job)
+{
+    int begins;
+
+    pthread_mutex_lock(&known.lock);
+    write_places(job);
+    begins = !known.is_looking && first_new(&known.places) >= 0;
+    known.is_looking |= begins;
+    pthread_mutex_unlock(&known.lock);
+    if (begins && thread_start(NULL, look_up_new, NULL) != 0)
+        known.is_looking = 0;
 }
 
 /* ---- Python, by py-spy, which reads the memory of the process from outside --- */
