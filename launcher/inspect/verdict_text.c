@@ -509,6 +509,70 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
     return s.key;
 }
 
+/* ---- Parts ------------------------------------------------------------------------------ */
+
+/* Adds the ranks of a set to a list such as "0-2,5", unless they do not fit. */
+static void list_add(char *list, size_t size, const struct rank_set *set)
+{
+    const size_t used = strlen(list);
+    char text[1000];
+
+    describe_ranks(set, text, sizeof text);
+    if (used + strlen(text) < size)
+        snprintf(list + used, size - used, "%s%s", used ? "," : "", strchr(text, ' ') + 1);
+}
+
+/* Takes the call, its place and its key from a set of waiting ranks. */
+static void take_call(const struct verdict *verdict, const struct rank_set *set,
+                      struct verdict_parts *parts)
+{
+    const struct call_snapshot *call = set->does.call;
+    const char *of_group = strcmp(verdict->group, "world") != 0 ? verdict->group : "";
+    char words[160];
+
+    if (set->does.kind == RANK_IN_INIT) {
+        snprintf(parts->key, sizeof parts->key, "init");
+        snprintf(parts->call, sizeof parts->call, "ct_init_process_group()");
+    }
+    if (!call)
+        return;
+    describe_call(call, set->does.peer, words, sizeof words);
+    snprintf(parts->call, sizeof parts->call, "%s%s%s", words, *of_group ? " of group " : "",
+             of_group);
+    snprintf(parts->where, sizeof parts->where, "%s", activity_where(&set->does));
+    if (call->seq > 0)
+        snprintf(parts->key, sizeof parts->key, "%llx#%llu", (unsigned long long)set->does.line->id,
+                 (unsigned long long)call->seq);
+}
+
+void verdict_parts(const struct verdict *verdict, const struct job_snapshot *job,
+                   struct verdict_parts *parts)
+{
+    struct sentence s = { .text = parts->culprits, .size = sizeof parts->culprits };
+    struct fields fields;
+
+    memset(parts, 0, sizeof *parts);
+    if (*kinds[verdict->kind].text && verdict->kind != VERDICT_TOGETHER)
+        return; /* its sentence can't be taken apart */
+    for (int i = 0; i < verdict->sets; i++) {
+        const struct rank_set *set = &verdict->set[i];
+
+        if (set->does.waits) {
+            list_add(parts->waiting, sizeof parts->waiting, set);
+            if (!*parts->call)
+                take_call(verdict, set, parts);
+        } else if (set->does.kind != RANK_NOT_HERE) {
+            describe_set(&fields, verdict, set, job);
+            verdict_put(&s, "; ", s.used ? 2 : 0, 0);
+            verdict_expand(&s, activities[set->does.kind].text, &fields);
+        } else if (set->member->rank >= 0) {
+            list_add(parts->awaited, sizeof parts->awaited, set);
+        } else {
+            parts->unnamed += set->count;
+        }
+    }
+}
+
 /* ---- JSON ------------------------------------------------------------------------------- */
 
 static void json_set(struct json_text *json, const struct verdict *verdict,

@@ -14,6 +14,20 @@
 uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *job, char *text,
                       size_t size);
 
+/* The parts of a verdict, from which one sentence about the verdicts of several hosts is made. */
+struct verdict_parts {
+    /* the call in which ranks wait, the same on each host; "" if the verdict can't be joined with
+     * another host's, as it is about a message, a deadlock or calls that differ */
+    char key[40];
+    char call[240], where[160];        /* that call or message, such as "barrier #8"; its place */
+    char waiting[1000], awaited[1000]; /* "0-2,5": ranks that wait; ranks that are not here */
+    int unnamed;                 /* number of ranks that are not here and have no known rank */
+    char culprits[VERDICT_TEXT]; /* clauses about the ranks here that are waited for */
+};
+
+void verdict_parts(const struct verdict *verdict, const struct job_snapshot *job,
+                   struct verdict_parts *parts);
+
 /* Writes the verdict as an object of an array, with its text.  `seconds` is the name of the JSON
  * field for the waiting time. */
 void verdict_json(struct json_text *json, const struct verdict *verdict,

@@ -35,6 +35,7 @@ int board_set_nodes(struct board *board, int nodes)
 void board_free(struct board *board)
 {
     board_set_nodes(board, 0);
+    board_drop_verdicts(board);
     free(board->node);
     *board = (struct board){ .nodes = 0 };
 }
@@ -225,6 +226,14 @@ void board_json(const struct board *board, const struct job_facts *facts, struct
     json_thousandths(&json, "started", (int64_t)(facts->started_s * 1000));
     json_thousandths(&json, "time", clock_ns(CLOCK_REALTIME) / 1000000);
     json_said(&json, facts->said);
+    json_open(&json, "verdicts", '[');
+    for (int i = 0; i < board->verdicts; i++) {
+        json_open(&json, NULL, '{');
+        json_bool(&json, "stuck", board->verdict[i].is_stuck);
+        json_bytes(&json, "text", board->verdict[i].text.data, board->verdict[i].text.used);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
     json_open(&json, "nodes", '[');
     for (int i = 0; i < board->nodes; i++) {
         json_open(&json, NULL, '{');

@@ -22,6 +22,11 @@ struct board {
     struct board_node *node; /* array of `nodes` nodes */
     int nodes;
     unsigned look; /* number of the newest look, a request to all nodes for their rows */
+    struct board_verdict {
+        int is_stuck; /* 0 if the ranks are all in the call, which takes long */
+        struct text text;
+    } * verdict; /* [verdicts] the verdicts over all nodes */
+    int verdicts;
 };
 
 /* Sets the number of nodes in the round.  Returns 0.  Returns -1 if memory runs out, and leaves the
@@ -35,6 +40,12 @@ int board_take(struct board *board, int node, unsigned look, int is_last, const 
                size_t size);
 /* Returns the number of nodes that have answered the newest look. */
 int board_answers(const struct board *board);
+
+/* Makes one verdict of those that nodes have sent about the same call, and finds what the ranks of
+ * other nodes do that a node waits for (board_verdict.c).  Without memory there are fewer verdicts.
+ */
+void board_judge(struct board *board);
+void board_drop_verdicts(struct board *board);
 
 /* Facts about the whole job. */
 struct job_facts {

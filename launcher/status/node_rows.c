@@ -155,13 +155,31 @@ static void node_rows_print_rank(const struct node_rows *rows, const struct job_
     free(err);
 }
 
+static void print_verdict(const struct verdict *verdict, const struct job_snapshot *job,
+                          struct text *to)
+{
+    struct verdict_parts parts;
+    char text[VERDICT_TEXT];
+
+    verdict_text(verdict, job, text, sizeof text);
+    verdict_parts(verdict, job, &parts);
+    status_print_stuck(to, text,
+                       &(struct stuck_row){ .key = parts.key,
+                                            .waited_ms = (int64_t)(verdict->waited_ns / 1000000),
+                                            .unnamed = parts.unnamed,
+                                            .waiting = parts.waiting,
+                                            .awaited = parts.awaited,
+                                            .call = parts.call,
+                                            .where = parts.where,
+                                            .culprits = parts.culprits });
+}
+
 void node_rows_print(struct node_rows *rows, const char *host, int restarts, struct text *to)
 {
     enum rank_stage *const stage = calloc((size_t)rows->size + 1, sizeof *stage);
     struct job_snapshot job = { .rank = NULL };
     struct verdict_list list = { .count = 0 };
     const int has_page = rows->control->head && page_read(rows->control->memory, &job) == 0;
-    char text[VERDICT_TEXT];
 
     status_print_node(to, host, (int)getpid(), restarts);
     for (int i = 0; stage && i < rows->size; i++)
@@ -172,10 +190,8 @@ void node_rows_print(struct node_rows *rows, const char *host, int restarts, str
         verdict_list_make(&list, &job, WAITS_NS); /* without memory there are fewer verdicts */
         rank_stages(&job, &list, stage);
     }
-    for (int i = 0; i < list.count; i++) {
-        verdict_text(&list.verdict[i], &job, text, sizeof text);
-        status_print_stuck(to, text);
-    }
+    for (int i = 0; i < list.count; i++)
+        print_verdict(&list.verdict[i], &job, to);
     for (int i = 0; stage && i < rows->size; i++)
         node_rows_print_rank(rows, &job, i < job.ranks ? &job.rank[i] : NULL, i, stage[i], to);
     verdict_list_free(&list);

@@ -27,10 +27,18 @@ void status_print_node(struct text *to, const char *host, int pid, int restarts)
     add(to, "\n");
 }
 
-void status_print_stuck(struct text *to, const char *sentence)
+void status_print_stuck(struct text *to, const char *sentence, const struct stuck_row *stuck)
 {
+    const char *const texts[] = { stuck->waiting, stuck->awaited, stuck->call, stuck->where,
+                                  stuck->culprits };
+
     add(to, "stuck\t");
     status_add_plain(to, sentence, strlen(sentence));
+    text_print(to, "\t%s\t%" PRId64 "\t%d", stuck->key, stuck->waited_ms, stuck->unnamed);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        add(to, "\t");
+        status_add_plain(to, texts[i], strlen(texts[i]));
+    }
     add(to, "\n");
 }
 
@@ -142,6 +150,24 @@ static int read_rank(char *at, struct rank_row *row)
     return row->err && !at ? 0 : -1;
 }
 
+/* Reads the parts of a message, which a line may lack. */
+static int read_stuck(char *at, struct stuck_row *stuck)
+{
+    const char **const texts[] = { &stuck->waiting, &stuck->awaited, &stuck->call, &stuck->where,
+                                   &stuck->culprits };
+
+    *stuck = (struct stuck_row){ "", "", "", "", "", "", 0, 0 };
+    if (!at)
+        return 0;
+    stuck->key = field(&at);
+    if (whole(&at, INT64_MAX, &stuck->waited_ms) < 0 || number(&at, INT_MAX, &stuck->unnamed) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!(*texts[i] = field(&at)))
+            return -1;
+    return at ? -1 : 0;
+}
+
 int status_line_read(char *line, struct status_line *what)
 {
     const char *const kind = field(&line);
@@ -154,5 +180,7 @@ int status_line_read(char *line, struct status_line *what)
         && (number(&line, INT_MAX, &what->pid) < 0 || number(&line, INT_MAX, &what->restarts) < 0))
         return -1;
     what->text = field(&line);
-    return (what->kind == LINE_NODE || !strcmp(kind, "stuck")) && what->text && !line ? 0 : -1;
+    if (what->kind == LINE_NODE)
+        return what->text && !line ? 0 : -1;
+    return what->text && !strcmp(kind, "stuck") ? read_stuck(line, &what->stuck) : -1;
 }

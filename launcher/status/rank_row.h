@@ -3,7 +3,8 @@
  * ctrun.
  *
  *     node  pid restarts host
- *     stuck message                    any number of these lines
+ *     stuck message [key waited-ms unnamed waiting awaited call where culprits]
+ *                                      any number of these lines; the parts of the message
  *     rank  rank local-rank pid process-state stage calls bytes in-calls-ms cpu-ms now out err
  *
  * Each entry is a line, with a tab between fields.  Strings are UTF-8.  The only control character
@@ -17,6 +18,13 @@
 #include "runtime/util/text.h"
 
 #define LINE_END '\x1e'
+
+/* A verdict on the ranks of a node (struct verdict_parts). */
+struct stuck_row {
+    const char *key, *waiting, *awaited, *call, *where, *culprits; /* all "" if not known */
+    int64_t waited_ms;
+    int unnamed;
+};
 
 struct rank_row {
     int rank, local_rank, pid;
@@ -32,11 +40,12 @@ struct status_line {
     enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind; /* an answer has the lines in this order */
     const char *text;                               /* host of LINE_NODE, message of LINE_STUCK */
     int pid, restarts;
+    struct stuck_row stuck;
     struct rank_row row;
 };
 
 void status_print_node(struct text *to, const char *host, int pid, int restarts);
-void status_print_stuck(struct text *to, const char *sentence);
+void status_print_stuck(struct text *to, const char *sentence, const struct stuck_row *stuck);
 void status_print_rank(struct text *to, const struct rank_row *row);
 
 /* Splits a line that has no newline.  The strings in *what point into the line.  Returns 0, or -1

@@ -179,6 +179,7 @@ static void end_look(struct status_server *status)
     status->is_looking = 0;
     status->looked_ms = clock_ms();
     event_del(&status->turn);
+    board_judge(&status->board);
     answer_all(status, 0);
     if (clients(status) > 0) /* only clients of /events are left */
         event_add(&status->turn, &(struct timeval){ 1, 0 });
@@ -450,6 +451,7 @@ void status_close(struct status_server *status)
 
         if (status->rows.size > 0)
             look_here(status, &facts);
+        board_judge(&status->board);
         answer_all(status, 1);
     }
     http_server_close(&status->http);

@@ -46,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         in.data += bytes;
         in.left -= bytes;
     }
+    board_judge(&board);
     board_json(&board, &facts, &json);
     board_metrics(&board, &facts, &metrics);
     is_text(&json, 0);

@@ -133,7 +133,8 @@ static void ctruns_sentences_are_shown_without_the_report(void **state)
     assert_null(strstr(json.data, "FAILED"));
     assert_null(strstr(json.data, "\"ctrun: line 10\""));
     assert_non_null(strstr(json.data, "\"said\":[\"ctrun: line 11\",\"ctrun: line 12\","));
-    assert_non_null(strstr(json.data, "\"ctrun: line 29\",\"    | oh\"],\"nodes\":[]}"));
+    assert_non_null(
+        strstr(json.data, "\"ctrun: line 29\",\"    | oh\"],\"verdicts\":[],\"nodes\":[]}"));
     free(said.data);
     free(json.data);
 }
@@ -146,7 +147,8 @@ static struct board a_board(void)
 
     assert_int_equal(board_set_nodes(&board, 2), 0);
     status_print_node(&text, "hosta", 99, 1);
-    status_print_stuck(&text, "rank 3 waits");
+    status_print_stuck(&text, "rank 3 waits",
+                       &(struct stuck_row){ "", "", "", "", "", "rank 2 sleeps", 0, 0 });
     status_print_rank(&text, &row);
     assert_int_equal(board_take(&board, 0, 7, 0, text.data, 10), 0); /* in two pieces */
     assert_int_equal(board_answers(&board), 0);
@@ -255,6 +257,137 @@ static void the_rest_of_an_answer_that_was_cut_is_not_waited_for(void **state)
     board_free(&board);
 }
 
+/* ---- One verdict over all nodes ------------------------------------------------------- */
+
+static const struct stuck_row barrier = { .key = "1#8",
+                                          .call = "barrier #8",
+                                          .where = "a.c:3 (main)",
+                                          .waited_ms = 6000,
+                                          .waiting = "",
+                                          .awaited = "",
+                                          .culprits = "" };
+
+/* The answer of a node: ranks first..last, in a stage, which show `now`; `stuck` unless NULL. */
+static void answer(struct board *board, int node, int first, int last, enum rank_stage stage,
+                   const char *now, const struct stuck_row *stuck)
+{
+    struct text text = { 0 };
+    char host[] = "h0";
+
+    host[1] += (char)node;
+    status_print_node(&text, host, 99, 1);
+    if (stuck)
+        status_print_stuck(&text, "as the node says", stuck);
+    for (int rank = first; rank <= last; rank++) {
+        struct rank_row its = row;
+
+        its.rank = rank;
+        its.pid = 100 + rank;
+        its.stage = stage;
+        its.now = now;
+        status_print_rank(&text, &its);
+    }
+    assert_int_equal(board_set_nodes(board, board->nodes > node + 1 ? board->nodes : node + 1), 0);
+    assert_int_equal(board_take(board, node, 1, 0, text.data, text.used), 0);
+    assert_int_equal(board_take(board, node, 1, 1, "", 0), 0);
+    free(text.data);
+}
+
+/* The board's only verdict; frees the board. */
+static void judged(struct board *board, int is_stuck, const char *sentence)
+{
+    board_judge(board);
+    assert_int_equal(board->verdicts, 1);
+    assert_string_equal(ended(&board->verdict[0].text), sentence);
+    assert_int_equal(board->verdict[0].is_stuck, is_stuck);
+    board_free(board);
+}
+
+#define WAITED ". Ranks 0-2 have waited 7.0 s in barrier #8 at a.c:3 (main)"
+
+static void what_nodes_say_of_a_call_becomes_one_sentence(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier, there = barrier;
+
+    (void)state;
+    here.waiting = "0-1";
+    here.awaited = "2-3";
+    there.waiting = "2";
+    there.awaited = "0-1";
+    there.waited_ms = 7000;
+    there.culprits = "rank 3 (pid 103 on h1, sleeping) has not joined barrier #8";
+    answer(&board, 0, 0, 1, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    answer(&board, 1, 2, 3, STAGE_BLOCKS, "(sleep)", &there);
+    judged(&board, 1, "rank 3 (pid 103 on h1, sleeping) has not joined barrier #8" WAITED);
+}
+
+static void a_node_that_does_not_wait_is_found_by_its_rows(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier;
+    struct text text = { 0 };
+
+    (void)state;
+    here.waiting = "0-2";
+    here.awaited = "3-5";
+    here.waited_ms = 7000;
+    answer(&board, 0, 0, 2, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    answer(&board, 1, 3, 4, STAGE_RUNS, "all_reduce #2 on group tp", NULL);
+    answer(&board, 2, 5, 5, STAGE_RUNS, "(sleep)", NULL);
+    board_judge(&board);
+    board_metrics(&board, &facts, &text);
+    assert_non_null(strstr(ended(&text), "rank=\"5\",node=\"2\",host=\"h2\",state=\"blocking\""));
+    free(text.data);
+    answer(&board, 1, 3, 4, STAGE_RUNS, "all_reduce #2 on group tp", NULL);
+    answer(&board, 2, 5, 5, STAGE_RUNS, "(sleep)", NULL);
+    judged(&board, 1,
+           "ranks 3-4 (on h1: all_reduce #2 on group tp) have not joined barrier #8; rank 5 (pid "
+           "105 on h2) has not joined barrier #8" WAITED);
+}
+
+static void a_node_that_has_not_answered_is_named_by_its_ranks(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier;
+
+    (void)state;
+    here.waiting = "0-2";
+    here.awaited = "3-4";
+    here.waited_ms = 7000;
+    answer(&board, 0, 0, 2, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    judged(&board, 1, "the node of ranks 3-4 has not answered" WAITED);
+}
+
+static void when_all_nodes_are_in_the_call_nobody_is_missing(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier, there = barrier;
+
+    (void)state;
+    here.waiting = "0";
+    here.awaited = "1-2";
+    there.waiting = "1";
+    there.awaited = "0,2";
+    answer(&board, 0, 0, 0, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    answer(&board, 1, 1, 1, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &there);
+    answer(&board, 2, 2, 2, STAGE_RUNS, "barrier #8 on group world at a.c:3 (main)", NULL);
+    judged(&board, 0,
+           "no rank is missing: ranks 0-2 have been for 6.0 s in barrier #8 at a.c:3 (main)");
+}
+
+static void what_one_node_knows_is_shown_as_it_says_it(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier;
+
+    (void)state;
+    here.waiting = "0";
+    here.culprits = "rank 1 sleeps";
+    answer(&board, 0, 0, 1, STAGE_WAITS, "", &here);
+    judged(&board, 1, "as the node says");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +399,11 @@ int main(void)
         cmocka_unit_test(prometheus_gets_each_metric_in_one_place),
         cmocka_unit_test(the_rest_of_an_answer_that_was_cut_is_not_waited_for),
         cmocka_unit_test(an_answer_that_cannot_be_read_leaves_the_last_one),
+        cmocka_unit_test(what_nodes_say_of_a_call_becomes_one_sentence),
+        cmocka_unit_test(a_node_that_does_not_wait_is_found_by_its_rows),
+        cmocka_unit_test(a_node_that_has_not_answered_is_named_by_its_ranks),
+        cmocka_unit_test(when_all_nodes_are_in_the_call_nobody_is_missing),
+        cmocka_unit_test(what_one_node_knows_is_shown_as_it_says_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

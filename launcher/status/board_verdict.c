@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* board_verdict.c - makes one verdict over all nodes of those that the nodes have sent.
+ *
+ * A node knows why its own ranks wait, but of the ranks of other nodes only that they are not in
+ * the call.  Here the verdicts about one call are joined, and the rows of the other nodes show what
+ * the ranks do that are not in it. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/inspect/verdict_text.h"
+#include "launcher/status/board.h"
+
+#define MOST_CLAUSES 4 /* most clauses about ranks that are not in the call */
+
+/* The marks of a rank. */
+enum { WAITS = 1, AWAITED = 2 };
+
+/* A verdict in the making. */
+struct judgement {
+    struct board *board;
+    const struct stuck_row *first;
+    unsigned char *marks; /* [SNAPSHOT_RANKS] */
+    struct text culprits;
+    int64_t waited_ms;
+    int clauses, unnamed, waiting;
+};
+
+/* ---- Lists of ranks ------------------------------------------------------------------ */
+
+/* Marks each rank of a list such as "0-2,5".  Returns their number. */
+static int mark_ranks(unsigned char *marks, const char *list, unsigned char mark)
+{
+    int count = 0;
+    char *end;
+
+    while (isdigit((unsigned char)*list)) {
+        long rank = strtol(list, &end, 10), last = rank;
+
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        for (; rank <= last && rank < SNAPSHOT_RANKS; rank++, count++)
+            marks[rank] |= mark;
+        list = end + (*end == ',');
+    }
+    return count;
+}
+
+/* Adds "rank 3" or "ranks 0-2,5": the ranks that have exactly this mark. */
+static void put_ranks(struct text *to, const unsigned char *marks, unsigned char mark)
+{
+    struct text list = { 0 };
+    int count = 0;
+
+    for (int rank = 0, last; rank < SNAPSHOT_RANKS; rank = last + 1) {
+        last = rank;
+        if (marks[rank] != mark)
+            continue;
+        while (last + 1 < SNAPSHOT_RANKS && marks[last + 1] == mark)
+            last++;
+        text_print(&list, last > rank ? "%s%d-%d" : "%s%d", count ? "," : "", rank, last);
+        count += last - rank + 1;
+    }
+    text_print(to, count == 1 ? "rank " : "ranks ");
+    text_add(to, list.data, list.used);
+    free(list.data);
+}
+
+/* ---- Ranks of other nodes ------------------------------------------------------------- */
+
+static int is_problem(enum rank_stage stage)
+{
+    return stage == STAGE_BLOCKS || stage == STAGE_LEFT || stage == STAGE_FAILED
+           || stage == STAGE_STOPPED;
+}
+
+/* True if the row shows the rank in the call of the verdict, as it may be there since a moment. */
+static int is_in_it(const struct judgement *j, const struct rank_row *row)
+{
+    const char *const group = strstr(j->first->call, " of group ");
+    const size_t length = group ? (size_t)(group - j->first->call) : strlen(j->first->call);
+
+    return *j->first->key && !strncmp(row->now, j->first->call, length) && row->now[length] == ' ';
+}
+
+static void begin_clause(struct judgement *j)
+{
+    if (j->culprits.used > 0)
+        text_add(&j->culprits, "; ", 2);
+    j->clauses++;
+}
+
+/* Adds what the awaited ranks of this node do that do the same as `row`, and takes their marks. */
+static void say_ranks_like(struct judgement *j, const struct board_node *node,
+                           const struct rank_row *row)
+{
+    unsigned char *const same = calloc(SNAPSHOT_RANKS, 1);
+    char now[200];
+    int count = 0;
+
+    snprintf(now, sizeof now, "%s", row->now);
+    for (int i = 0; i < node->lines && same; i++) {
+        struct rank_row *const other = &node->line[i].row;
+
+        if (node->line[i].kind != LINE_RANK || other->rank >= SNAPSHOT_RANKS
+            || j->marks[other->rank] != AWAITED || strcmp(other->now, row->now) != 0)
+            continue;
+        j->marks[other->rank] = 0;
+        same[other->rank] = AWAITED;
+        count++;
+        if (other->stage == STAGE_RUNS || other->stage == STAGE_STARTS)
+            other->stage = STAGE_BLOCKS;
+    }
+    if (count > 0 && j->clauses < MOST_CLAUSES) {
+        begin_clause(j);
+        put_ranks(&j->culprits, same, AWAITED);
+        text_print(&j->culprits, " (");
+        if (count == 1)
+            text_print(&j->culprits, "pid %d ", row->pid);
+        text_print(&j->culprits, "on %s%s%s) %s not %s %s", node->line[0].text,
+                   *now == '(' ? "" : ": ",
+                   *now == '(' ? ""
+                   : *now      ? now
+                               : "computing",
+                   count > 1 ? "have" : "has",
+                   *j->first->key ? "joined" : "made the call that matches", j->first->call);
+    }
+    free(same);
+}
+
+/* Looks at each awaited rank.  Ranks without a row stay marked. */
+static void look_at_awaited(struct judgement *j)
+{
+    for (int i = 0; i < j->board->nodes; i++)
+        for (int k = 0; k < j->board->node[i].lines; k++) {
+            struct board_node *const node = &j->board->node[i];
+            struct rank_row *const row = &node->line[k].row;
+
+            if (node->line[k].kind != LINE_RANK || row->rank >= SNAPSHOT_RANKS
+                || j->marks[row->rank] != AWAITED)
+                continue;
+            if ((is_problem(row->stage) && j->culprits.used > 0) || is_in_it(j, row))
+                j->marks[row->rank] = is_problem(row->stage) ? 0 : WAITS;
+            else
+                say_ranks_like(j, node, row);
+        }
+}
+
+/* ---- Verdicts ------------------------------------------------------------------------ */
+
+/* Takes the parts that a node has sent about the call. */
+static void judgement_take(struct judgement *j, const struct stuck_row *stuck)
+{
+    const int before = j->waiting;
+
+    j->waiting += mark_ranks(j->marks, stuck->waiting, WAITS);
+    mark_ranks(j->marks, stuck->awaited, AWAITED);
+    j->waited_ms = stuck->waited_ms > j->waited_ms ? stuck->waited_ms : j->waited_ms;
+    j->unnamed = before == 0 ? stuck->unnamed : j->unnamed - (j->waiting - before);
+    if (!*stuck->culprits
+        || (j->culprits.used > 0
+            && memmem(j->culprits.data, j->culprits.used, stuck->culprits,
+                      strlen(stuck->culprits))))
+        return; /* another node has said the same */
+    begin_clause(j);
+    text_add(&j->culprits, stuck->culprits, strlen(stuck->culprits));
+}
+
+static void add_verdict(struct board *board, struct text *text, int is_stuck)
+{
+    struct board_verdict *const grown =
+        realloc(board->verdict, (size_t)(board->verdicts + 1) * sizeof *grown);
+
+    if (!grown) {
+        free(text->data);
+        return;
+    }
+    board->verdict = grown;
+    grown[board->verdicts++] = (struct board_verdict){ is_stuck, *text };
+}
+
+/* Writes the sentence: who is not in the call, then who waits. */
+static void judgement_end(struct judgement *j)
+{
+    struct text text = { 0 };
+    size_t begins;
+    char time[32];
+    int waits = 0, unknown = 0, is_stuck;
+
+    for (int rank = 0; rank < SNAPSHOT_RANKS; rank++) {
+        if (j->marks[rank] & WAITS)
+            j->marks[rank] = WAITS;
+        waits += j->marks[rank] == WAITS;
+        unknown += j->marks[rank] == AWAITED;
+    }
+    if (unknown > 0) {
+        begin_clause(j);
+        text_print(&j->culprits, "the node of ");
+        put_ranks(&j->culprits, j->marks, AWAITED);
+        text_print(&j->culprits, " has not answered");
+    }
+    if (j->unnamed > 0 && j->culprits.used == 0) {
+        begin_clause(j);
+        text_print(&j->culprits, "%d other %s of the group %s not in the call", j->unnamed,
+                   j->unnamed > 1 ? "ranks" : "rank", j->unnamed > 1 ? "are" : "is");
+    }
+    is_stuck = j->culprits.used > 0;
+    describe_time((uint64_t)j->waited_ms * 1000000, time, sizeof time);
+    text_add(&text, j->culprits.data, j->culprits.used);
+    text_print(&text, is_stuck ? ". " : "no rank is missing: ");
+    begins = text.used;
+    put_ranks(&text, j->marks, WAITS);
+    if (is_stuck && text.used > begins)
+        text.data[begins] = 'R';
+    text_print(&text, is_stuck ? " %s waited %s in %s" : " %s been for %s in %s",
+               waits > 1 ? "have" : "has", time, j->first->call);
+    if (*j->first->where)
+        text_print(&text, " at %s", j->first->where);
+    add_verdict(j->board, &text, is_stuck);
+}
+
+/* Makes the verdict of the line, and of the lines of later nodes about the same call. */
+static void judge_line(struct board *board, int node, const struct status_line *line,
+                       unsigned char *marks)
+{
+    struct judgement j = { .board = board, .first = &line->stuck, .marks = marks };
+    struct text text = { 0 };
+
+    memset(marks, 0, SNAPSHOT_RANKS);
+    if (!*line->stuck.awaited && line->stuck.unnamed == 0) { /* the node knows it all */
+        text_add(&text, line->text, strlen(line->text));
+        add_verdict(board, &text,
+                    *line->stuck.culprits || !*line->stuck.call
+                        || !strcmp(line->stuck.key, "init"));
+        return;
+    }
+    for (int i = node; i < board->nodes; i++)
+        for (int k = 0; k < board->node[i].lines; k++) {
+            const struct status_line *const other = &board->node[i].line[k];
+
+            if (other == line
+                || (other->kind == LINE_STUCK && *line->stuck.key
+                    && !strcmp(other->stuck.key, line->stuck.key)))
+                judgement_take(&j, &other->stuck);
+        }
+    look_at_awaited(&j);
+    judgement_end(&j);
+    free(j.culprits.data);
+}
+
+/* True if an earlier node has sent a verdict about the same call. */
+static int is_judged(const struct board *board, int node, const struct status_line *line)
+{
+    for (int i = 0; i < node && *line->stuck.key; i++)
+        for (int k = 0; k < board->node[i].lines; k++)
+            if (board->node[i].line[k].kind == LINE_STUCK
+                && !strcmp(board->node[i].line[k].stuck.key, line->stuck.key))
+                return 1;
+    return 0;
+}
+
+void board_drop_verdicts(struct board *board)
+{
+    for (int i = 0; i < board->verdicts; i++)
+        free(board->verdict[i].text.data);
+    free(board->verdict);
+    board->verdict = NULL;
+    board->verdicts = 0;
+}
+
+void board_judge(struct board *board)
+{
+    unsigned char *const marks = calloc(SNAPSHOT_RANKS, 1);
+
+    board_drop_verdicts(board);
+    for (int i = 0; i < board->nodes && marks; i++)
+        for (int k = 0; k < board->node[i].lines; k++) {
+            const struct status_line *const line = &board->node[i].line[k];
+
+            if (line->kind == LINE_STUCK && !is_judged(board, i, line))
+                judge_line(board, i, line, marks);
+        }
+    free(marks);
+}
