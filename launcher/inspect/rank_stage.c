@@ -10,7 +10,7 @@ static const struct {
 } stages[STAGES] = {
     [STAGE_BLOCKS] = { "blocking", '!', 0 }, [STAGE_LEFT] = { "left", '<', 1 },
     [STAGE_FAILED] = { "failed", 'x', 2 },   [STAGE_STRAGGLES] = { "straggler", '~', 3 },
-    [STAGE_WAITS] = { "waiting", '.', 4 },   [STAGE_STARTS] = { "starting", 'o', 5 },
+    [STAGE_WAITS] = { "waiting", '=', 4 },   [STAGE_STARTS] = { "starting", 'o', 5 },
     [STAGE_RUNS] = { "running", '>', 6 },    [STAGE_STOPPED] = { "stopped", '-', 7 },
     [STAGE_DONE] = { "done", '+', 8 },
 };

@@ -112,9 +112,9 @@ expect "the sentence needs no tools" \
     saw "rank 3 .* has not joined $call; .*$waited at e2e_hangs\+0x[0-9a-f]+" env PATH=/nowhere "$ctctl" status --after=0.2 "$job"
 expect "top names the rank that the others wait for first, and folds the others" saw "IN CALLS  NOW
 3 +[0-9]+ S  ! blocking +[0-9]+ +0 +0 %  \(sleep\)
-0-2 +3 ranks S  \. waiting +[0-9]+ +0 +100 %  all_reduce #2 \(1024 f32, sum\) on group world at hangs\.c:[0-9]+ \(sum\)\$" "$ctctl" top --after=0.2 "$job"
+0-2 +3 ranks S  = waiting +[0-9]+ +0 +100 %  all_reduce #2 \(1024 f32, sum\) on group world at hangs\.c:[0-9]+ \(sum\)\$" "$ctctl" top --after=0.2 "$job"
 expect "where each rank is" saw "  ! rank 3: blocking; pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps
-  \. rank 0: waiting; pid [0-9]+, " "$ctctl" status -v "$job"
+  = rank 0: waiting; pid [0-9]+, " "$ctctl" status -v "$job"
 no_job
 
 # ---- Ranks that closed what they inherited have pages of their own: it is one job all the same.

@@ -126,19 +126,25 @@ expect "and it goes on" within 30 serves /api/job
 
 # ---- A browser
 if command -v chromium >/dev/null; then
-    timeout 100 python3 "$CT_SOURCE/tests/e2e/browser.py" "http://127.0.0.1:${where#*/}/" \
-        'wait=document.querySelectorAll("tr.row").length == 3' 'wait=document.querySelector(".note")' \
-        'say=[...document.querySelectorAll("tr.row")].map(r => r.children[3].textContent).join()' \
-        'say=document.querySelector("tr.lines pre").textContent.trim().replace(/\n/g, "|")' \
-        'say=[...document.querySelectorAll(".tile")].map(t => t.className).join()' \
-        'say=byId("state").textContent' \
-        'wait=/^0 .*waiting *100 %/.test(document.querySelector("tr.row").innerText.replace(/\s+/g, " "))' \
-        'do=(byId("filter").value = "rank 2 has", byId("filter").oninput())' 'say=document.querySelectorAll("tr.row").length' >.page 2>&1
-    expect "the page shows the same, and a program's output as text" is "$? $(cat .page)" "0 waiting,blocking,waiting
-rank 0 has <b>begun</b> & � waits|to stderr
-tile waiting,tile blocking,tile waiting
-running, ranks are stuck
-1"
+    browse() { timeout 100 python3 "$CT_SOURCE/tests/e2e/browser.py" "http://127.0.0.1:${where#*/}/" "$@" >.page 2>&1; }
+    rows='[...document.querySelectorAll("tr.row")].map(r => [0, 2, 3].map(i => r.children[i].innerText).join(" ").replace(/\s+/g, " ").replace(/ \d{3,} /, " PID ")).join("; ")'
+    boxes='[...document.querySelectorAll("tr.lines")].filter(r => !r.hidden).map(r => r.innerText.trim().replace(/\n/g, "|")).join()'
+    browse 'wait=document.querySelectorAll("tr.row").length == 2' 'wait=document.querySelector(".note")' "say=$rows" "say=$boxes" \
+        'say=[...document.querySelectorAll(".tile")].map(t => t.className + " " + t.textContent).join()' 'say=byId("state").textContent' \
+        'say=document.querySelector(".note").innerText.replace(/\s+/g, " ").slice(0, 8)' \
+        'wait=/ 100 % .* barrier #8 on group world at looked_at\.c:\d+ \(main\)$/.test(document.querySelectorAll("tr.row")[1].innerText.replace(/\s+/g, " "))' \
+        'do=document.querySelectorAll("tr.row")[1].click()' "say=$rows" \
+        'do=byId("open").click()' 'do=byId("fold").click()' "say=$rows" "say=$boxes" \
+        'do=(byId("filter").value = "rank 2 has", byId("filter").oninput())' 'say=document.querySelectorAll("tr.row").length'
+    expect "the page shows the rank that the others wait for on top, and the others in one row" is "$? $(sed -n 1p .page)" "0 1 PID ! blocking; 0, 2 2 ranks = waiting"
+    expect "  the last lines of the first one, as text" is "$(sed -n 2p .page)" "rank 1 has <b>begun</b> & � waits|to stderr"
+    expect "  each rank in its node, with glyph and number" is "$(sed -n 3p .page)" "tile waiting = 0,tile blocking ! 1,tile waiting = 2"
+    expect "  that the job is stuck, and on whom" is "$(sed -n '4,5p' .page)" "! stuck
+! rank 1"
+    expect "  a click shows each rank of a row" is "$(sed -n 6p .page)" "1 PID ! blocking; 0, 2 2 ranks = waiting; 0 PID = waiting; 2 PID = waiting"
+    expect "  or all ranks have a row, still problems first" is "$(sed -n 7p .page)" "1 PID ! blocking; 0 PID = waiting; 2 PID = waiting"
+    expect "  with the last lines of all" is "$(sed -n 8p .page)" "rank 1 has <b>begun</b> & � waits|to stderr,rank 0 has <b>begun</b> & � waits|to stderr,rank 2 has <b>begun</b> & � waits|to stderr"
+    expect "  or only those with a word" is "$(sed -n 9p .page)" 1
 else
     echo "skipped: the page in a browser, since there is no chromium"
 fi
@@ -198,6 +204,23 @@ expect "sees the job move" within 10 moves
 touch go
 ended_job
 rm go
+
+# ---- A browser: a straggler; ranks that have no figures and write nothing
+if command -v chromium >/dev/null; then
+    start --nproc-per-node=3 "$CT_BUILD/tests/e2e_slow" 30 60 2
+    browse 'wait=document.querySelector("tr.row .straggler")' "say=$rows" 'say=document.querySelector(".note").innerText.replace(/\s+/g, " ")'
+    expect "a straggler has a word, and is on top" is "$? $(sed -n 1p .page)" "0 1 PID ~ straggler; 0, 2 2 ranks > running"
+    expect "  and a sentence" matches "$(sed -n 2p .page)" '^~ rank 1 makes the others wait \(a straggler\): in calls for [0-9]+ % of the time, each other rank for at least [0-9]+ %$'
+    kill $job
+    ended_job
+    start --nproc-per-node=2 sleep 60
+    browse 'wait=document.querySelectorAll("tr.row").length == 1' 'do=byId("open").click()' "say=$rows" "say=$boxes" \
+        'wait=(byId("fold").checked && byId("fold").click(), document.querySelectorAll("tr.row").length == 2)' "say=$boxes" \
+        'say=[4, 5, 6].map(i => document.querySelector("tr.row").children[i].innerText).join()'
+    expect "ranks that write nothing have no box, and dashes for figures" is "$? $(tr '\n' ' ' <.page)" "0 0-1 2 ranks > running   –,–,– "
+    kill $job
+    ended_job
+fi
 
 # ---- A unix socket
 python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind("page")' # left behind

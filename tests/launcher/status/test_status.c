@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/status/board.h"
+#include "launcher/status/page.h"
 #include "launcher/status/rank_row.h"
 
 static const struct rank_row row = { .rank = 3,
@@ -257,6 +258,26 @@ static void the_rest_of_an_answer_that_was_cut_is_not_waited_for(void **state)
     board_free(&board);
 }
 
+static void the_page_has_the_words_glyphs_and_order_of_ctctl(void **state)
+{
+    const char *at = strstr(status_page, "const STATES = {");
+
+    (void)state;
+    for (int order = 0; order < STAGES; order++)
+        for (int stage = 0; stage < STAGES; stage++) {
+            char entry[40];
+
+            if (rank_stage_order((enum rank_stage)stage) != order)
+                continue;
+            snprintf(entry, sizeof entry, "\n  %s: [\"%c\", \"",
+                     rank_stage_name((enum rank_stage)stage),
+                     rank_stage_glyph((enum rank_stage)stage));
+            assert_non_null(at);
+            at = strstr(at, entry);
+        }
+    assert_non_null(at);
+}
+
 /* ---- One verdict over all nodes ------------------------------------------------------- */
 
 static const struct stuck_row barrier = { .key = "1#8",
@@ -399,6 +420,7 @@ int main(void)
         cmocka_unit_test(prometheus_gets_each_metric_in_one_place),
         cmocka_unit_test(the_rest_of_an_answer_that_was_cut_is_not_waited_for),
         cmocka_unit_test(an_answer_that_cannot_be_read_leaves_the_last_one),
+        cmocka_unit_test(the_page_has_the_words_glyphs_and_order_of_ctctl),
         cmocka_unit_test(what_nodes_say_of_a_call_becomes_one_sentence),
         cmocka_unit_test(a_node_that_does_not_wait_is_found_by_its_rows),
         cmocka_unit_test(a_node_that_has_not_answered_is_named_by_its_ranks),
