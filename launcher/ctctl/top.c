@@ -26,6 +26,7 @@
 
 #define LOOK_MS 100
 #define PICTURE_MS 1000
+#define LOOKS 50          /* looks after which those before count half, for stragglers */
 #define BEFORE_FIGURES 44 /* columns of a line before its figures */
 #define CANDIDATES 64     /* most ranks of which the commonest activity is looked for */
 
@@ -44,7 +45,7 @@ struct top_row {
 struct top {
     const struct ctctl_options *options;
     struct top_row *row;      /* [ranks] */
-    struct rank_share *share; /* [ranks] time in collectives since the last picture */
+    struct rank_share *share; /* [ranks] time in collectives in the last seconds */
     int *order;               /* [ranks] indices of `row`, as the picture shows them */
     int ranks;
     int looks;      /* number of looks since the last picture */
@@ -90,6 +91,7 @@ static int rows_for(struct top *top, const struct job_snapshot *job)
     top->launcher = job->launcher;
     top->restarts = job->restarts;
     top->slow = -1;
+    top->looks = 0;
     for (int i = 0; i < top->ranks; i++)
         top->row[i].is_new = 1;
     return top->ranks > 0 || job->ranks == 0 ? 0 : -1;
@@ -124,12 +126,15 @@ static void top_look(struct top *top, const struct job_snapshot *job)
 
 static void next_picture(struct top *top)
 {
-    top->looks = 0;
+    const int fades = top->looks > LOOKS;
+
+    top->looks >>= fades;
     for (int i = 0; i < top->ranks; i++) {
+        top->share[i].inside >>= fades;
+        top->share[i].calls >>= fades;
         top->row[i].looks = top->row[i].inside = top->row[i].is_new = 0;
         top->row[i].calls_before = top->row[i].calls;
         top->row[i].cpu_before = top->row[i].cpu;
-        top->share[i] = (struct rank_share){ .calls_before = top->row[i].calls };
     }
 }
 
@@ -153,7 +158,8 @@ static void mark_straggler(struct top *top)
     struct collective_shares shares;
 
     for (int i = 0; i < top->ranks; i++)
-        top->share[i].calls = top->row[i].calls - top->share[i].calls_before;
+        if (top->row[i].calls > top->row[i].calls_before)
+            top->share[i].calls += top->row[i].calls - top->row[i].calls_before;
     if (top->ranks == 0)
         return;
     shares = shares_of(top->share, top->ranks, top->looks, 0);
