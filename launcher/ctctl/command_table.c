@@ -71,8 +71,9 @@ static const struct ctctl_command commands[] = {
       command_status },
     { { "top", "[JOB]", " after ",
         "Show once a second what each rank does. top also shows the CPU time of a rank, its "
-        "collectives per second, and the share of time that it spends in calls. A rank with a "
-        "smaller share than the others makes them wait." },
+        "collectives per second, the share of time that it spends in calls, and its call. Problems "
+        "come first, and ranks that do the same share a line. The key f gives each rank a line, "
+        "and q quits." },
       0,
       1,
       command_top },

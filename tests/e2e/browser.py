@@ -8,7 +8,7 @@
         shot=FILE.png           a picture of the page, of 2400 pixels at most
         size=WIDTHxHEIGHT  dark  light
 """
-import base64, json, os, shutil, socket, struct, subprocess, sys, tempfile, time, urllib.request
+import base64, http.client, json, os, shutil, socket, struct, subprocess, sys, tempfile, time, urllib.request
 
 
 class Browser:
@@ -19,8 +19,7 @@ class Browser:
              "--disable-dev-shm-usage", "--remote-debugging-port=0", "--no-proxy-server",
              "--user-data-dir=" + self.folder, "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        port = self.port()
-        pages = json.load(urllib.request.urlopen("http://127.0.0.1:%s/json" % port, timeout=60))
+        port, pages = self.pages()
         where = next(p["webSocketDebuggerUrl"] for p in pages if p["type"] == "page")
         self.socket = socket.create_connection(("127.0.0.1", int(port)), timeout=60)
         self.socket.sendall(("GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -31,12 +30,14 @@ class Browser:
             pass
         self.number = 0
 
-    def port(self):
+    def pages(self):
+        """The port of the protocol, and its pages.  The port's file may be there before all of it is, or before the port."""
         end = time.monotonic() + 60
         while time.monotonic() < end:
             try:
-                return open(self.folder + "/DevToolsActivePort").readline().strip()
-            except OSError:
+                port = open(self.folder + "/DevToolsActivePort").readline().strip()
+                return port, json.load(urllib.request.urlopen("http://127.0.0.1:%s/json" % port, timeout=60))
+            except (OSError, ValueError, http.client.HTTPException):
                 time.sleep(0.05)
         sys.exit("browser.py: chromium has not started in 60 s")
 

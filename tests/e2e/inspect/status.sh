@@ -222,6 +222,19 @@ if command -v chromium >/dev/null; then
     ended_job
 fi
 
+# ---- A browser at the end of a job: who was at fault
+if command -v chromium >/dev/null; then
+    start --nproc-per-node=3 sh -c 'while [ ! -e go ]; do sleep 0.1; done; exec "$0" "$@"' "$CT_BUILD/tests/e2e_culprit" leave 1
+    browse 'wait=job' 'say=byId("state").textContent' 'wait=job.state == "failed"' "say=$rows" 'say=document.querySelectorAll(".note")[1].innerText' &
+    within 20 grep -q running .page
+    touch go
+    wait $!
+    expect "a rank that left while others were in a call is on top of those that failed" matches "$? $(sed -n 2p .page)" '^0 1 PID < left; (0|2|0, 2)( PID| 2 ranks) x failed'
+    expect "  with ctrun's sentence" matches "$(sed -n 3p .page)" '^x rank 1 \(pid [0-9]+\) left with exit code 0 while '
+    ended_job
+    rm go
+fi
+
 # ---- A unix socket
 python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind("page")' # left behind
 "$CTRUN" --status=unix:page --nproc-per-node=1 "$worker" 0 go -1 >.job.out 2>.job.err </dev/null &
