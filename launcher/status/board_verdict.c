@@ -167,10 +167,12 @@ static void judgement_take(struct judgement *j, const struct stuck_row *stuck)
     text_add(&j->culprits, stuck->culprits, strlen(stuck->culprits));
 }
 
+/* Adds a verdict, which takes the text. */
 static void add_verdict(struct board *board, struct text *text, int is_stuck)
 {
     struct board_verdict *const grown =
-        realloc(board->verdict, (size_t)(board->verdicts + 1) * sizeof *grown);
+        text->used == 0 ? NULL
+                        : realloc(board->verdict, (size_t)(board->verdicts + 1) * sizeof *grown);
 
     if (!grown) {
         free(text->data);

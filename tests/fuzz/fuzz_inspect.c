@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/inspect/page_reader.h"
+#include "launcher/inspect/rank_stage.h"
 #include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 #include "tests/fuzz/input.h"
@@ -136,6 +137,8 @@ static void check(const struct job_snapshot *job)
 static void judge(const struct job_snapshot *job, uint64_t least_ns)
 {
     struct verdict_list list;
+    struct verdict_parts parts;
+    enum rank_stage *stage;
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = "" };
     char text[VERDICT_TEXT];
@@ -146,9 +149,19 @@ static void judge(const struct job_snapshot *job, uint64_t least_ns)
         verdict_text(&list.verdict[i], job, text, sizeof text);
         holds(*text && list.verdict[i].sets > 0);
         is_text(text, sizeof text);
+        verdict_parts(&list.verdict[i], job, &parts);
+        is_text(parts.waiting, sizeof parts.waiting);
+        is_text(parts.awaited, sizeof parts.awaited);
+        is_text(parts.call, sizeof parts.call);
+        is_text(parts.culprits, sizeof parts.culprits);
         is_text(list.verdict[i].group, sizeof list.verdict[i].group);
         verdict_json(&json, &list.verdict[i], job, "seconds");
     }
+    holds((stage = calloc((size_t)job->ranks + 1, sizeof *stage)) != NULL);
+    rank_stages(job, &list, stage);
+    for (int i = 0; i < job->ranks; i++)
+        holds(*rank_stage_name(stage[i]) && rank_stage_order(stage[i]) < STAGES);
+    free(stage);
     free(out.data);
     verdict_list_free(&list);
 }
