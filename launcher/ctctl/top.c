@@ -27,7 +27,7 @@
 #define LOOK_MS 100
 #define PICTURE_MS 1000
 #define LOOKS 50          /* looks after which those before count half, for stragglers */
-#define BEFORE_FIGURES 44 /* columns of a line before its figures */
+#define BEFORE_FIGURES 41 /* columns of a line before its figures */
 #define CANDIDATES 64     /* most ranks of which the commonest activity is looked for */
 
 /* What a rank did since the last picture. */
@@ -267,15 +267,16 @@ static const char *figure(char *text, size_t size, int is_known, double value, c
 static void print_row(const struct top *top, const struct job_snapshot *job, const int *order,
                       int count, double seconds, int width)
 {
-    static const char *const colours[STAGES] = { [STAGE_BLOCKS] = "1;35",
-                                                 [STAGE_LEFT] = "1;35",
-                                                 [STAGE_FAILED] = "1;31",
-                                                 [STAGE_WAITS] = "33",
-                                                 [STAGE_STRAGGLES] = "1;36" };
+    /* colours that can be read on white and on black */
+    static const char *const colours[STAGES] = {
+        [STAGE_BLOCKS] = "1;38;5;164",   [STAGE_LEFT] = "1;38;5;98",
+        [STAGE_FAILED] = "1;38;5;196",   [STAGE_WAITS] = "38;5;130",
+        [STAGE_STRAGGLES] = "1;38;5;30",
+    };
     const enum rank_stage stage = top->row[*order].stage;
     const char *const colour = top->is_colour ? colours[stage] : NULL;
     char letter = job->rank[*order].process.state ? job->rank[*order].process.state : '-';
-    char ranks[20], who[24], cpu[24], calls[24], share[24], now[RANK_TEXT + 32],
+    char ranks[16], who[24], cpu[24], calls[24], share[24], now[RANK_TEXT + 32],
         rest[RANK_TEXT + 128];
     double cpu_s = 0, inside = 0, looks = 0, begun = 0;
     int known = seconds > 0 && job->rank[*order].process.state;
@@ -297,7 +298,7 @@ static void print_row(const struct top *top, const struct job_snapshot *job, con
     snprintf(who, sizeof who, count > 1 ? "%d ranks" : "%d",
              count > 1 ? count : (int)job->rank[*order].process.pid);
     commonest(top, order, count, now, sizeof now);
-    printf("%-18s %10s %c  %s%s%s%c %-9s%s", ranks, who, letter, colour ? "\033[" : "",
+    printf("%-15s %10s %c  %s%s%s%c %-9s%s", ranks, who, letter, colour ? "\033[" : "",
            colour ? colour : "", colour ? "m" : "", rank_stage_glyph(stage), rank_stage_name(stage),
            colour ? "\033[0m" : "");
     snprintf(rest, sizeof rest, " %5s %8s %8s  %s",
@@ -370,7 +371,7 @@ static void print_picture(struct top *top, struct job_snapshot *job, double seco
     if (list.count > 3)
         printf("%d more like these: ctctl status\n", list.count - 3);
     printf("\n%.*s\n", width,
-           "RANKS                     PID S  STATE        %CPU  CALLS/s IN CALLS  NOW");
+           "RANKS                  PID S  STATE        %CPU  CALLS/s IN CALLS  NOW");
     if (judge_rows(top, job, &list) == 0)
         print_rows(top, job, seconds, width, lines);
     verdict_list_free(&list);

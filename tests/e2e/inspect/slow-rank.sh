@@ -31,10 +31,10 @@ pictures() { [ "$(grep -ac 'RANKS' .screen)" -ge "$1" ]; }
     TERM=xterm NO_COLOR= timeout 60 script -qefc "stty cols 60 rows 20; $ctctl top top$$" /dev/null >.screen
 expect "on a terminal it goes on until q" is "$? $(pictures 3; echo $?)" "0 0"
 expect "  f gives each rank a line" grep -qa '^2 ' .screen
-expect "  the straggler has a colour" grep -qa $'\033\[1;36m~ straggler' .screen
+expect "  the straggler has a colour" grep -qa $'\033\[1;38;5;30m~ straggler' .screen
 expect "  and no line is wider than the terminal" is "$(tr -d '\r' <.screen | sed $'s/\033\\[[^a-zA-Z]*[a-zA-Z]//g' | tail -n +2 | awk 'length > 59' | grep -c .)" 0
 { within 20 pictures 2; printf q; } | NO_COLOR=1 timeout 60 script -qefc "$ctctl top top$$" /dev/null >.screen
-expect "  nor has it one with NO_COLOR" is "$(grep -ac $'\033\[1;36m' .screen)" 0
+expect "  nor has it one with NO_COLOR" is "$(grep -ac $'\033\[1;38;5;30m' .screen)" 0
 kill $job
 wait $job 2>/dev/null
 timeout 30 "$ctctl" top top$$ >.top 2>.err
