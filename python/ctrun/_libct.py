@@ -198,7 +198,7 @@ class AbortedError(Error):
 
 
 class MismatchError(Error):
-    """CT_ERR_MISMATCH: the ranks do not make the same call."""
+    """CT_ERR_MISMATCH: the ranks called different operations, or the same one with different arguments."""
 
     status = Status.MISMATCH
 
