@@ -135,7 +135,7 @@ def navigation():
     for_users, for_contributors = linked(readme, for_users), linked(readme, rest.partition("\n")[0])
     in_guides = linked(guides, (source / guides).read_text())
     pictures = [path.relative_to(source) for path in sorted((source / "docs/figures").iterdir())]
-    tables = [path for path in pictures if path.suffix == ".md"]
+    tables = sorted(path.relative_to(source) for path in (source / "docs/figures").rglob("*.md"))
     named = {*for_users, *for_contributors, *in_guides, *tables, guides}
     lost = [str(path) for path in sorted(p.relative_to(source) for p in (source / "docs").rglob("*.md"))
             if path not in named and path.parts[1] != "upstream"]
