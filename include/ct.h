@@ -9,6 +9,7 @@
  *
  * These rules hold for all calls:
  *  - Counts are in elements, never in bytes, and may be 0.  Durations are in milliseconds.
+ *    A buffer may be NULL if its count is 0, and has at most PTRDIFF_MAX bytes.
  *  - `root`, `peer`, `src`, `dst` are ranks in the group of the call.
  *  - A NULL group (CT_WORLD) is the default group.
  *  - Buffers stay the caller's.  If work == NULL, a call blocks, and the caller may use the buffers
@@ -33,15 +34,40 @@
  *    sockets, and a thread that serves the store, if this rank hosts the store; later a thread for
  *    asynchronous calls.  These threads block all signals.
  *
- * A call may return these statuses besides CT_OK:
- *  - CT_ERR_INVALID and CT_ERR_NOT_MEMBER mean that the call was refused and changed nothing.
- *  - Any other failure of a collective breaks the group.  Each later call on the group returns the
- *    same status, and the error message says what broke the group.
- *  - CT_ERR_TIMEOUT means that the call's time limit (ct_set_timeout()) passed.  CT_ERR_PEER means
- *    that a member died, left, or failed first.  CT_ERR_MISMATCH means that the ranks do not make
- *    the same call (operation, count, dtype, op or root differ).  CT_ERR_ABORTED means that
- *    ct_abort() was called.  CT_ERR_NOMEM means that this rank has no memory, and CT_ERR_SYSTEM
- *    means that a system call failed.
+ * A call on a group returns these statuses besides CT_OK.  ct_last_error() says why.
+ *  - CT_ERR_INVALID if an argument is wrong, if there is no default group, or in a child of fork().
+ *    The call was refused and changed nothing.
+ *  - CT_ERR_NOT_MEMBER if this rank is not a member of the group.  The call was refused, too.
+ *  - CT_ERR_TIMEOUT if the time limit of the call passed (ct_set_timeout()).
+ *  - CT_ERR_PEER if another rank died, left the group, or failed first.
+ *  - CT_ERR_MISMATCH if the ranks called different operations, or the same one with another count,
+ *    dtype, op or root.
+ *  - CT_ERR_ABORTED if this rank called ct_abort().
+ *  - CT_ERR_NOMEM if this rank is out of memory.
+ *  - CT_ERR_SYSTEM if a system call failed.
+ *  - CT_ERR_UNSUPPORTED if an algorithm that the program or the environment set can't do the call.
+ *  - CT_ERR_CUDA if a CUDA call failed, on GPU memory.
+ *  - CT_ERR_NCCL if an NCCL call failed, on GPU memory.
+ *
+ * What the other ranks get when the call of one rank fails:
+ *  - The other ranks do not notice a call that was refused.  They wait until this rank calls
+ *    correctly, or until their time limit passes.
+ *  - Any other failure of a collective breaks the group.  All ranks get CT_ERR_MISMATCH
+ *    if the ranks called differently.  Otherwise the other ranks get CT_ERR_PEER, with the error
+ * message of the rank that failed first.  Each later call on the group returns the same status
+ * again.
+ *  - A message that fails does not break the group.
+ *
+ * What must be freed:
+ *  - The world must be destroyed with ct_destroy_process_group(CT_WORLD).  A group that was created
+ *    from the world may be destroyed earlier; otherwise it ends with the world.  A group of
+ *    ct_create_group() or ct_shrink_group() does not end with the world and must be destroyed.
+ *  - Each work must be passed to ct_wait() before its group is destroyed.  Each store must be
+ * closed with ct_store_close(), except the store of ct_store_default().  Values of a store must be
+ * freed with free().  Strings that the library returns must not be freed.
+ *
+ * The largest tag is INT_MAX (2147483647).  Only memory limits how many groups, works, sends and
+ * receives exist at a time.
  *
  * These rules hold when processes fork, end and die:
  *  - After fork() the child keeps no connection and no port of its parent open.  In the child,
@@ -84,8 +110,8 @@ extern "C" {
 /* ---- Version ----------------------------------------------------------- */
 
 #define CT_VERSION "0.2.0"
-/* Returns the version of the library, "major.minor.patch".  CT_VERSION is the version of this
- * header. */
+/* Returns the version of the library, "major.minor.patch", as a constant string.  CT_VERSION is the
+ * version of this header. */
 CT_API const char *ct_version(void);
 
 /* ---- Status ------------------------------------------------------------ */
@@ -114,14 +140,14 @@ typedef enum ct_status {
 } ct_status;
 
 /* Returns the status in a few words, as a constant string.  ct_last_error() returns the whole error
- * message. */
+ * message.  [ncclGetErrorString; MPI_Error_string] */
 CT_API const char *ct_strerror(ct_status status);
 
 /* Returns the error message of this thread's last failure.  The message contains the operation, its
  * number, the group, the rank, how long the call waited, and what to do.  It identifies other ranks
  * by their rank in the world, and the peer of a message also by its rank in the group.  Returns ""
  * before the first failure.  The library owns the string, which is valid until the next call of
- * this thread that fails. */
+ * this thread that fails.  [ncclGetLastError] */
 CT_API const char *ct_last_error(void);
 
 /* ---- Types ------------------------------------------------------------- */
@@ -178,24 +204,27 @@ enum {
     /* ct_op_premul() returns values from 256 up */
 };
 
-/* Returns the number of bytes of one element, or 0 if the value is not a dtype. */
+/* Returns the size of one element in bytes, or 0 if the value is not a dtype. */
 CT_API size_t ct_dtype_size(ct_dtype dtype);
 
 /* Converts `count` elements from CT_F32 to CT_F16, CT_BF16, CT_F8E4M3 or CT_F8E5M2, or from one of
  * these dtypes to CT_F32.  A conversion from CT_F32 rounds to the nearest value, ties to even.  A
  * value that is too large becomes infinity, or NaN in CT_F8E4M3.  A conversion to CT_F32 is exact.
- * `from` and `to` are arrays in host memory that do not overlap.  Returns CT_ERR_INVALID for other
- * dtypes, or if an array is NULL and count > 0.  [torch.Tensor.to] */
+ * `from` and `to` are arrays of `count` elements in host memory that must not overlap.  A group is
+ * not needed.  Returns CT_ERR_INVALID for other dtypes, or if an array is NULL and count > 0.
+ * [torch.Tensor.to] */
 CT_API ct_status ct_convert(const void *from, ct_dtype from_dtype, void *to, ct_dtype to_dtype,
                             size_t count);
 
 /* Creates an op that multiplies this rank's input by *scalar, then sums.  `scalar` points to one
  * element of dtype in host memory, which is copied.  Ranks may use different scalars.  Each rank
  * rounds its products to dtype before it sends them; the sum of the products is rounded once.  The
- * op is valid for this dtype, in this process, until ct_op_free().  A call that started before
- * ct_op_free() may still use the op.  Returns CT_ERR_INVALID if dtype is neither floating nor
- * complex, and CT_ERR_NOMEM if 256 such ops are in use.  [ncclRedOpCreatePreMulSum] */
+ * op is valid for this dtype, in this process, until ct_op_free().  Returns CT_ERR_INVALID if dtype
+ * is neither floating nor complex, or if a pointer is NULL.  Returns CT_ERR_NOMEM if 256 such ops
+ * exist.  [ncclRedOpCreatePreMulSum] */
 CT_API ct_status ct_op_premul(const void *scalar, ct_dtype dtype, ct_op *op);
+/* Frees an op of ct_op_premul().  A call that started before may still use the op.  Returns
+ * CT_ERR_INVALID if op is not such an op, or was freed before.  [ncclRedOpDestroy] */
 CT_API ct_status ct_op_free(ct_op op);
 
 /* ---- Start and end ----------------------------------------------------- */
@@ -223,11 +252,13 @@ typedef struct ct_init_options {
  * that mpirun, mpiexec or srun set.  Without any of these variables this process is alone, in a
  * world of one rank.
  *
- * Returns CT_ERR_INVALID if a variable or option is wrong, or if there is a default group already;
- * the error message says which.  Returns CT_ERR_TIMEOUT if ranks are missing; the error message
- * lists them.  Returns CT_ERR_PEER if the store is gone or a rank died.  Returns CT_ERR_MISMATCH if
- * ranks have different world sizes, or if two processes have the same rank.  After a failure the
- * default group does not exist.  [torch.distributed.init_process_group] */
+ * After a failure the default group does not exist.  Returns CT_ERR_INVALID if a variable or option
+ * is wrong, or if there is a default group already; the error message says which.  Returns
+ * CT_ERR_TIMEOUT if ranks are missing; the error message lists them.  Returns CT_ERR_PEER if the
+ * store is gone or a rank died.  Returns CT_ERR_MISMATCH if ranks have different world sizes, the
+ * same rank, or different versions of libct.  Returns CT_ERR_UNSUPPORTED if libct does not have the
+ * backend.  Returns CT_ERR_NOMEM if this rank is out of memory.  Returns CT_ERR_SYSTEM if a system
+ * call failed.  [torch.distributed.init_process_group] */
 CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
 /* Leaves a group and frees its handle.  Asynchronous collectives are completed first.  Messages of
@@ -240,26 +271,35 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
  * If a program ends with exit code 0 and has not destroyed CT_WORLD, or has not waited for a work,
  * the library prints a line on stderr.  CT_LOG=none, waits or error suppresses this line.
  *
- * Returns CT_ERR_MISMATCH if the ranks made different calls, but this rank had finished its part,
- * so no call has returned the error.  For example, each rank passed itself as the root of the last
- * broadcast.  The group is destroyed in this case, too.
+ * The group is destroyed after CT_ERR_MISMATCH, too.  Returns CT_ERR_MISMATCH if the ranks made
+ * different calls, but this rank had finished its part, so no call has returned the error.  For
+ * example, each rank passed itself as the root of the last broadcast.
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 
-CT_API int ct_is_initialized(void);        /* 1 if there is a default group, else 0 */
-CT_API int ct_rank(const ct_group *group); /* -1 if not a member, or without a default group */
-CT_API int ct_size(const ct_group *group); /* -1 without a default group */
-CT_API int ct_local_rank(void);            /* LOCAL_RANK or a similar variable; 0 when alone */
-CT_API int ct_restart_count(void);         /* number of restarts after a failure */
-CT_API const char *ct_backend(const ct_group *group); /* "cpu" or "mpi"; "" without a group */
+/* Returns 1 if there is a default group, else 0.  [torch.distributed.is_initialized] */
+CT_API int ct_is_initialized(void);
+/* Returns this process's rank in the group, from 0 to ct_size() - 1.  Returns -1 if this process is
+ * not a member, or if there is no default group.  [MPI_Comm_rank] */
+CT_API int ct_rank(const ct_group *group);
+/* Returns the number of ranks in the group, or -1 if there is no default group.  [MPI_Comm_size] */
+CT_API int ct_size(const ct_group *group);
+/* Returns this process's number among the ranks of its host (LOCAL_RANK); 0 if it is alone. */
+CT_API int ct_local_rank(void);
+/* Returns the number of restarts after a failure (ctrun --max-restarts); 0 at the first start. */
+CT_API int ct_restart_count(void);
+/* Returns the group's backend, "cpu" or "mpi", as a constant string, or "" if there is no default
+ * group.  [torch.distributed.get_backend] */
+CT_API const char *ct_backend(const ct_group *group);
 
-/* ct_set_timeout() sets the time limit of each later call on the group, and ct_set_next_timeout()
- * sets it for the next call only.  Both return CT_ERR_INVALID unless timeout_ms > 0.  An
- * asynchronous collective keeps the limit that was set when it started.  The time of an isend or
- * irecv runs while ct_wait() waits for it.  The error message of a CT_ERR_TIMEOUT contains the
- * call, how long it waited, the limit, what set the limit, and, if known, where the missing ranks
- * are. */
+/* Sets the time limit of each later call on the group, in ms.  An asynchronous collective keeps the
+ * limit that was set when it started.  The time of an isend or irecv runs while ct_wait() waits for
+ * it.  The error message of a CT_ERR_TIMEOUT contains the call, how long it waited, the limit, what
+ * set the limit, and, if known, where the missing ranks are.  Returns CT_ERR_INVALID if timeout_ms
+ * < 1. */
 CT_API ct_status ct_set_timeout(ct_group *group, int timeout_ms);
+/* Sets the time limit of the next call on the group only, in ms.  Returns CT_ERR_INVALID if
+ * timeout_ms < 1. */
 CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 
 /* ---- Groups ------------------------------------------------------------ */
@@ -267,7 +307,7 @@ CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 /* Initialize this struct with CT_GROUP_OPTIONS_INIT.  The strings are read only during the call. */
 typedef struct ct_group_options {
     size_t size;      /* sizeof(ct_group_options), set by the INIT macro */
-    const char *name; /* for messages; NULL for a generated name */
+    const char *name; /* for messages, at most 63 bytes; NULL for a generated name */
     /* the parent's, or NULL for the same; any other returns CT_ERR_UNSUPPORTED */
     const char *backend;
     int timeout_ms;   /* time limit of each call; -1 for the parent's limit */
@@ -285,26 +325,35 @@ typedef struct ct_group_options {
         sizeof(ct_group_options), NULL, NULL, -1, NULL, 0, NULL \
     }
 
-/* Creates a group of `count` ranks of the world, or of options.parent if that is set.  The position
- * in the list is the rank in the new group.  Every rank of the world or parent must make this call,
- * in the same order and with the same list.  With local_sync only the ranks of the list make the
- * call.  Returns CT_ERR_MISMATCH if the ranks passed different lists, and CT_ERR_INVALID if a rank
- * is listed twice or is outside of the world or parent.  A rank that is not on the list gets a
- * handle too: its ct_rank() is -1, and every operation on the handle returns CT_ERR_NOT_MEMBER at
- * once.  Each handle must be destroyed with ct_destroy_process_group().  If each rank is in one of
- * several groups, as with rows and columns, one call of ct_split_group() creates all these groups.
- * [torch.distributed.new_group] */
+/* Creates a group of `count` ranks of the world.  The position in the list is the rank in the new
+ * group.  Every rank of the world must call this function, in the same order and with the same
+ * list. A rank that is not on the list gets a handle too: its ct_rank() is -1, and every operation
+ * on the handle returns CT_ERR_NOT_MEMBER at once.  If each rank is in one of several groups, as
+ * with rows and columns, one call of ct_split_group() creates all these groups.  A group may be
+ * destroyed with ct_destroy_process_group() at any time, by each rank for itself, and ends at the
+ * latest with the group from which it was created.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if a rank is listed twice, or
+ * is outside of the world.  Returns CT_ERR_MISMATCH if the ranks passed different lists; the world
+ * is not broken then.  [torch.distributed.new_group; MPI_Comm_create] */
 CT_API ct_status ct_new_group(const int *ranks, int count, ct_group **group);
+/* Creates a group like ct_new_group(), with options.  `ranks` are ranks of options.parent, and the
+ * ranks of options.parent must call this function.  With options.local_sync only the ranks of the
+ * list must call it.  If options is NULL, the function does the same as ct_new_group().
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if a rank is listed twice, is
+ * outside of the parent, or if an option is wrong.  Returns CT_ERR_MISMATCH if the ranks passed
+ * different lists; the parent is not broken then.  Returns CT_ERR_UNSUPPORTED if options.backend is
+ * not the parent's.  [torch.distributed.new_group] */
 CT_API ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options *options,
                                    ct_group **group);
 
 /* Creates groups of the ranks of `parent` that pass the same color.  A group is ordered by key,
  * then by rank in parent.  This is a collective of parent.  A rank with color < 0 is in no group
- * and gets a non-member's handle.  [MPI_Comm_split] */
+ * and gets a non-member's handle.  Returns the statuses of a call on a group.  [MPI_Comm_split] */
 CT_API ct_status ct_split_group(ct_group *parent, int color, int key, ct_group **group);
 
 /* Divides the world into groups of `size` consecutive ranks.  Each rank gets the group that it is
- * in.  Returns CT_ERR_INVALID if the world's size is not a multiple of `size`.
+ * in.  This is a collective of the world.  Returns the statuses of a call on a group.  Returns
+ * CT_ERR_INVALID if the world's size is not a multiple of `size`; all ranks get it.
  * [torch.distributed.new_subgroups] */
 CT_API ct_status ct_new_subgroups(int size, ct_group **group);
 
@@ -312,39 +361,53 @@ CT_API ct_status ct_new_subgroups(int size, ct_group **group);
  * (processes, or threads of one process) meet at `store`.  Each passes a different rank below
  * `size`.  The store stays the caller's.  If the caller closes the store before the group ends, the
  * group keeps the store open until then, since survivors would meet there.  Each group needs its
- * own keys: pass the store of a ct_store_prefix(). */
+ * own keys: pass the store of a ct_store_prefix().  The group must be destroyed.  Returns
+ * CT_ERR_INVALID if rank is not below size, if a pointer is NULL, or if an option is wrong. Returns
+ * CT_ERR_TIMEOUT if callers are missing; the error message lists them.  Returns CT_ERR_PEER if the
+ * store is gone or a caller died.  Returns CT_ERR_MISMATCH if callers pass different sizes, or the
+ * same rank.  Returns CT_ERR_UNSUPPORTED if options.backend is not "cpu" or "gloo".  Returns
+ * CT_ERR_NOMEM if this process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
 CT_API ct_status ct_create_group(ct_store *store, int rank, int size,
                                  const ct_group_options *options, ct_group **group);
 
-/* `global` is a rank in the group's root, which is the world or the group of ct_create_group().
- * ct_group_ranks() returns an array of ct_size() such ranks, which the group owns. */
-CT_API int ct_group_rank(const ct_group *group, int global); /* -1 if not in the group */
-CT_API int ct_global_rank(const ct_group *group, int rank);  /* -1 if there is no such rank */
+/* Returns the rank in the group of rank `global` of the group's root, or -1 if that rank is not a
+ * member.  The root is the world, or a group of ct_create_group() or ct_shrink_group(). */
+CT_API int ct_group_rank(const ct_group *group, int global);
+/* Returns the rank in the group's root of a rank in the group, or -1 if there is no such rank.
+ * [torch.distributed.get_global_rank; MPI_Group_translate_ranks] */
+CT_API int ct_global_rank(const ct_group *group, int rank);
+/* Returns an array of ct_size() ranks in the group's root, ordered by rank in the group, or NULL if
+ * there is no default group.  The group owns the array. */
 CT_API const int *ct_group_ranks(const ct_group *group);
 
 /* Breaks the group.  Each call of this rank that waits in the group, and each later call, returns
  * CT_ERR_ABORTED.  Calls of the other members return CT_ERR_PEER.  Any thread may call this
- * function.  The group must still be destroyed with ct_destroy_process_group().  [ncclCommAbort] */
+ * function.  The group must still be destroyed with ct_destroy_process_group().  Returns
+ * CT_ERR_NOT_MEMBER if this rank is not a member of the group.  [ncclCommAbort] */
 CT_API ct_status ct_abort(ct_group *group);
 
-/* Creates a group of the survivors after a member died (CT_ERR_PEER).  Each survivor makes this
- * call.  The survivors agree which of them are left, keep their order, and get a new group (like a
- * group of ct_create_group()) that shares no message with the old group.  From then on the old
- * group is broken on all survivors; it must still be destroyed.
+/* Creates a group of the survivors after a member died (CT_ERR_PEER).  Each survivor must call this
+ * function.  The survivors agree which of them are left, keep their order, and get a new group
+ * (like a group of ct_create_group()) that shares no message with the old group.  From then on the
+ * old group is broken on all survivors.  The new group must be destroyed, too.
  *
  * A member that is not known to be dead and does not call within timeout_ms (the group's
  * timeout if timeout_ms < 0) is left out and gets CT_ERR_TIMEOUT.  A member that dies while the
  * survivors agree is left out, too.  All survivors get the same group, or none does.  After that,
  * creating the group takes at most as long again, or 10 s if that is more.
  *
- * The survivors meet at the store at which the group was created.  Returns CT_ERR_PEER if the store
- * is gone, for example because rank 0 hosted it and died.  ctrun's store outlives all ranks.
+ * The survivors meet at the store at which the group was created.  ctrun's store outlives all
+ * ranks. Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.  Returns
+ * CT_ERR_TIMEOUT if this rank came too late, or if the survivors could not agree in time.  Returns
+ * CT_ERR_PEER if the store is gone, for example because rank 0 hosted it and died.  Returns
+ * CT_ERR_NOMEM if this rank is out of memory.  Returns CT_ERR_SYSTEM if a system call failed.
  * [MPI's ULFM: revoke, agree, shrink] */
 CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors);
 
-/* A program that can stop early calls this function once per step.  It returns 0 until the job
- * shall stop, and 1 from then on.  All ranks get the first 1 at the same step.  A failure returns a
- * negative ct_status.
+/* Asks whether the job shall stop.  A program that can stop early calls this function once per
+ * step. Returns 0 until the job shall stop, and 1 from then on, or a negative ct_status after a
+ * failure. All ranks get the first 1 at the same step.  Returns the statuses of a call on a group.
+ * Returns CT_ERR_INVALID if CT_DEADLINE is not a number.
  *
  * The job shall stop after SIGTERM to ctrun or to any rank, at ctrun --deadline, or shortly before
  * Slurm ends the job.  Without ctrun the deadline is $CT_DEADLINE, in seconds since the epoch, or
@@ -356,12 +419,10 @@ CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **sur
  *
  * Only the first call and then every k-th call make an all-reduce, of 4 bytes.  The calls between
  * look for failures and return at once.  The ranks choose k anew each time, so that the all-reduces
- * take less than 1 % of the program's time.  If a step takes at least 200 times as long as an
- * all-reduce, k is 1.  The largest k is 100; if a step is shorter than one all-reduce, the
- * all-reduces take more than 1 %.  A new k is at most twice the k before, and so small that k steps
- * like the last ones take at most a second.  A program with steps that suddenly become longer may
- * stop up to 100 of them later.  A call without an all-reduce has no number, so the numbers of
- * collectives in messages, in traces and in CT_FAULT's seq differ from run to run.
+ * take less than 1 % of the program's time.  k is at most 100, at most twice the k before, and so
+ * small that k steps like the last ones take at most a second.  A program with steps that suddenly
+ * become longer may stop up to 100 of them later.  A call without an all-reduce has no number, so
+ * the numbers of collectives in messages and traces differ from run to run.
  *
  * The first call replaces the default action of SIGTERM with a handler that only records the
  * signal.  A handler that the program has installed stays: then SIGTERM to ctrun and ctrun's
@@ -372,78 +433,86 @@ CT_API int ct_should_stop(ct_group *group);
 
 /* All ranks of the group call the same functions in the same order.  `count` is the number of
  * elements in the block that one rank sends or receives, and is the same on all ranks.  If work is
- * NULL, the call blocks. */
+ * NULL, the call blocks.  Returns the statuses of a call on a group. */
 
 /* Copies `buf` of root to `buf` of all other ranks.  It has `count` elements on each rank.
  * [MPI_Bcast] */
 CT_API ct_status ct_broadcast(ct_group *group, void *buf, size_t count, ct_dtype dtype, int root,
                               ct_work **work);
-
 /* Sets recv[i] at root to op over every rank's send[i].  Both buffers have `count` elements.  The
  * call does not change `recv` of the other ranks.  [MPI_Reduce] */
 CT_API ct_status ct_reduce(ct_group *group, const void *send, void *recv, size_t count,
                            ct_dtype dtype, ct_op op, int root, ct_work **work);
-
 /* Sets recv[i] to op over every rank's send[i], with the same bits on all ranks.  Both buffers have
  * `count` elements.  [MPI_Allreduce] */
 CT_API ct_status ct_all_reduce(ct_group *group, const void *send, void *recv, size_t count,
                                ct_dtype dtype, ct_op op, ct_work **work);
-
 /* Reduces each block of `send` over all ranks.  Rank r gets the result of block r in `recv`.
  * `send` has ct_size() * recv_count elements, rank-major, and `recv` has recv_count elements.  The
  * call is in place if `recv` is block `rank` of `send`.  [MPI_Reduce_scatter_block] */
 CT_API ct_status ct_reduce_scatter(ct_group *group, const void *send, void *recv, size_t recv_count,
                                    ct_dtype dtype, ct_op op, ct_work **work);
-
-/* Collects `send` of all ranks in `recv`, rank-major: ct_gather() at root, ct_all_gather() on all
- * ranks.  `send` has `count` elements, and `recv` has ct_size() * count elements.  The call is in
- * place if `send` is block `rank` of `recv` (with ct_gather() only at root).
- * [MPI_Gather, MPI_Allgather] */
+/* Collects `send` of all ranks in `recv` of root, rank-major.  `send` has `count` elements.  `recv`
+ * has ct_size() * count elements and is used only at root.  The call is in place at root if `send`
+ * is block `root` of `recv`.  [MPI_Gather] */
 CT_API ct_status ct_gather(ct_group *group, const void *send, void *recv, size_t count,
                            ct_dtype dtype, int root, ct_work **work);
+/* Collects `send` of all ranks in `recv` of all ranks, rank-major.  `send` has `count` elements,
+ * and `recv` has ct_size() * count elements.  The call is in place if `send` is block `rank` of
+ * `recv`. [MPI_Allgather] */
 CT_API ct_status ct_all_gather(ct_group *group, const void *send, void *recv, size_t count,
                                ct_dtype dtype, ct_work **work);
-
 /* Copies block r of root's `send` to `recv` of rank r.  `send` has ct_size() * count elements,
- * rank-major, and `recv` has `count` elements.  The call is in place at root if `recv` is block
- * `root` of `send`.  [MPI_Scatter] */
+ * rank-major, and is used only at root.  `recv` has `count` elements.  The call is in place at root
+ * if `recv` is block `root` of `send`.  [MPI_Scatter] */
 CT_API ct_status ct_scatter(ct_group *group, const void *send, void *recv, size_t count,
                             ct_dtype dtype, int root, ct_work **work);
-
 /* Copies block j of rank i's `send` to block i of rank j's `recv`.  Both buffers have ct_size() *
  * count elements, rank-major.  [MPI_Alltoall] */
 CT_API ct_status ct_all_to_all(ct_group *group, const void *send, void *recv, size_t count,
                                ct_dtype dtype, ct_work **work);
-
-/* No rank returns before all ranks have made the call.  [MPI_Barrier] */
+/* Waits until all ranks have called this function.  No data is sent.  [MPI_Barrier] */
 CT_API ct_status ct_barrier(ct_group *group, ct_work **work);
-
-/* A barrier that identifies the ranks that do not come.  After timeout_ms (the group's timeout if
- * negative) rank 0 returns CT_ERR_TIMEOUT, and its error message lists the first missing rank, or
- * all missing ranks if wait_all is not 0.  The other ranks then return CT_ERR_PEER with rank 0's
- * error message.  If rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT at most a
- * second later.  The group is broken after a failure.  A timeout_ms of 0 returns CT_ERR_INVALID.
- * All messages go through rank 0, so this function is for debugging, not for every step.
- * [torch.distributed.monitored_barrier] */
+/* Waits like ct_barrier(), and identifies the ranks that do not come.  After timeout_ms (the
+ * group's timeout if negative) rank 0 returns CT_ERR_TIMEOUT, and its error message lists the first
+ * missing rank, or all missing ranks if wait_all is not 0.  The other ranks then return CT_ERR_PEER
+ * with rank 0's error message.  If rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT
+ * at most a second later.  All messages go through rank 0, so this function is for debugging.
+ * Returns CT_ERR_INVALID if timeout_ms is 0.
+ * [torch.distributed.monitored_barrier]
+ */
 CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all);
 
-/* The v forms have a count and a displacement for each rank, in elements.  The arrays have
+/* ---- Collectives with counts -------------------------------------------- */
+
+/* These forms have a count and a displacement for each rank, in elements.  The arrays have
  * ct_size() values and are copied during the call.  They are used only where their buffer is used
  * (at root, or on all ranks).  If displs is NULL, the blocks follow one another without gaps.
- * Sender and receiver must pass the same count for a block; otherwise the call returns
- * CT_ERR_MISMATCH.  If the two counts that a rank passes for its own block differ, its call returns
- * CT_ERR_INVALID and does nothing.  In that case the group is not broken, and the other ranks wait
- * until this rank calls correctly.
- * [MPI_Gatherv, MPI_Allgatherv, MPI_Scatterv, MPI_Alltoallv] */
+ * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if a sender and a receiver
+ * pass different counts for a block.  Returns CT_ERR_INVALID if the two counts that this rank
+ * passes for its own block differ, or if an array of counts is NULL; only this rank gets the error,
+ * and the group is not broken. */
+
+/* Collects blocks of different sizes at root.  `send` has send_count elements.  Block r of `recv`
+ * has recv_counts[r] elements and begins at element recv_displs[r].  [MPI_Gatherv] */
 CT_API ct_status ct_gather_v(ct_group *group, const void *send, size_t send_count, void *recv,
                              const size_t *recv_counts, const size_t *recv_displs, ct_dtype dtype,
                              int root, ct_work **work);
+/* Collects blocks of different sizes on all ranks.  `send` has send_count elements.  Block r of
+ * `recv` has recv_counts[r] elements and begins at element recv_displs[r].  All ranks must pass the
+ * same recv_counts; recv_displs may differ.  [MPI_Allgatherv] */
 CT_API ct_status ct_all_gather_v(ct_group *group, const void *send, size_t send_count, void *recv,
                                  const size_t *recv_counts, const size_t *recv_displs,
                                  ct_dtype dtype, ct_work **work);
+/* Copies blocks of different sizes from root to all ranks.  Block r of root's `send` has
+ * send_counts[r] elements and begins at element send_displs[r].  `recv` has recv_count elements.
+ * [MPI_Scatterv] */
 CT_API ct_status ct_scatter_v(ct_group *group, const void *send, const size_t *send_counts,
                               const size_t *send_displs, void *recv, size_t recv_count,
                               ct_dtype dtype, int root, ct_work **work);
+/* Copies block j of rank i's `send` to block i of rank j's `recv`.  Block r of `send` has
+ * send_counts[r] elements and begins at element send_displs[r]; so does `recv`.  [MPI_Alltoallv]
+ */
 CT_API ct_status ct_all_to_all_v(ct_group *group, const void *send, const size_t *send_counts,
                                  const size_t *send_displs, void *recv, const size_t *recv_counts,
                                  const size_t *recv_displs, ct_dtype dtype, ct_work **work);
@@ -454,66 +523,88 @@ CT_API ct_status ct_reduce_scatter_v(ct_group *group, const void *send, void *re
                                      const size_t *recv_counts, ct_dtype dtype, ct_op op,
                                      ct_work **work);
 
-/* The list forms have an array of ct_size() pointers instead of one large buffer.  Each pointer is
- * the address of a block of count elements.  The array is copied during the call.
- * [torch's lists of tensors] */
+/* ---- Collectives with lists --------------------------------------------- */
+
+/* These forms have an array of ct_size() pointers instead of one large buffer.  Pointer r is the
+ * address of a block of `count` elements for rank r or from rank r.  The array is copied during the
+ * call.  Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if an array that is
+ * used on this rank is NULL.  [torch.distributed's lists of tensors] */
+
+/* Does the same as ct_gather(), with a list of `recv` blocks at root. */
 CT_API ct_status ct_gather_list(ct_group *group, const void *send, void *const *recv, size_t count,
                                 ct_dtype dtype, int root, ct_work **work);
+/* Does the same as ct_all_gather(), with a list of `recv` blocks. */
 CT_API ct_status ct_all_gather_list(ct_group *group, const void *send, void *const *recv,
                                     size_t count, ct_dtype dtype, ct_work **work);
+/* Does the same as ct_scatter(), with a list of `send` blocks at root. */
 CT_API ct_status ct_scatter_list(ct_group *group, const void *const *send, void *recv, size_t count,
                                  ct_dtype dtype, int root, ct_work **work);
+/* Does the same as ct_all_to_all(), with lists of `send` and `recv` blocks. */
 CT_API ct_status ct_all_to_all_list(ct_group *group, const void *const *send, void *const *recv,
                                     size_t count, ct_dtype dtype, ct_work **work);
+/* Does the same as ct_reduce_scatter(), with a list of `send` blocks. */
 CT_API ct_status ct_reduce_scatter_list(ct_group *group, const void *const *send, void *recv,
                                         size_t count, ct_dtype dtype, ct_op op, ct_work **work);
 
-/* Combines many small collectives into few calls.  Between ct_coalesce_begin() and
- * ct_coalesce_end() the collectives of this group (with work == NULL) are only checked and
- * collected, and return at once.  The library uses their buffers until ct_coalesce_end() is done.
+/* ---- Combined collectives ----------------------------------------------- */
+
+/* Starts to combine many small collectives into few calls.  Until ct_coalesce_end() the collectives
+ * of this group (with work == NULL) are only checked and collected, and return at once.  The
+ * library uses their buffers until ct_coalesce_end() is done.  All ranks must collect the same
+ * calls.
  *
- * ct_coalesce_end() makes the collected calls in order.  Results and bits are the same as without
- * collecting; with CT_ORDER=fast the bits are those of a call of the combined size.  Adjacent
- * all-reduces, broadcasts, all-gathers or reduce-scatters of up to 8 KiB each are sent as one call
- * if they have the same operation, dtype, op and root.  None of them may write what another one of
- * them reads or writes; otherwise ct_coalesce_end() returns CT_ERR_INVALID and makes none of the
- * calls.  If ct_coalesce_end() has work == NULL, it blocks until all calls are done.  Otherwise the
- * caller must call ct_wait() once for *work (*work is NULL if there was nothing to do).  The first
- * failure ends the list.
- *
- * All ranks must collect the same calls.  These calls return CT_ERR_INVALID: a second begin, an end
- * without begin, a call with a work, and a call that must return its result at once (ct_new_group()
- * and similar functions, ct_mem_alloc(), ct_should_stop()).  A call that is refused is not in the
- * list; the other calls still are.  Messages (ct_send() and similar functions) are not collected.
- * If the group is destroyed before the end, none of the collected calls is made.
- * [torch's _coalescing_manager; ncclGroupStart() ... ncclGroupEnd()] */
+ * These calls return CT_ERR_INVALID while the group collects: a call with a work, and a call that
+ * must return its result at once (ct_new_group() and similar functions, ct_mem_alloc(),
+ * ct_should_stop()).  A call that is refused is not in the list; the other calls still are.
+ * Messages (ct_send() and similar functions) are not collected.  If the group is destroyed before
+ * the end, none of the collected calls is made.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the group collects already.
+ * [ncclGroupStart] */
 CT_API ct_status ct_coalesce_begin(ct_group *group);
+/* Makes the collected calls in order.  Results and bits are the same as without collecting; with
+ * CT_ORDER=fast the bits are those of a call of the combined size.  Adjacent all-reduces,
+ * broadcasts, all-gathers or reduce-scatters of up to 8 KiB each are sent as one call if they have
+ * the same operation, dtype, op and root.  If work == NULL, the function blocks until all calls are
+ * done.  Otherwise the caller must call ct_wait() once for *work (*work is NULL if there was
+ * nothing to do).  The first failure ends the list.  The group stops collecting in any case.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID without ct_coalesce_begin(),
+ * or if a call writes what another call that is sent with it reads or writes; none of the calls is
+ * made then.  [ncclGroupEnd] */
 CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 
 /* ---- Point-to-point ---------------------------------------------------- */
 
 /* A message is matched by (peer, tag): messages with the same sender and tag are received in the
- * order in which they were sent.  `tag` must be >= 0.  The receiver must pass the count and dtype
- * that were sent.  Otherwise the receive returns CT_ERR_MISMATCH, and so does the send unless its
- * message was small enough to leave at once.  ct_send() may block until the message is received: a
- * send of a large message always blocks, and a send of a small message blocks while the receiver
- * stores about 4 MiB of this rank's messages that no receive has taken yet.  A send to this rank
- * itself needs a receive that was posted before by ct_irecv().
+ * order in which they were sent.  `tag` is a number from 0 to INT_MAX.  `buf` has `count` elements.
+ * Any number may be outstanding.
  *
  * A timeout does not break the group, and the call can be repeated.  A send that timed out is
  * withdrawn: no later receive gets its message, unless all bytes of the message had arrived before.
  * A receive that timed out leaves its message to the next receive of that peer and tag, even if a
- * part of the message had arrived.  CT_OK from a send means that the receiver has the message, or
- * stores it.  [MPI_Send, MPI_Recv] */
+ * part of the message had arrived.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if the receiver passes
+ * another count or dtype than the sender; the receive returns it, and so does the send unless its
+ * message was small enough to leave at once. */
+
+/* Sends a message to rank dst.  CT_OK means that the receiver has the message, or stores it.  A
+ * send of more than 256 KiB blocks until the message is received.  A send of up to 32 KiB does not
+ * wait for its receive, unless the receiver already stores about 4 MiB of this rank's messages that
+ * no receive has taken.  In between it depends on the connection.  Returns CT_ERR_INVALID if dst is
+ * this rank and ct_irecv() has not posted a receive for the message.  [MPI_Send] */
 CT_API ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
                          int tag);
-/* src may be CT_ANY_SOURCE.  Sets *from to the rank of the sender; from may be NULL. */
+/* Receives a message from rank src, which may be CT_ANY_SOURCE.  Sets *from to the rank of the
+ * sender; from may be NULL.  The tag must not be CT_ANY_TAG, since the function could not return
+ * the tag of its message: call ct_probe() first.  [MPI_Recv] */
 CT_API ct_status ct_recv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src, int tag,
                          int *from);
-/* Both functions return without waiting for the other side.  The caller must call ct_wait() once
- * for *work.  Both return CT_ERR_INVALID if work is NULL. */
+/* Starts to send a message, and returns without waiting for the receiver.  The caller must call
+ * ct_wait() once for *work.  Returns CT_ERR_INVALID if work is NULL.  [MPI_Isend] */
 CT_API ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
                           int tag, ct_work **work);
+/* Posts a receive, and returns without waiting for the message.  The caller must call ct_wait(), or
+ * ct_wait_from() to learn the sender, once for *work.  src may be CT_ANY_SOURCE.  Returns
+ * CT_ERR_INVALID if work is NULL.  [MPI_Irecv] */
 CT_API ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src,
                           int tag, ct_work **work);
 
@@ -528,14 +619,12 @@ typedef struct ct_message {
 /* Waits until there is a message from src (may be CT_ANY_SOURCE) with this tag (may be CT_ANY_TAG)
  * for which no receive was posted.  Describes the first such message in *message (message may be
  * NULL).  The message is not received.  A ct_recv() with the from, tag, count and dtype of *message
- * gets the message, unless the sender's ct_send() timed out meanwhile, which withdraws it.  The
- * function fails as a receive does, and a timeout does not break the group.
- *
- * A receive itself does not accept CT_ANY_TAG, since it could not return the tag of its message.
+ * gets the message, unless the sender's ct_send() timed out meanwhile, which withdraws it.
  * [MPI_Probe] */
 CT_API ct_status ct_probe(ct_group *group, int src, int tag, ct_message *message);
 /* Does the same as ct_probe() without waiting.  Sets *found to 1 if there is such a message.
- * Otherwise sets *found to 0 and leaves *message unchanged.  [MPI_Iprobe] */
+ * Otherwise sets *found to 0 and leaves *message unchanged.  Returns CT_ERR_INVALID if found is
+ * NULL.  [MPI_Iprobe] */
 CT_API ct_status ct_iprobe(ct_group *group, int src, int tag, int *found, ct_message *message);
 
 /* One of the sends and receives of ct_batch_isend_irecv(). */
@@ -552,36 +641,54 @@ typedef struct ct_p2p {
 /* Starts `count` sends and receives together, in any order.  None of them waits for another, so an
  * exchange in which each rank lists its sends first can't block forever.  Small messages to one
  * peer are sent in one write.  The messages match in the order of the list, in the same way as
- * separate calls; the other side need not use a list.  The array is copied during the call.  All
- * entries are checked first: if one is refused, none is started.
+ * separate calls; the other side need not use a list.  The array is copied during the call.
  *
  * `works` is an array of `count` entries.  The caller must call ct_wait() or ct_wait_from() once
  * for each entry, in any order.  All entries are NULL if nothing was started.  If works is NULL,
  * the call returns when all messages are done, with one time limit for all of them together.  It
  * waits for all of them, and then returns the failure of the first entry in the list that failed.
- * If works is NULL, each send to this rank itself needs its receive in the list, or a receive that
- * was posted before.  [torch.distributed.batch_isend_irecv; ncclGroupStart() ... ncclGroupEnd()] */
+ * Returns CT_ERR_INVALID if an entry is wrong; no entry is started then.  Returns CT_ERR_INVALID if
+ * works is NULL and a send to this rank itself has its receive neither in the list nor posted
+ * before.  [torch.distributed.batch_isend_irecv; ncclGroupStart() ... ncclGroupEnd()] */
 CT_API ct_status ct_batch_isend_irecv(ct_group *group, const ct_p2p *ops, int count,
                                       ct_work **works);
 
 /* ---- Work -------------------------------------------------------------- */
 
-/* Waits until the call is done, frees work and returns the status of the call.  Returns CT_OK if
- * work is NULL.  Must be called before the group of the work is destroyed. */
+/* A work is an asynchronous call.  If work is NULL, each function returns CT_OK.  A work must not
+ * be used after its group was destroyed. */
+
+/* Waits until the call is done, and frees work.  Must be called exactly once for each work, even if
+ * the call failed.  Returns the status of the call.  Returns the statuses of a call on a group.
+ * [MPI_Wait] */
 CT_API ct_status ct_wait(ct_work *work);
-/* Does the same as ct_wait(), and sets *from to the rank from which a receive got its message.
- * `from` may be NULL. */
+/* Waits like ct_wait(), and sets *from to the rank from which a receive got its message.  `from`
+ * may be NULL.  Returns the status of the call.  Returns the statuses of a call on a group.
+ */
 CT_API ct_status ct_wait_from(ct_work *work, int *from);
-/* Does the same as ct_wait(), but returns CT_ERR_TIMEOUT after timeout_ms.  After such a timeout
- * the caller must still call ct_wait() for work. */
+/* Waits like ct_wait(), at most timeout_ms.  A negative timeout_ms waits without a limit.  If the
+ * call itself timed out, work is freed; where that can happen, use ct_test() instead.  Returns the
+ * status of the call.  Returns the statuses of a call on a group.  Returns CT_ERR_TIMEOUT if the
+ * call is not done after timeout_ms; work is not freed then.
+ */
 CT_API ct_status ct_wait_for(ct_work *work, int timeout_ms);
-/* Sets *done to 1 if ct_wait() would return at once, else to 0.  Frees nothing. */
+/* Sets *done to 1 if ct_wait() would return at once, else to 0.  Frees nothing.  Returns
+ * CT_ERR_INVALID if done is NULL, or in a child of fork().  [MPI_Test, which also frees] */
 CT_API ct_status ct_test(ct_work *work, int *done);
 
 /* ---- Store: torch.distributed.Store ------------------------------------ */
 
-/* Each function that creates a store sets *store, which the caller must close with
- * ct_store_close(). */
+/* Keys are strings, and values are any bytes.  A value that a call returns is malloc()ed, with a 0
+ * byte after it that *bytes does not count; the caller must free() the value.  `timeout_ms` is how
+ * long to wait for a key, in ms; -1 is the store's own timeout.  The store's own timeout also
+ * limits each answer of a server.  A pointer to a result may be NULL, unless a comment says
+ * otherwise.  Each function that creates a store sets *store, which the caller must close with
+ * ct_store_close().
+ *
+ * Returns CT_ERR_INVALID if the store, a key or a value that has bytes is NULL, or in a child of
+ * fork().  Returns CT_ERR_TIMEOUT if a time limit passed.  Returns CT_ERR_PEER if the server is
+ * gone, or did not answer an earlier call before a timeout.  Returns CT_ERR_NOMEM if this process
+ * is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
 
 /* Creates a client of the store at host:port, which uses PyTorch's TCPStore protocol.  If is_master
  * is not 0, this process also serves the store there.  The function tries to connect until
@@ -592,17 +699,19 @@ CT_API ct_status ct_store_tcp(const char *host, int port, int is_master, int tim
                               ct_store **store);
 /* Counts this client as a worker.  In the process that serves the store, the function then waits
  * until world_size workers have been counted; in other processes it returns at once.  A master in
- * PyTorch waits for its C clients in this way.  The error message of CT_ERR_TIMEOUT contains the
- * number of workers that came.  Returns CT_ERR_UNSUPPORTED for a file or hash store.
- * [torch.distributed.TCPStore(..., world_size, wait_for_workers=True)] */
+ * PyTorch waits for its C clients in this way.  The time limit is the store's own timeout.  The
+ * error message of CT_ERR_TIMEOUT contains the number of workers that came.  Returns
+ * CT_ERR_UNSUPPORTED for a store without a server. [TCPStore(..., wait_for_workers=True)] */
 CT_API ct_status ct_store_wait_workers(ct_store *store, int world_size);
 /* Creates a client of a store in a file, which the processes of one host share.  The file has
- * PyTorch's FileStore format. */
+ * PyTorch's FileStore format.  `timeout_ms` is the timeout of its calls.
+ * [torch.distributed.FileStore] */
 CT_API ct_status ct_store_file(const char *path, int timeout_ms, ct_store **store);
-/* Creates a store in the memory of this process.  The threads of the process share the handle. */
+/* Creates a store in the memory of this process.  The threads of the process share the handle.  The
+ * store's own timeout is unlimited.  [torch.distributed.HashStore] */
 CT_API ct_status ct_store_hash(ct_store **store);
 /* Creates a store that adds "prefix/" in front of every key and uses the store `base`.  Either
- * store may be closed first. */
+ * store may be closed first.  [torch.distributed.PrefixStore] */
 CT_API ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store);
 /* The functions of a store that the caller implements, for example with another program's key-value
  * server or with a store object of Python.  Several threads may call them at the same time.  Keys
@@ -626,8 +735,9 @@ typedef struct ct_store_ops {
     void (*close)(void *arg); /* called when the last holder has closed the store */
 } ct_store_ops;
 /* Creates a store that uses the functions in *ops, which is copied.  `timeout_ms` is the timeout of
- * the store's calls, and -1 waits forever.  Queues, ct_store_num_keys() and ct_store_list_keys()
- * return CT_ERR_UNSUPPORTED.  [torch.distributed.Store as a base class] */
+ * the store's calls, and -1 waits forever.  Queues, ct_store_num_keys() and ct_store_list_keys() of
+ * the store return CT_ERR_UNSUPPORTED.  Returns CT_ERR_INVALID if ops->size is wrong, or if a
+ * pointer that is needed is NULL.  [torch.distributed.Store as a base class] */
 CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_ms,
                                ct_store **store);
 /* Returns the store at which the default group met, or NULL before init.  The library owns the
@@ -636,15 +746,11 @@ CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_m
  * found.  A program that uses the same store without the prefix does not find the keys, either.
  * For keys that other programs use, call ct_store_tcp() with MASTER_ADDR and MASTER_PORT. */
 CT_API ct_store *ct_store_default(void);
+/* Closes the store and frees its handle.  NULL is allowed.  If this process serves the store, the
+ * service ends, unless a group or a store of ct_store_prefix() still uses it. */
 CT_API ct_status ct_store_close(ct_store *store);
 
-/* Sets the key to the value.  In all calls of a store, keys are strings, and values are any bytes.
- * A value that a call returns is malloc()ed, with a 0 byte after it that *bytes does not count; the
- * caller must free() the value.  `timeout_ms` is how long to wait for a key; -1 is the store's own
- * timeout.  The store's own timeout also limits each answer of a server.  A server that is silent
- * for that long counts as gone: the call returns CT_ERR_TIMEOUT, and later calls return
- * CT_ERR_PEER.  A pointer to a result may be NULL, unless a comment says otherwise.
- * [torch.distributed.Store] */
+/* Sets the key to the value, which has `bytes` bytes.  [torch.distributed.Store.set] */
 CT_API ct_status ct_store_set(ct_store *store, const char *key, const void *value, size_t bytes);
 /* Waits until the key exists, and returns its value in *value.  The error message of CT_ERR_TIMEOUT
  * contains the key.  `value` must not be NULL. */
@@ -655,7 +761,7 @@ CT_API ct_status ct_store_get(ct_store *store, const char *key, int timeout_ms, 
 CT_API ct_status ct_store_add(ct_store *store, const char *key, int64_t delta, int64_t *result);
 /* Waits until all keys exist. */
 CT_API ct_status ct_store_wait(ct_store *store, const char *const *keys, int count, int timeout_ms);
-/* Sets *present to 1 if all keys exist now, else to 0. */
+/* Sets *present to 1 if all keys exist now, else to 0.  `present` must not be NULL. */
 CT_API ct_status ct_store_check(ct_store *store, const char *const *keys, int count, int *present);
 /* Sets the key's value to `desired` if the value equals `expected`, or if the key is missing and
  * `expected` is empty.  Sets *value to the value that the key has afterwards.  If the key is
@@ -665,38 +771,42 @@ CT_API ct_status ct_store_compare_set(ct_store *store, const char *key, const vo
                                       size_t desired_bytes, void **value, size_t *bytes);
 /* Deletes the key.  Sets *deleted to 1 if the key existed, else to 0. */
 CT_API ct_status ct_store_delete(ct_store *store, const char *key, int *deleted);
-/* Sets *count to the number of all keys in the store, with any prefix. */
+/* Sets *count to the number of all keys in the store.  `count` must not be NULL.
+ */
 CT_API ct_status ct_store_num_keys(ct_store *store, int64_t *count);
 /* Appends bytes to the key's value.  Sets the value if the key is missing. */
 CT_API ct_status ct_store_append(ct_store *store, const char *key, const void *value, size_t bytes);
-/* Waits until all keys exist, and returns their values.  `values` and `bytes` are arrays of `count`
- * entries.  The caller must free() each value. */
+/* Waits until all keys exist, and sets values[i] and bytes[i] for each key.  `values` and `bytes`
+ * are arrays of `count` entries.  The caller must free() each value. */
 CT_API ct_status ct_store_multi_get(ct_store *store, const char *const *keys, int count,
                                     int timeout_ms, void **values, size_t *bytes);
 /* Sets `count` keys.  `values` and `bytes` are arrays of `count` entries. */
 CT_API ct_status ct_store_multi_set(ct_store *store, const char *const *keys, int count,
                                     const void *const *values, const size_t *bytes);
-/* Adds a value to the end of the queue with the name `key`. */
+/* Adds a value to the end of the queue with the name `key`.  Returns CT_ERR_UNSUPPORTED for a file
+ * store or a store of ct_store_wrap(). */
 CT_API ct_status ct_store_queue_push(ct_store *store, const char *key, const void *value,
                                      size_t bytes);
 /* Removes the oldest value from the queue and returns it in *value.  Waits until the queue has a
- * value.  If timeout_ms is 0, returns CT_ERR_TIMEOUT if the queue is empty. */
+ * value; a timeout_ms of 0 does not wait.  `value` must not be NULL.  Returns CT_ERR_UNSUPPORTED
+ * for a file store or a store of ct_store_wrap(). */
 CT_API ct_status ct_store_queue_pop(ct_store *store, const char *key, int timeout_ms, void **value,
                                     size_t *bytes);
-/* Sets *length to the number of values in the queue. */
+/* Sets *length to the number of values in the queue.  `length` must not be NULL.  Returns
+ * CT_ERR_UNSUPPORTED for a file store or a store of ct_store_wrap(). */
 CT_API ct_status ct_store_queue_len(ct_store *store, const char *key, int64_t *length);
 /* Lists the keys under the store's prefix, without the prefix.  *keys has *count strings in one
- * malloc()ed block; free(*keys) frees all of them. */
+ * malloc()ed block; free(*keys) frees all of them.  `keys` and `count` must not be NULL. */
 CT_API ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count);
 
 /* ---- Algorithms ----------------------------------------------------------- */
 
-/* Returns the name of the i-th algorithm of an operation, best first.  The operation is, for
- * example, "all_reduce".  CT_ALL_REDUCE and ct_group_options.algorithms accept the name.  Returns
- * NULL if there are no more algorithms, or if there is no such operation. */
+/* Returns the name of the i-th algorithm of an operation, best first, as a constant string.  The
+ * operation is, for example, "all_reduce".  CT_ALL_REDUCE and ct_group_options.algorithms accept
+ * the name.  Returns NULL if there are no more algorithms, or if there is no such operation. */
 CT_API const char *ct_algorithm(const char *operation, int i);
-/* Returns the algorithm of this rank's last collective on the group; on GPU memory, returns the
- * path of that collective.  Returns NULL if there was no collective. */
+/* Returns the algorithm of this rank's last collective on the group, or its path on GPU memory, as
+ * a constant string.  Returns NULL if there was no collective. */
 CT_API const char *ct_last_algorithm(const ct_group *group);
 
 /* Records where the program made the call that is running on the group: "train.py:88 (step)", at
@@ -704,37 +814,41 @@ CT_API const char *ct_last_algorithm(const ct_group *group);
  * the C function that made the call.  The function is for bindings of languages that do not use the
  * stack of C: a thread of the binding records the place of a call that takes long.  One thread at a
  * time may call it, while other threads are in calls of the group.  Returns CT_ERR_INVALID if place
- * is NULL, or if there is no default group. */
+ * is NULL. */
 CT_API ct_status ct_note_place(ct_group *group, const char *place);
 
 /* ---- Memory that peers reach -------------------------------------------- */
 
 /* Allocates memory that the other ranks of this host read and write directly: a collective with all
  * buffers in such memory needs no copies in between.  This function is a collective.  `bytes` must
- * be the same on all ranks; otherwise it returns CT_ERR_MISMATCH, and the group is not broken.  If
- * one rank can't get the memory, all ranks return CT_ERR_NOMEM.  The memory is filled with zeros,
- * its pages are allocated now, and it starts at a page boundary.  It is the caller's until
- * ct_mem_free().  It ends at the latest with the root group from which `group` was created
- * (ct_destroy_process_group(CT_WORLD)).  Groups created from `group` use the memory in the same
- * way; to other groups it is ordinary memory.  If calls of several groups at one time have buffers
- * in the same page, one of the calls uses the page directly and the others copy.  If a call failed
- * while another rank accessed its buffers, all later calls copy, too.  Core dumps do not contain
- * the memory.  [ncclMemAlloc; MPI_Win_allocate_shared] */
+ * be the same on all ranks.  The memory is filled with zeros, its pages are allocated now, and it
+ * starts at a page boundary.  It is the caller's until ct_mem_free().  It ends at the latest with
+ * the root group from which `group` was created (ct_destroy_process_group(CT_WORLD)).  Groups
+ * created from `group` use the memory in the same way; to other groups it is ordinary memory.  If
+ * calls of several groups at one time have buffers in the same page, one of the calls uses the page
+ * directly and the others copy.  If a call failed while another rank accessed its buffers, all
+ * later calls copy, too.  Core dumps do not contain the memory.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if `bytes` differs; the group
+ * is not broken then.  Returns CT_ERR_NOMEM if a rank can't get the memory; all ranks get an error,
+ * none has the memory, and the group is not broken.  [ncclMemAlloc; MPI_Win_allocate_shared] */
 CT_API ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr);
 /* Frees memory that ct_mem_alloc(group, ...) returned.  This function is a collective. ptr may be
  * NULL, on all ranks.  In a broken group the memory is freed too, and the status says what broke
- * the group.  Returns CT_ERR_INVALID, and frees nothing, if ptr is not such memory of this group,
- * or if the group collects calls (ct_coalesce_begin()). */
+ * the group.  Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if ptr is not such
+ * memory of this group, or if the group collects calls (ct_coalesce_begin()); nothing is freed
+ * then. [ncclMemFree] */
 CT_API ct_status ct_mem_free(ct_group *group, void *ptr);
 
 /* ---- Spawn: torch.multiprocessing.spawn --------------------------------- */
 
 /* Forks nprocs children with RANK, WORLD_SIZE and similar variables set.  Each child runs fn(rank,
  * nprocs, arg) and exits with the value that fn returns.  The parent waits for all children; the
- * first that fails stops the others with SIGTERM, and 5 s later with SIGKILL.  Returns 0, the exit
- * code of the first child that failed (128 + signal), or a negative ct_status.  ct_last_error()
- * says which rank failed.  Call this function before this process's first CUDA call and, better,
- * before its first thread.  [torch.multiprocessing.spawn] */
+ * first that fails stops the others with SIGTERM, and 5 s later with SIGKILL.  Call this function
+ * before this process's first CUDA call and, better, before its first thread.  Returns 0, or the
+ * exit code of the first child that failed (128 + signal); ct_last_error() says which rank failed.
+ * Returns a negative ct_status if the children could not be started.  Returns CT_ERR_INVALID if
+ * nprocs < 1 or fn is NULL.  Returns CT_ERR_NOMEM if this process is out of memory.  Returns
+ * CT_ERR_SYSTEM if a system call failed.  [torch.multiprocessing.spawn] */
 CT_API int ct_spawn(int nprocs, int (*fn)(int rank, int size, void *arg), void *arg);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_cuda.h - the calls that have to do with CUDA streams; all else on GPU memory is in ct.h.
+/* ct_cuda.h - the functions that need CUDA streams; all others accept GPU memory as in ct.h.
  *
  * Every collective, and every send and receive, accepts GPU memory where it accepts host memory.
  * All buffers of one call must be in the memory of one GPU; otherwise the call returns
@@ -19,6 +19,8 @@
 extern "C" {
 #endif
 
+/* ---- CUDA streams ------------------------------------------------------- */
+
 /* Sets the stream of the group's collectives on GPU memory.  Work that was enqueued in the stream
  * before a call is done before the call reads or writes its buffers.  A call without a work returns
  * at once, and work that is enqueued in the stream later runs after the call.  If such a call
@@ -31,7 +33,7 @@ extern "C" {
  * ct_set_stream() with another stream it also waits for the calls in the previous stream.
  *
  * Returns CT_ERR_INVALID for cudaStreamPerThread, which is a different stream in each of libct's
- * threads.
+ * threads.  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
  *
  * If stream is NULL, or if this function was not called, the library waits for the legacy default
  * stream, and a call without a work returns when any stream may use its results.  With every
@@ -82,23 +84,27 @@ extern "C" {
  * so.  [torch.cuda.current_stream(), which torch.distributed waits for; NCCL's stream argument] */
 CT_API ct_status ct_set_stream(ct_group *group, void *stream);
 
-/* Makes the stream wait for the work: what is enqueued in the stream later runs after the call is
+/* Makes the stream wait for the work.  What is enqueued in the stream later runs after the call is
  * done, whether the call succeeded or not.  The host does not wait, unless the work is the group's
  * first call on GPU memory or creates its NCCL communicator.  The caller must still call ct_wait()
  * for the work, which returns the status of the call.  Before that ct_wait(), any number of streams
  * may wait for the work.  If the work is on host memory, copies of that memory that are enqueued
  * after this call must be from pinned memory: CUDA reads other memory at the time when the copy is
- * enqueued.  If work is NULL, the function returns CT_OK.  If stream is NULL, it uses the legacy
- * default stream of the CUDA context that is current on this thread; there must be such a context.
+ * enqueued.  Returns CT_OK if work is NULL.  If stream is NULL, it uses the legacy
+ * default stream of the CUDA context that is current on this thread.
  * If streams wait for messages of a group, the messages end in the order of the calls of
- * ct_wait_on_stream().  [torch.distributed's Work.wait() with NCCL; cudaStreamWaitEvent()] */
+ * ct_wait_on_stream().  Returns CT_ERR_INVALID in a child of fork().  Returns CT_ERR_CUDA if a CUDA
+ * call failed.  Returns CT_ERR_UNSUPPORTED if no CUDA context is current on this thread, or if
+ * libct was built without CUDA.  [torch.distributed's Work.wait() with NCCL; cudaStreamWaitEvent()]
+ */
 CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
 
 /* Sets *comm to NCCL's communicator of the group, an ncclComm_t, for operations that libct does not
  * have.  This function is a collective of a group in which each rank has a different GPU.  The GPU
  * is that of the current CUDA context or, after a call on GPU memory, that of the call's buffers.
- * If the communicator can't be created, the function returns CT_ERR_UNSUPPORTED on all ranks; the
- * error message says why, and the group is not broken.
+ * Returns the statuses of a call on a group.
+ * Returns CT_ERR_UNSUPPORTED if the communicator can't be created; all ranks get it, the error
+ * message says why, and the group is not broken.
  *
  * libct uses the same communicator for its own calls, so do not use the group while one of the
  * program's NCCL calls is running.  The communicator never blocks (ncclConfig_t.blocking is 0):
