@@ -1,32 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api.c - writes the pages of ct(3) from the comments of ct.h and ct_cuda.h.
  *
- * The program reads a header line by line.  A line "---- Title ----" begins a page.  A comment at
- * the left margin describes the declarations that follow it, up to an empty line or the next such
- * comment. */
+ * The program reads a header line by line.  A line "---- Title ----" begins a section, which gets a
+ * page with its types and a list of its functions.  A comment at the left margin describes
+ * the declarations that follow it, up to an empty line or the next such comment.  A comment before
+ * an empty line describes all functions of the section.
+ *
+ * Each function gets a page.  A sentence of its comment that begins with "Returns CT_ERR_" is
+ * listed under ERRORS.  Any other sentence that begins with "Returns" is under RETURN VALUE.  The
+ * sentence COMMON means the statuses that the comment at the top of ct.h lists.  The example is a
+ * function of examples/snippets.c whose comment names the function. */
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "packaging/manual/manual.h"
+
+#define COMMON "Returns the statuses of a call on a group."
 
 struct lines {
     char **line;
     int count, at;
 };
 
-struct page {
+/* Text in memory, written through `out`. */
+struct text {
     FILE *out;
-    char name[64];          /* for example "ct-groups" */
-    char functions[64][48]; /* the functions that the page describes */
-    int count;
+    char *text;
+    size_t size;
 };
 
 struct writer {
-    const char *folder, *version, *date;
-    FILE *index; /* the index in ct(3): all pages and their functions */
-    struct page page;
+    const char *folder, *version, *date, *header;
+    struct lines examples;
+    struct text common; /* the statuses of a call on a group, one "Returns CT_ERR_..." a line */
+    struct text index;  /* the sections of the header and their functions */
+    /* The page of the section. */
+    FILE *page;
+    char name[48];         /* for example "ct-groups" */
+    struct text intro;     /* the comments that describe all functions of the section */
+    struct text functions; /* the list of the functions */
 };
 
 /* ---- Reading --------------------------------------------------------------------- */
@@ -43,8 +56,10 @@ static int read_lines(struct lines *lines, const char *path)
     size_t room = 0;
     ssize_t length;
 
-    if (!in)
+    if (!in) {
+        perror(path);
         return -1;
+    }
     while ((length = getline(&line, &room, in)) > 0) {
         line[length - (line[length - 1] == '\n')] = 0;
         lines->line = realloc(lines->line, ((size_t)lines->count + 1) * sizeof *lines->line);
@@ -55,43 +70,64 @@ static int read_lines(struct lines *lines, const char *path)
     return fclose(in);
 }
 
-/* ---- Text ------------------------------------------------------------------------ */
-
-/* Prints the text in "[ncclSend; MPI_Send]" at the end of a comment, which lists similar functions
- * of other libraries. */
-static void print_alike(FILE *out, const char *text, size_t length)
+static void free_lines(struct lines *lines)
 {
-    fputs(".Pp\nLike ", out);
-    print_text(out, text, length);
-    fputs(".\n", out);
+    for (int i = 0; i < lines->count; i++)
+        free(lines->line[i]);
+    free(lines->line);
 }
 
-/* Prints a line of a comment, given without its comment marks.  A line that begins with "- "
- * becomes a list item. */
-static void print_comment_line(FILE *out, const char *line)
-{
-    const char *text = line + strspn(line, " ");
-    size_t length = strlen(text);
-    const char *bracket = length && text[length - 1] == ']' ? strrchr(text, '[') : NULL;
+/* ---- Text ------------------------------------------------------------------------ */
 
-    if (length == 0) {
-        fputs(".Pp\n", out);
+static void text_open(struct text *text)
+{
+    *text = (struct text){ 0 };
+    text->out = open_memstream(&text->text, &text->size);
+    if (!text->out) {
+        perror("ct_manual");
+        exit(1);
+    }
+}
+
+static const char *text_of(const struct text *text)
+{
+    fflush(text->out);
+    return text->text;
+}
+
+static void text_close(struct text *text)
+{
+    fclose(text->out);
+    free(text->text);
+}
+
+static const char *next_line(const char *line)
+{
+    line += strcspn(line, "\n");
+    return line + (*line == '\n');
+}
+
+/* Prints a paragraph or a list item of a comment, one sentence a line.  Names in brackets at its
+ * end, "[ncclSend; MPI_Send]", are similar functions of other libraries. */
+static void print_paragraph(FILE *out, const char *text)
+{
+    const char *bracket = strrchr(text, '[');
+    size_t length = strlen(text), rest = 0;
+
+    if (length == 0)
         return;
-    }
-    if (starts(text, "- ")) {
-        fputs(".Pp\n\\(bu ", out);
-        text += 2;
-        length -= 2;
-    }
-    if (bracket && bracket >= text && isalpha((unsigned char)bracket[1])) {
-        if (bracket > text) {
-            print_text(out, text, (size_t)(bracket - text) - (bracket[-1] == ' '));
-            fputc('\n', out);
-        }
-        print_alike(out, bracket + 1, length - (size_t)(bracket - text) - 2);
-        return;
-    }
+    if (bracket && text[length - 1] == ']' && isalpha((unsigned char)bracket[1]))
+        rest = strlen(bracket);
+    fprintf(out, ".Pp\n%s", starts(text, "- ") ? "\\(bu " : "");
+    text += starts(text, "- ") ? 2 : 0;
+    for (length = strlen(text) - rest; length > 0 && text[length - 1] == ' ';)
+        length--;
     print_text(out, text, length);
+    if (rest > 0) {
+        fputs(length > 0 ? "\n.Pp\nLike " : "Like ", out);
+        print_text(out, bracket + 1, rest - 2);
+        fputc('.', out);
+    }
     fputc('\n', out);
 }
 
@@ -99,6 +135,9 @@ static void print_comment_line(FILE *out, const char *line)
  * comment. */
 static void print_comment(FILE *out, struct lines *lines)
 {
+    char paragraph[8192] = "";
+    size_t used = 0;
+
     for (int is_first = 1, is_last = 0; !is_last && lines->at < lines->count; is_first = 0) {
         char *line = lines->line[lines->at++], *end = strstr(line, "*/");
         char *text = line + (is_first ? 2 : strspn(line, " "));
@@ -108,9 +147,46 @@ static void print_comment(FILE *out, struct lines *lines)
         if (end)
             for (*end = 0; end > line && end[-1] == ' ';)
                 *--end = 0;
-        if (!is_last || *text)
-            print_comment_line(out, text);
+        text += text < line + strlen(line) ? strspn(text, " ") : 0;
+        if (!*text || starts(text, "- ")) {
+            print_paragraph(out, paragraph);
+            *paragraph = 0;
+            used = 0;
+        }
+        if (*text && used < sizeof paragraph)
+            used += (size_t)snprintf(paragraph + used, sizeof paragraph - used, "%s%s",
+                                     used == 0                    ? ""
+                                     : paragraph[used - 1] == '.' ? "  "
+                                                                  : " ",
+                                     text);
     }
+    print_paragraph(out, paragraph);
+}
+
+enum part { ANY, DESCRIPTION, RETURN_VALUE, ERRORS };
+
+static enum part part_of(const char *line)
+{
+    if (!starts(line, "Returns "))
+        return DESCRIPTION;
+    return starts(line, "Returns CT_ERR_") || starts(line, COMMON) ? ERRORS : RETURN_VALUE;
+}
+
+/* Prints the lines of the text that belong to a part of a page, and the line `first`.  `printed` is
+ * 1 if the part has text already.  Returns 1 if it has text now. */
+static int print_part(FILE *out, const char *text, enum part part, const char *first, int printed)
+{
+    for (int is_new = 0; *text; text = next_line(text)) {
+        if (starts(text, ".Pp\n")) {
+            is_new = 1;
+        } else if (part == ANY || part == part_of(text) || text == first) {
+            fprintf(out, "%s%.*s\n", is_new && printed ? ".Pp\n" : "", (int)strcspn(text, "\n"),
+                    text);
+            printed = 1;
+            is_new = 0;
+        }
+    }
+    return printed;
 }
 
 /* ---- Declarations ----------------------------------------------------------------- */
@@ -148,127 +224,205 @@ static void print_verbatim(FILE *out, const char *line)
     fputc('\n', out);
 }
 
-static void print_code(struct page *page, struct lines *lines)
+/* Prints the code at lines->at up to an empty line, a comment or the next function. */
+static void print_code(FILE *out, struct lines *lines)
 {
-    fputs(".Bd -literal\n", page->out);
-    for (; lines->at < lines->count; lines->at++) {
+    const int is_function = starts(lines->line[lines->at], "CT_API ");
+
+    fputs(".Bd -literal\n", out);
+    for (int begin = lines->at; lines->at < lines->count; lines->at++) {
         const char *line = lines->line[lines->at];
 
-        if (!*line || is_comment(line) || starts(line, "#ifdef __cplusplus"))
+        if (!*line || is_comment(line) || starts(line, "#ifdef __cplusplus")
+            || (lines->at > begin && starts(line, "CT_API ")))
             break;
-        if (page->count < 64
-            && function_of(line, page->functions[page->count], sizeof *page->functions))
-            page->count++;
-        line += starts(line, "CT_API ") ? 7 : 0;
-        print_verbatim(page->out, line);
+        print_verbatim(out, is_function ? line + strlen("CT_API ") : line);
     }
-    fputs(".Ed\n", page->out);
-}
-
-/* Prints a heading with the functions that the comment at lines->at describes. */
-static void print_heading(FILE *out, const struct lines *lines)
-{
-    int at = lines->at, found = 0;
-    char name[48];
-
-    if (is_comment(lines->line[at]))
-        while (at < lines->count && !strstr(lines->line[at++], "*/"))
-            ;
-    for (; at < lines->count && *lines->line[at] && !is_comment(lines->line[at]); at++)
-        if (function_of(lines->line[at], name, sizeof name))
-            fprintf(out, "%s%s()", found++ ? ", " : ".Ss ", name);
-    if (found)
-        fputc('\n', out);
+    fputs(".Ed\n", out);
 }
 
 /* ---- Pages ------------------------------------------------------------------------- */
 
-static FILE *open_page(const struct writer *w, const char *name)
+/* Opens a page, and prints its head.  `title` ends at a ".", at " --" or with its line. */
+static FILE *open_page(const struct writer *w, const char *name, const char *title)
 {
+    const int has_capital = isupper((unsigned char)title[0]) && islower((unsigned char)title[1]);
+    int length = (int)strcspn(title, "\n");
     char path[4096];
     FILE *out;
 
     snprintf(path, sizeof path, "%s/%s.3", w->folder, name);
-    out = fopen(path, "w");
-    if (out)
-        printf("%s.3\n", name);
-    else
-        fprintf(stderr, "ct_manual: %s: %s\n", path, strerror(errno));
-    return out;
-}
-
-static void print_see_also(FILE *out, const char *of)
-{
-    fputs(".Sh SEE ALSO\n.Xr ctctl 1 ,\n.Xr ctrun 1 ,\n", out);
-    if (strcmp(of, "ct") != 0)
-        fputs(".Xr ct 3 ,\n", out);
-    if (strcmp(of, "ct_cuda") != 0)
-        fputs(".Xr ct_cuda 3 ,\n", out);
-    fputs(".Xr ctrun-environment 7\n", out);
-}
-
-static int close_page(struct writer *w)
-{
-    struct page *page = &w->page;
-    int result = 0;
-
-    if (!page->out)
-        return 0;
-    print_see_also(page->out, page->name);
-    result |= fclose(page->out);
-    for (int i = 0; i < page->count; i++) {
-        FILE *alias = open_page(w, page->functions[i]);
-
-        if (!alias)
-            return -1;
-        fprintf(alias, ".so man3/%s.3\n", page->name);
-        result |= fclose(alias);
-        fprintf(w->index, "%s%s", i ? ", " : "", page->functions[i]);
+    if (!(out = fopen(path, "w"))) {
+        perror(path);
+        exit(1);
     }
-    fputc('\n', w->index);
-    page->out = NULL;
-    page->count = 0;
-    return result;
-}
-
-/* Sets the page's name: "Start and end" becomes ct-start-and-end(3).  The name ends at a ":" in the
- * title. */
-static void name_page(struct page *page, const char *title, size_t length)
-{
-    size_t used = (size_t)snprintf(page->name, sizeof page->name, "ct-");
-
-    for (size_t i = 0; i < length && title[i] != ':' && used < sizeof page->name - 1; i++)
-        page->name[used++] =
-            isalnum((unsigned char)title[i]) ? (char)tolower((unsigned char)title[i]) : '-';
-    page->name[used] = 0;
-}
-
-static void print_head(FILE *out, const struct writer *w, const char *name, const char *title,
-                       int length)
-{
+    printf("%s.3\n", name);
+    if (strstr(title, " --"))
+        length = (int)(strstr(title, " --") - title);
+    length -= length > 0 && title[length - 1] == '.';
     fprintf(out, ".\\\" made from the header's comments by packaging/manual\n.Dd %s\n.Dt ",
             w->date);
     for (const char *c = name; *c; c++)
         fputc(toupper((unsigned char)*c), out);
-    fprintf(out, " 3\n.Os libct %s\n.Sh NAME\n.Nm %s\n.Nd %.*s\n", w->version, name, length, title);
+    fprintf(out, " 3\n.Os libct %s\n.Sh NAME\n.Nm %s\n.Nd %c%.*s\n", w->version, name,
+            has_capital ? tolower((unsigned char)*title) : *title, length - 1, title + 1);
+    fprintf(out, ".Sh LIBRARY\nlibct (\\-lct)\n.Sh SYNOPSIS\n.In %s\n", w->header);
+    return out;
 }
 
-static int begin_page(struct writer *w, const char *header, const char *title)
-{
-    const char *end = strstr(title, " --");
-    const size_t length = end ? (size_t)(end - title) : strlen(title);
-    struct page *page = &w->page;
+/* ---- The page of a function ------------------------------------------------------------- */
 
-    if (close_page(w) < 0)
+/* Lists the statuses in `text`, each once with all its sentences. */
+static void print_errors(FILE *out, const char *text)
+{
+    const size_t returns = strlen("Returns ");
+
+    fputs(".Bl -tag -width Ds\n", out);
+    for (const char *line = text, *same; *line; line = next_line(line)) {
+        const size_t length = returns + strcspn(line + returns, " ") + 1;
+
+        if (!starts(line, "Returns CT_ERR_"))
+            continue;
+        for (same = text; strncmp(same, line, length) != 0;)
+            same = next_line(same);
+        if (same < line) /* listed already */
+            continue;
+        fprintf(out, ".It Dv %.*s\n", (int)(length - returns - 1), line + returns);
+        for (; *same; same = next_line(same))
+            if (!strncmp(same, line, length))
+                fprintf(out, "%c%.*s\n", toupper((unsigned char)same[length]),
+                        (int)strcspn(same + length + 1, "\n"), same + length + 1);
+    }
+    fputs(".El\n", out);
+}
+
+/* Prints the body of the first function in examples/snippets.c whose comment names this one. */
+static int print_example(FILE *out, const struct lines *examples, const char *name)
+{
+    char call[64];
+    int at = 0;
+
+    snprintf(call, sizeof call, " %s()", name);
+    while (at < examples->count
+           && !(strstr(examples->line[at], call) && strchr("/ ", *examples->line[at])))
+        at++;
+    while (at < examples->count && strcmp(examples->line[at], "{") != 0)
+        at++;
+    if (at == examples->count) {
+        fprintf(stderr, "ct_manual: examples/snippets.c has no example of %s()\n", name);
         return -1;
-    name_page(page, title, length);
-    if (!(page->out = open_page(w, page->name)))
-        return -1;
-    print_head(page->out, w, page->name, title, (int)length);
-    fprintf(page->out, ".Sh LIBRARY\nlibct (\\-lct)\n.Sh SYNOPSIS\n.In %s\n.Sh DESCRIPTION\n",
-            header);
-    fprintf(w->index, ".It Xr %s 3\n", page->name);
+    }
+    fputs(".Sh EXAMPLE\n.Bd -literal\n", out);
+    while (strcmp(examples->line[++at], "}") != 0)
+        print_verbatim(out, examples->line[at] + (*examples->line[at] ? 4 : 0));
+    fputs(".Ed\n.Pp\nThis is from\n.Pa examples/snippets.c ,\nwhere\n.Fn check\nends the program "
+          "if a call has failed.\n",
+          out);
     return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* Prints references to the pages ct(3), the section's page, and the functions that the text names.
+ */
+static void print_see_also(const struct writer *w, FILE *out, const char *text, const char *but)
+{
+    char names[32][48] = { "ct" };
+    int count = 2;
+
+    snprintf(names[1], sizeof *names, "%s", w->name);
+    for (const char *at = text; count < 32 && (at = strstr(at, "ct_")) != NULL; at++) {
+        const size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+        if (starts(at + length, "()"))
+            snprintf(names[count++], sizeof *names, "%.*s", (int)length, at);
+    }
+    qsort(names, (size_t)count, sizeof *names, by_name);
+    fputs(".Sh SEE ALSO\n", out);
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], but) != 0 && (i == 0 || strcmp(names[i], names[i - 1]) != 0))
+            fprintf(out, "%s.Xr %s 3", i ? " ,\n" : "", names[i]);
+    fputc('\n', out);
+}
+
+/* Writes the page of the function at lines->at, which `comment` describes.  Sets lines->at to the
+ * line behind the declaration. */
+static int write_function(struct writer *w, struct lines *lines, const char *name,
+                          const char *comment)
+{
+    const char *first = next_line(comment), *declaration = lines->line[lines->at];
+    const int returns_status = starts(declaration, "CT_API ct_status ");
+    const char *intro = returns_status ? text_of(&w->intro) : "", *common = text_of(&w->common);
+    FILE *out = open_page(w, name, first);
+    struct text errors;
+    int result;
+
+    text_open(&errors);
+    fprintf(errors.out, "%s%s", comment, intro);
+    if (strstr(comment, COMMON) || strstr(intro, COMMON))
+        fputs(common, errors.out);
+    else if (strstr(declaration, "(ct_group *")) /* CT_ERR_INVALID */
+        fprintf(errors.out, "%.*s", (int)(next_line(common) - common), common);
+
+    fprintf(w->index.out, ".Xr %s 3\n", name);
+    fprintf(w->functions.out, ".It Xr %s 3\n%.*s\n", name, (int)strcspn(first, "\n"), first);
+    print_code(out, lines);
+    fputs(".Sh DESCRIPTION\n", out);
+    print_part(out, comment, DESCRIPTION, first, 0);
+    print_part(out, intro, DESCRIPTION, NULL, 1);
+    fputs(".Sh RETURN VALUE\n", out);
+    print_part(out, comment, RETURN_VALUE, NULL, 0);
+    if (returns_status)
+        fputs("Returns\n.Dv CT_OK\non success, otherwise a status of the list below.\n"
+              ".Xr ct_last_error 3\nreturns the error message.\n",
+              out);
+    fputs(".Sh ERRORS\n", out);
+    if (strstr(text_of(&errors), "Returns CT_ERR_"))
+        print_errors(out, errors.text);
+    else
+        fputs("None.\n", out);
+    result = print_example(out, &w->examples, name);
+    print_see_also(w, out, comment, name);
+    text_close(&errors);
+    return result | fclose(out);
+}
+
+/* ---- The page of a section -------------------------------------------------------------- */
+
+static int end_section(struct writer *w)
+{
+    FILE *out = w->page;
+
+    if (!out)
+        return 0;
+    fprintf(out, ".Sh FUNCTIONS\n.Bl -tag -width Ds\n%s.El\n", text_of(&w->functions));
+    print_see_also(w, out, "", w->name);
+    text_close(&w->intro);
+    text_close(&w->functions);
+    w->page = NULL;
+    return fclose(out);
+}
+
+/* The page of "Start and end" is ct-start-and-end(3).  The name ends at a ":" in the title. */
+static int begin_section(struct writer *w, const char *title)
+{
+    const size_t length = (size_t)(strstr(title, " --") - title);
+    const int result = end_section(w);
+    size_t used = (size_t)snprintf(w->name, sizeof w->name, "ct-");
+
+    for (size_t i = 0; i < length && title[i] != ':' && used < sizeof w->name - 1; i++)
+        w->name[used++] =
+            isalnum((unsigned char)title[i]) ? (char)tolower((unsigned char)title[i]) : '-';
+    w->name[used] = 0;
+    w->page = open_page(w, w->name, title);
+    text_open(&w->intro);
+    text_open(&w->functions);
+    fputs(".Sh DESCRIPTION\nEach function that is listed below has a page.\n", w->page);
+    fprintf(w->index.out, ".It Xr %s 3\n", w->name);
+    return result;
 }
 
 /* Returns 1 if the line belongs to the header itself, not to a declaration. */
@@ -282,76 +436,99 @@ static int is_of_the_header(const char *line)
     return starts(line, "#define ") && !strchr(line + strlen("#define "), ' ');
 }
 
-/* Writes all pages of a header.  The comment at the top of ct.h is on the page ct(3).  A smaller
- * header has only one page. */
-static int write_pages(struct writer *w, struct lines *lines, const char *header)
+/* Writes a comment and what it describes: functions to their own pages, anything else to the page
+ * of the section. */
+static int write_declarations(struct writer *w, struct lines *lines)
+{
+    struct text comment;
+    char name[48];
+    int result = 0;
+
+    text_open(&comment);
+    if (is_comment(lines->line[lines->at]))
+        print_comment(comment.out, lines);
+    if (function_of(lines->line[lines->at], name, sizeof name)) {
+        result = write_function(w, lines, name, text_of(&comment));
+    } else {
+        print_part(w->page, text_of(&comment), ANY, NULL, 1);
+        if (*lines->line[lines->at])
+            print_code(w->page, lines);
+        else
+            fputs(comment.text, w->intro.out);
+    }
+    text_close(&comment);
+    return result;
+}
+
+/* Writes the pages of all sections and functions of a header. */
+static int write_pages(struct writer *w, struct lines *lines)
 {
     int result = 0;
 
-    for (; lines->at < lines->count && result == 0;) {
+    while (lines->at < lines->count && result == 0) {
         const char *line = lines->line[lines->at];
 
         if (is_title(line)) {
-            result = begin_page(w, header, line + strlen("/* ---- "));
+            result = begin_section(w, line + strlen("/* ---- "));
             lines->at++;
         } else if (starts(line, "#ifdef __cplusplus")) {
             while (++lines->at < lines->count && !starts(lines->line[lines->at], "#e"))
                 ;
-        } else if (!w->page.out || !*line || is_of_the_header(line)) {
+        } else if (!w->page || !*line || is_of_the_header(line)) {
             lines->at++;
         } else {
-            print_heading(w->page.out, lines);
-            if (is_comment(line)) {
-                print_comment(w->page.out, lines);
-                if (lines->at < lines->count && !*lines->line[lines->at])
-                    continue;
-            }
-            print_code(&w->page, lines);
+            result = write_declarations(w, lines);
         }
     }
-    return result | close_page(w);
+    return result | end_section(w);
 }
 
-int write_api_pages(const char *header, const char *folder, const char *version, const char *date)
+/* Writes the pages of a header.  The comment at its top is on the page ct(3) or ct_cuda(3), with a
+ * list of all sections.  The top of ct.h lists the statuses of a call on a group. */
+static int write_header(struct writer *w, struct lines *lines)
 {
-    const char *slash = strrchr(header, '/'), *name = slash ? slash + 1 : header;
-    struct lines lines = { 0 };
-    struct writer w = { .folder = folder, .version = version, .date = date };
-    char whole[64], *index = NULL;
-    size_t size;
-    FILE *out;
+    const char *title = strchr(lines->line[1], '-') + 2;
+    struct text top;
     int result;
+    FILE *out;
 
-    if (read_lines(&lines, header) < 0 || !(w.index = open_memstream(&index, &size))) {
-        fprintf(stderr, "ct_manual: %s: %s\n", header, strerror(errno));
-        return -1;
+    snprintf(w->name, sizeof w->name, "%.*s", (int)strcspn(w->header, "."), w->header);
+    out = open_page(w, w->name, title);
+    text_open(&top);
+    text_open(&w->index);
+    lines->at = 3; /* skips the licence, the title and an empty line */
+    print_comment(top.out, lines);
+    for (const char *line = text_of(&top); *line; line = next_line(line))
+        if (starts(line, "\\(bu CT_ERR_"))
+            fprintf(w->common.out, "Returns %.*s\n", (int)strcspn(line + 5, "\n"), line + 5);
+    fputs(".Sh DESCRIPTION\n", out);
+    print_part(out, top.text, ANY, NULL, 0);
+    result = write_pages(w, lines);
+    fprintf(out,
+            ".Sh PAGES\n.Bl -tag -width Ds\n%s.El\n.Sh SEE ALSO\n.Xr ctctl 1 ,\n.Xr ctrun 1 ,\n"
+            ".Xr %s 3 ,\n.Xr ctrun-environment 7\n",
+            text_of(&w->index), strcmp(w->header, "ct.h") ? "ct" : "ct_cuda");
+    text_close(&w->index);
+    text_close(&top);
+    return result | fclose(out);
+}
+
+int write_api_pages(char **headers, int count, const char *examples, const char *folder,
+                    const char *version, const char *date)
+{
+    struct writer w = { .folder = folder, .version = version, .date = date };
+    int result = read_lines(&w.examples, examples);
+
+    text_open(&w.common);
+    for (int i = 0; i < count && result == 0; i++) {
+        const char *slash = strrchr(headers[i], '/');
+        struct lines lines = { 0 };
+
+        w.header = slash ? slash + 1 : headers[i];
+        result = read_lines(&lines, headers[i]) || write_header(&w, &lines);
+        free_lines(&lines);
     }
-    snprintf(whole, sizeof whole, "%.*s", (int)strcspn(name, "."), name);
-    if (!(out = open_page(&w, whole)))
-        return -1;
-    lines.at = 1; /* skips the licence line */
-    print_head(out, &w, whole, strchr(lines.line[1], '-') + 2,
-               (int)strlen(strchr(lines.line[1], '-') + 2));
-    lines.at = 3; /* skips the title and an empty line */
-    fprintf(out, ".Sh LIBRARY\nlibct (\\-lct)\n.Sh SYNOPSIS\n.In %s\n.Sh DESCRIPTION\n", name);
-    print_comment(out, &lines);
-    if (!strcmp(whole, "ct")) {
-        result = write_pages(&w, &lines, name);
-    } else { /* a small header has only one page */
-        w.page.out = out;
-        snprintf(w.page.name, sizeof w.page.name, "%s", whole);
-        result = write_pages(&w, &lines, name);
-        out = NULL;
-    }
-    fclose(w.index);
-    if (out) {
-        fprintf(out, ".Sh PAGES\n.Bl -tag -width Ds\n%s.El\n", index);
-        print_see_also(out, whole);
-        result |= fclose(out);
-    }
-    free(index);
-    for (int i = 0; i < lines.count; i++)
-        free(lines.line[i]);
-    free(lines.line);
+    text_close(&w.common);
+    free_lines(&w.examples);
     return result ? -1 : 0;
 }

@@ -2,7 +2,7 @@
 /* manual.c - the program ct_manual, which writes a page from a template, or the pages of ct(3).
  *
  *   ct_manual page VERSION DATE <ctrun.1.in >ctrun.1
- *   ct_manual api VERSION DATE FOLDER ct.h ct_cuda.h
+ *   ct_manual api VERSION DATE FOLDER snippets.c ct.h ct_cuda.h
  *
  * In a template, the program replaces @VERSION@ and @DATE@, and replaces a line "@NAME@" with a
  * list (lists.c). */
@@ -91,14 +91,10 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && !strcmp(argv[1], "page"))
         return write_page(argv[2], argv[3]);
-    if (argc > 5 && !strcmp(argv[1], "api")) {
-        int result = 0;
-
-        for (int i = 5; i < argc && result == 0; i++)
-            result = write_api_pages(argv[i], argv[4], argv[2], argv[3]);
-        return result < 0;
-    }
-    fputs("usage: ct_manual page VERSION DATE <TEMPLATE | api VERSION DATE FOLDER HEADER...\n",
+    if (argc > 6 && !strcmp(argv[1], "api"))
+        return write_api_pages(argv + 6, argc - 6, argv[5], argv[4], argv[2], argv[3]) < 0;
+    fputs("usage: ct_manual page VERSION DATE <TEMPLATE | api VERSION DATE FOLDER EXAMPLES "
+          "HEADER...\n",
           stderr);
     return 2;
 }

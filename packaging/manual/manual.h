@@ -13,9 +13,10 @@ void print_text(FILE *out, const char *text, size_t length);
 /* Prints the list for a template's line "@NAME@".  Returns -1 if there is no such list. */
 int print_list(FILE *out, const char *name);
 
-/* Writes a page for each section of a header and a page for the whole header, to `folder`.  Each
- * function's name becomes an alias of its page.  Prints the names of all files that were written.
- * Returns -1 after an error, which is printed. */
-int write_api_pages(const char *header, const char *folder, const char *version, const char *date);
+/* Writes a page for each header, for each section of a header and for each function, to `folder`.
+ * `examples` is the file with the functions' examples.  Prints the names of all files that were
+ * written.  Returns -1 after an error, which is printed. */
+int write_api_pages(char **headers, int count, const char *examples, const char *folder,
+                    const char *version, const char *date);
 
 #endif

@@ -74,11 +74,9 @@ def copy(path):
 
 
 def heading(found):
-    """A heading of mandoc's HTML as Markdown; that of several functions is the place of each."""
+    """A heading of mandoc's HTML as Markdown."""
     level, place, text = found.groups()
-    functions = re.findall(r"ct_\w+", place) or [place]
-    others = "".join(f'<a id="{name}"></a>' for name in functions[1:])
-    return f"\n\n{'#' * (int(level) + 1)} {' '.join(text.split())}{others} {{#{functions[0]}}}\n\n"
+    return f"\n\n{'#' * (int(level) + 1)} {' '.join(text.split())} {{#{place}}}\n\n"
 
 
 def manual_page(file, names):
@@ -101,12 +99,10 @@ def manual_page(file, names):
 def manual_pages():
     files = [manual / page for page in ("ctrun.1", "ctctl.1", "ctrun.ini.5", "ctrun-environment.7")]
     files += sorted((manual / "man3").glob("*.3"))
-    names = {}
-    for file in files:  # ct_send.3 is one line: .so man3/ct-point-to-point.3
-        alias = re.match(r"\.so man3/(\S+)", file.read_text())
-        names[file.name] = f"{alias[1]}.html#{file.stem}" if alias else f"{file.name}.html"
-    files = [file for file in files if "#" not in names[file.name]]
-    return [{f"{file.stem}({file.suffix[1:]})": manual_page(file, names)} for file in files]
+    names = {file.name: f"{file.name}.html" for file in files}
+    made = {file.stem: {f"{file.stem}({file.suffix[1:]})": manual_page(file, names)} for file in files}
+    # The pages of ct.h's sections lead to those of its functions, which would be too many for a menu.
+    return [page for name, page in made.items() if not name.startswith("ct_") or name == "ct_cuda"]
 
 
 def figures(folder):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each option is everywhere: in the parser, --help, the completions, the manual, the sample of job.ini.
-# The manual's pages have no faults, and ct(3) has every function.
+# The manual's pages have no faults, and each function has one.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 man=$CT_BUILD/packaging/man
 ctctl=$CT_BUILD/bin/ctctl
@@ -45,13 +45,21 @@ all_in "the helps of ctctl and its commands have each of ctctl's" "$("$ctctl" --
 all_in "and ctctl(1)" "$(plain "$man/ctctl.1")" "${ctctls[@]/#/Fl -}"
 
 mapfile -t functions < <(grep -ohE '^CT_API .*' "$CT_SOURCE"/include/*.h | grep -oE 'ct_[a-z0-9_]+\(' | tr -d '(' | sort -u)
+statuses=$(sed -n 's/^    X(\([A-Z_]*\), .*/CT_\1/p' "$CT_SOURCE/include/ct.h")
 for function in "${functions[@]}"; do
     page=$man/man3/$function.3
-    [ -e "$page" ] && page=$man/$(sed -n 's/^\.so //p' "$page") && grep -q "^\.Ss .*$function()" "$page" || absent="${absent-} $function"
+    sections=$(sed -n 's/^\.Sh //p' "$page" | tr '\n' ,)
+    [ "$sections" = "NAME,LIBRARY,SYNOPSIS,DESCRIPTION,RETURN VALUE,ERRORS,EXAMPLE,SEE ALSO," ] || incomplete+=" $function"
+    awk '/^\.Sh/ && heading { empty = 1 } { heading = /^\.Sh/ } END { exit empty }' "$page" || incomplete+=" $function:empty"
+    sed -n '/^\.Sh EXAMPLE/,/^\.Sh SEE/p' "$page" | grep -q "\b$function(" || incomplete+=" $function:example"
+    # Who returns a ct_status can at least be called wrongly.
+    ! grep -q "^ct_status $function(" "$page" || grep -q '^\.It Dv CT_ERR_' "$page" || incomplete+=" $function:errors"
 done
-expect "ct(3) has a page for each function, which describes it" is "${absent-}" ""
-
-pages=("$man"/*.[0-9] $(grep -L '^\.so ' "$man"/man3/*.3))
+expect "each function has a page with all sections" is "${incomplete-}" ""
+expect "their errors are the statuses of ct.h" is "$(sed -n 's/^\.It Dv //p' "$man"/man3/*.3 | sort -u)" "$(grep -vx CT_OK <<<"$statuses" | sort)"
+run --nproc-per-node=2 "$CT_BUILD/bin/snippets"
+expect "the examples run" has "$code $out" "0 "
+pages=("$man"/*.[0-9] "$man"/man3/*.3)
 if command -v mandoc >/dev/null; then
     expect "mandoc finds no fault" is "$(mandoc -T lint -W warning "${pages[@]}")" ""
 fi

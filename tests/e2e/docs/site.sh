@@ -15,7 +15,7 @@ for guide in "$CT_SOURCE"/docs/guide/[!R]*.md; do
     expect "its start leads to $(basename "$guide")" grep -q "href=\"docs/guide/$(basename "$guide" .md).html\"" "$site/index.html"
 done
 expect "a page of the manual names the others" grep -q '<a class="Xr" href="ctrun-environment.7.html">' "$site/man/ctrun.1.html"
-expect "a function is found on its family's page" grep -q 'id="ct_all_reduce"' "$site/man/ct-collectives.3.html"
+expect "a family's page names its functions" grep -q '<a class="Xr" href="ct_all_reduce.3.html">' "$site/man/ct-collectives.3.html"
 expect "a program stands in its guide as code" grep -q 'class="language-c">#include' "$site/docs/guide/first-program.html"
 
 # What goes wrong is said with the page and the link.
