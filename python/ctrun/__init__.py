@@ -9,8 +9,8 @@
         world.all_reduce(x)                  # in place
         print(world.rank, x)
 
-The same calls as functions work on the default group: ct.all_reduce(x).  A call that fails raises ct.Error or one of its
-kinds, with a sentence that names the call, the group and the rank at fault.
+The functions of this module call the methods of the default group: ct.all_reduce(x) is world.all_reduce(x).  A call that
+fails raises ct.Error or a subclass, whose message names the call, the group and the rank at fault.
 """
 
 import os
@@ -103,10 +103,10 @@ monitored_barrier, new_group, should_stop, split = (
 
 
 def include_dir():
-    """The folder of ct.h."""
+    """Returns the folder of ct.h."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
 def cmake_dir():
-    """What -Dctrun_DIR= takes: find_package(ctrun) then gives the target ct::ct."""
+    """Returns the folder for -Dctrun_DIR=, with which find_package(ctrun) defines the target ct::ct."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "cmake")

@@ -7,7 +7,9 @@ import sysconfig
 
 
 def program():
-    """The ctrun beside this package: in the scripts of the environment or of the user, or of --target."""
+    """Returns the path of this package's ctrun.  It is in the scripts of the environment or of the user, or in
+    --target's bin.
+    """
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = [
         sysconfig.get_path("scripts"),

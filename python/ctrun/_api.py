@@ -33,7 +33,8 @@ from ctrun._libct import (
 
 ANY_SOURCE = -1
 ANY_TAG = -1
-Message = collections.namedtuple("Message", "source tag count dtype")  # of group.probe(); count is of elements
+Message = collections.namedtuple("Message", "source tag count dtype")
+Message.__doc__ = "A message that no receive has taken: the sender's rank, tag, number of elements and name of the dtype."
 _MANY_WORKS = 64  # under way: those that are done are looked for, since a program may have dropped them
 
 
@@ -68,12 +69,16 @@ def _sizes(counts, size, what):
 
 
 class Work:
-    """An asynchronous call; its buffers belong to libct until wait() has returned or done() is true."""
+    """An asynchronous call.
+
+    libct uses the call's buffers until wait() has returned or done() has returned True.  The work keeps the arrays
+    alive, even if the program drops it.  After a receive, `source` is the sender's rank; otherwise it is None.
+    """
 
     __slots__ = ("_group", "_handle", "_buffers", "_lock", "_ended", "_failure", "source", "__weakref__")
 
     def __init__(self, group, *buffers):
-        """Before the call is made: whatever interrupts it, the buffers are kept."""
+        """Must run before the call, so that the buffers are kept if something interrupts the call."""
         self._group, self._handle, self._buffers = group, ctypes.c_void_p(), buffers
         self._lock, self._ended, self._failure = threading.Lock(), False, None
         self.source = None
@@ -89,9 +94,11 @@ class Work:
         return self
 
     def wait(self, timeout=None):
-        """Waits until the call is done; of a receive, source is the sender's rank then.
+        """Waits until the call is done, and returns None.  May be called repeatedly.
 
-        timeout: in seconds; TimedOut then, and a collective goes on.  Raises what the call itself would have raised.
+        timeout is in seconds (a number or a timedelta); None waits without a limit.  Raises TimedOut if the call is
+        not done after that time; the call continues, and wait() may be called again.  Raises what the call itself
+        would have raised.
         """
         if timeout is not None and not done_within(self.done, milliseconds(timeout) / 1000):
             raise TimedOut(f"the call was not done within {timeout} s; it goes on")
@@ -113,7 +120,7 @@ class Work:
             raise self._failure
 
     def done(self):
-        """True once the call is done; wait() then returns at once."""
+        """Returns True if the call is done, so that wait() returns at once."""
         with self._lock:
             if self._ended or self._handle is None:
                 return True
@@ -128,12 +135,19 @@ class Work:
 
 
 class Group:
-    """Ranks that make calls together.  All ranks make the same collectives in the same order.
+    """Ranks that call collectives together.  All ranks call the same collectives in the same order.
 
-    Arrays are any objects with Python's buffer protocol (numpy, array.array, bytearray, memoryview) or DLPack
-    (tensors of torch), in host memory and contiguous.  With async_op=True a call returns a Work at once, else None when it is done.
-    op is one of "sum", "avg", "product", "min", "max", "band", "bor", "bxor".
-    As a context manager it is left at the end of the block.
+    Arrays are objects with Python's buffer protocol (numpy, array.array, bytearray, memoryview) or DLPack (tensors
+    of torch).  They must be contiguous and in host memory; the caller owns them.  Counts are in elements, timeouts
+    in seconds.  `root`, `src` and `dst` are ranks in this group.  `op` is "sum", "avg", "product", "min", "max",
+    "band", "bor" or "bxor".
+
+    A collective with async_op=True returns a Work at once.  Otherwise it returns None when it is done.  Each method
+    raises Error or a subclass of it if libct fails.  It raises ValueError if an array has the wrong number of
+    elements, TypeError if the dtype of an array does not fit, and BufferError if an array is not contiguous or not
+    writable.
+
+    At the end of a `with` block the group is destroyed, or aborted if an exception leaves the block.
     """
 
     def __init__(self, handle, root=None):
@@ -164,27 +178,37 @@ class Group:
 
     @property
     def rank(self):
-        """This process' rank; -1: it is no member."""
+        """This process's rank in the group, or -1 if it is not a member."""
         return lib.ct_rank(self._at())
 
     @property
     def size(self):
+        """The number of ranks in the group, or -1 if there is no default group."""
         return lib.ct_size(self._at())
 
     @property
     def ranks(self):
-        """The members' ranks in the root group, by their rank here."""
+        """The members' ranks in the root group, as a list ordered by their rank in this group."""
         size = self.size
         return list((ctypes.c_int * size).from_address(lib.ct_group_ranks(self._at()))) if size > 0 else []
 
     def set_timeout(self, seconds):
-        """How long each later call may take; TimedOut names the ranks that are missing."""
+        """Sets the time limit of each later call, in seconds.
+
+        A call that takes longer raises TimedOut, which names the missing ranks.
+        """
         check(lib.ct_set_timeout(self._at(), milliseconds(seconds)))
 
     # ---- Groups of it ---------------------------------------------------------
 
     def new_group(self, ranks, timeout=None, name=None, local_sync=False):
-        """A group of these ranks of this one.  Every rank makes the call; with local_sync only the members do."""
+        """Creates and returns a group of these ranks of this group.
+
+        Every rank of this group must call it with the same list; with local_sync only the listed ranks must.  On a
+        rank that is not listed, the new group's rank is -1, and each call on it raises Error.  timeout is the limit
+        of each call in seconds; None is this group's limit.  Raises MismatchError if the lists differ.  The group
+        ends with its root group, or earlier with destroy().
+        """
         options = GroupOptions(
             ctypes.sizeof(GroupOptions),
             text(name, "name") if name else None,
@@ -203,7 +227,11 @@ class Group:
         return self._make(handle)
 
     def split(self, color, key=0):
-        """Ranks with the same color form a group, ordered by key; color < 0: none (MPI_Comm_split)."""
+        """Creates a group of the ranks that pass the same color, and returns it (MPI_Comm_split).
+
+        Ranks are ordered by key, then by their rank in this group.  Every rank of this group must call it.  A rank
+        with color < 0 gets a group of which it is not a member.
+        """
         handle = ctypes.c_void_p()
         check(
             lib.ct_split_group(self._at(), integer(color, "color"), integer(key, "key"), ctypes.byref(handle))
@@ -211,17 +239,31 @@ class Group:
         return self._make(handle)
 
     def shrink(self, timeout=None):
-        """After a member died: the group of those that are left.  All of them make the call."""
+        """Creates a group of the ranks that are left after a member died, and returns it.
+
+        Each rank that is left must call it.  A rank that does not call within timeout seconds (None: this group's
+        limit) is left out and gets TimedOut.  This group is broken from then on.  The caller must destroy() the new
+        group.
+        """
         handle = ctypes.c_void_p()
         check(lib.ct_shrink_group(self._at(), milliseconds(timeout), ctypes.byref(handle)))
         return Group(handle)
 
     def abort(self):
-        """Ends the calls of this group on all ranks; destroy() is still owed."""
+        """Breaks the group.
+
+        Calls of this rank raise AbortedError, and calls of the other ranks raise PeerError.  The group must still be
+        destroyed with destroy().
+        """
         check(lib.ct_abort(self._at()))
 
     def destroy(self):
-        """Leaves the group.  Groups that were made of a root group (world, create_group()) end with it."""
+        """Leaves the group and frees it.
+
+        Groups that were created from a root group (world, create_group(), shrink()) end with it.  Raises
+        MismatchError if the ranks called different operations and no call has reported it; the group is destroyed in
+        this case, too.
+        """
         handle = self._at()
         for group in (self, *self._made):
             group._reap()
@@ -266,7 +308,10 @@ class Group:
         return group
 
     def should_stop(self):
-        """True on all ranks at the same step when the job shall stop.  Call it once per step."""
+        """Returns True on all ranks at the same step when the job shall stop, otherwise False.
+
+        A program calls it once per step, on all ranks.
+        """
         answer = lib.ct_should_stop(self._at())
         if answer < 0:
             raise failure(answer)
@@ -281,7 +326,10 @@ class Group:
         return Work(self, *keep)._begin(function, self._at(), *arguments)
 
     def all_reduce(self, array, op="sum", out=None, async_op=False):
-        """out[i] = op over every rank's array[i], with the same bits on all ranks; in place without out."""
+        """Sets out[i] to op over every rank's array[i], with the same bits on all ranks.
+
+        array and out have the same number of elements on all ranks.  Without out, the result replaces array.
+        """
         send = Buffer(array, out is None)
         recv = send if out is None else self._like(send, out, 1)
         return self._run(
@@ -296,7 +344,7 @@ class Group:
         )
 
     def broadcast(self, array, root=0, async_op=False):
-        """array of root is copied to all others."""
+        """Copies array of root to array of all other ranks.  It has the same number of elements on all ranks."""
         root = integer(root, "root")
         buffer = Buffer(array, self.rank != root)
         return self._run(
@@ -304,7 +352,11 @@ class Group:
         )
 
     def reduce(self, array, root=0, op="sum", out=None, async_op=False):
-        """At root, out[i] = op over every rank's array[i]; in place without out."""
+        """Sets out[i] at root to op over every rank's array[i].
+
+        array and out have the same number of elements on all ranks.  Without out, the result replaces array at root.
+        The arrays of the other ranks are not changed.
+        """
         root = integer(root, "root")
         at_root = self.rank == root
         send = Buffer(array, at_root and out is None)
@@ -322,7 +374,11 @@ class Group:
         )
 
     def all_gather(self, array, out, counts=None, async_op=False):
-        """out has every rank's array, one behind the other.  counts: elements of each rank, where they differ."""
+        """Collects every rank's array in out, ordered by rank.
+
+        Each array has n elements and out has size * n.  counts is a list with the number of elements of each rank,
+        the same on all ranks; with it array has counts[rank] elements, and out has sum(counts).
+        """
         send, recv = Buffer(array), Buffer(out, True)
         _same_dtype(send, recv)
         if counts is None:
@@ -350,7 +406,11 @@ class Group:
         )
 
     def gather(self, array, out=None, root=0, counts=None, async_op=False):
-        """At root, out has every rank's array, one behind the other."""
+        """Collects every rank's array in root's out, ordered by rank.
+
+        Each array has n elements and out has size * n.  counts is a list with the number of elements of each rank;
+        with it out has sum(counts).  The other ranks may pass None as out.
+        """
         root = integer(root, "root")
         send, recv = Buffer(array), _optional(out if self.rank == root else None, True)
         _same_dtype(send, recv)
@@ -385,7 +445,11 @@ class Group:
         )
 
     def scatter(self, array, out, root=0, counts=None, async_op=False):
-        """out of rank r is the r-th part of root's array; the others give None as array."""
+        """Copies part r of root's array to out of rank r.
+
+        out has n elements and array has size * n.  counts is a list with the number of elements of each part; with
+        it array has sum(counts).  The other ranks may pass None as array.
+        """
         root = integer(root, "root")
         send, recv = _optional(array if self.rank == root else None), Buffer(out, True)
         _same_dtype(send, recv)
@@ -420,7 +484,11 @@ class Group:
         )
 
     def reduce_scatter(self, array, out, op="sum", counts=None, async_op=False):
-        """out of rank r is the r-th part of op over every rank's array."""
+        """Reduces every rank's array with op, and sets out of rank r to part r of the result.
+
+        out has n elements and array has size * n.  counts is a list with the number of elements of each part, the
+        same on all ranks; with it array has sum(counts), and out has counts[rank].
+        """
         send, recv = Buffer(array), Buffer(out, True)
         _same_dtype(send, recv)
         if counts is None:
@@ -449,7 +517,11 @@ class Group:
         )
 
     def all_to_all(self, array, out, send_counts=None, recv_counts=None, async_op=False):
-        """Part j of rank i's array becomes part i of rank j's out.  Counts: elements of each part, where they differ."""
+        """Copies part j of rank i's array to part i of rank j's out.
+
+        array and out have the same number of elements, a multiple of size.  send_counts and recv_counts are lists
+        with the number of elements of each part; with them array has sum(send_counts), and out has sum(recv_counts).
+        """
         send, recv, size = Buffer(array), Buffer(out, True), self._members()
         _same_dtype(send, recv)
         if (send_counts is None) != (recv_counts is None):
@@ -483,11 +555,15 @@ class Group:
         )
 
     def barrier(self, async_op=False):
-        """No rank returns before all ranks have come."""
+        """Waits until all ranks have called it."""
         return self._run(lib.ct_barrier, async_op)
 
     def monitored_barrier(self, timeout=None, wait_all=False):
-        """A barrier that names the rank (with wait_all: all ranks) that did not come."""
+        """Waits until all ranks have called it, and names the rank that does not come.
+
+        After timeout seconds (None: the group's limit) rank 0 raises TimedOut, and the other ranks raise PeerError.
+        With wait_all the message names all missing ranks.
+        """
         check(lib.ct_monitored_barrier(self._at(), milliseconds(timeout), int(wait_all)))
 
     def _like(self, send, out, times):
@@ -504,12 +580,20 @@ class Group:
     # ---- Messages ---------------------------------------------------------------
 
     def send(self, array, dst, tag=0):
+        """Sends array to rank dst.
+
+        A large message blocks until rank dst receives it.  tag is a number from 0 to 2**31 - 1.
+        """
         buffer = Buffer(array)
         dst, tag = integer(dst, "dst"), integer(tag, "tag")
         check(lib.ct_send(self._at(), buffer.address, buffer.count, buffer.dtype, dst, tag))
 
     def recv(self, array, src=ANY_SOURCE, tag=0):
-        """Returns the rank that sent it."""
+        """Receives a message in array, and returns the rank of its sender.
+
+        The array must have the count and dtype that were sent; otherwise it raises MismatchError.  tag must not be
+        ANY_TAG.
+        """
         buffer, source = Buffer(array, True), ctypes.c_int(-1)
         check(
             lib.ct_recv(
@@ -525,13 +609,16 @@ class Group:
         return source.value
 
     def probe(self, src=ANY_SOURCE, tag=ANY_TAG):
-        """Waits for a message that no receive was posted for: its Message, which recv() then gets."""
+        """Waits for a message for which no receive was posted, and returns it as a Message.
+
+        The message is not received: recv() gets it.
+        """
         message = MessageFields()
         check(lib.ct_probe(self._at(), integer(src, "src"), integer(tag, "tag"), ctypes.byref(message)))
         return _described(message)
 
     def iprobe(self, src=ANY_SOURCE, tag=ANY_TAG):
-        """The same without waiting; None if there is none."""
+        """Returns a Message as probe() does, or None if there is no such message now."""
         message, found = MessageFields(), ctypes.c_int(0)
         check(
             lib.ct_iprobe(
@@ -541,9 +628,14 @@ class Group:
         return _described(message) if found.value else None
 
     def isend(self, array, dst, tag=0):
+        """Starts to send array to rank dst, and returns a Work.  array must not change until the work is done."""
         return self._message(lib.ct_isend, Buffer(array), dst, tag)
 
     def irecv(self, array, src=ANY_SOURCE, tag=0):
+        """Posts a receive in array, and returns a Work, whose source is the sender's rank after wait().
+
+        The array must not be used until the work is done.
+        """
         return self._message(lib.ct_irecv, Buffer(array, True), src, tag)
 
     def _message(self, function, buffer, peer, tag):
@@ -554,10 +646,11 @@ class Group:
     # ---- Memory that peers reach ----------------------------------------------
 
     def alloc(self, count, dtype="u8"):
-        """Memory that the other ranks of this host read and write where it lies: calls on it copy nothing in between.
+        """Allocates memory that the other ranks of this host read and write directly, so that calls need no copies.
 
-        A collective; the same count and dtype on all ranks.  It is zeros, a ctypes array of bytes (numpy.frombuffer(m,
-        dtype) makes an array of it), and lives until free() or the end of the root group.
+        This is a collective: count and dtype must be the same on all ranks.  Returns a ctypes array of count * (size
+        of dtype) bytes, filled with zeros; numpy.frombuffer(m, dtype) makes an array of it.  The memory is valid
+        until free() or until the root group ends.  Raises Error on all ranks if one rank can't get the memory.
         """
         if dtype not in DTYPE:
             raise ValueError(f"dtype {dtype!r}: one of {', '.join(DTYPE)}")
@@ -567,14 +660,18 @@ class Group:
         return (ctypes.c_ubyte * size).from_address(address.value)
 
     def free(self, memory):
-        """A collective: what alloc() gave; no array of it may be used any more."""
+        """Frees memory of alloc().  This is a collective.  Arrays of the memory must not be used any more."""
         check(lib.ct_mem_free(self._at(), ctypes.addressof(memory)))
 
 
 def init(init_method=None, rank=-1, world_size=-1, store=None, timeout=None):
-    """Joins the default group and returns it when every rank has come.
+    """Joins the default group, and returns it when every rank has joined.
 
-    Without arguments all comes from the environment: that of ctrun or torchrun, mpirun, srun; else this process is alone.
+    Without arguments all settings come from the environment of ctrun, torchrun, mpirun or srun.  Without such an
+    environment this process is alone.  init_method is "env://", "tcp://host:port" or "file:///path"; store is a
+    Store to meet at instead, which stays the caller's.  timeout is the limit of init and of each call, in seconds;
+    None is CT_TIMEOUT_MS or 30 minutes.  Raises TimedOut if ranks are missing, InvalidError if a setting is wrong,
+    and MismatchError if ranks disagree.
     """
     options = InitOptions(
         ctypes.sizeof(InitOptions),
@@ -592,8 +689,11 @@ def init(init_method=None, rank=-1, world_size=-1, store=None, timeout=None):
 
 
 def create_group(store, rank, size, timeout=None, name=None):
-    """A group of its own: `size` callers meet at store, each with another rank.  Each group needs keys of its own:
-    give it store.prefix(...)."""
+    """Creates and returns a group that is not part of the default group; init() is not needed.
+
+    `size` callers, each with a different rank, meet at store.  Each group needs its own keys: pass
+    store.prefix(...).  The store stays the caller's.  timeout is in seconds.  The caller must destroy() the group.
+    """
     options = GroupOptions(
         ctypes.sizeof(GroupOptions),
         text(name, "name") if name else None,
@@ -614,37 +714,37 @@ world = Group(None)  # the default group, that of init(): CT_WORLD
 
 
 def finalize():
-    """Leaves the default group and all groups that were made from it."""
+    """Leaves the default group and all groups that were created from it."""
     world.destroy()
 
 
 def is_initialized():
-    """True between init() and finalize()."""
+    """Returns True between init() and finalize()."""
     return bool(lib.ct_is_initialized())
 
 
 def rank():
-    """This process' rank in the default group; -1 before init()."""
+    """Returns this process's rank in the default group, or -1 before init()."""
     return lib.ct_rank(None)
 
 
 def size():
-    """The default group's size; -1 before init()."""
+    """Returns the number of ranks in the default group, or -1 before init()."""
     return lib.ct_size(None)
 
 
 def local_rank():
-    """LOCAL_RANK or its like; 0 when alone."""
+    """Returns this process's number among the ranks of its host (LOCAL_RANK); 0 if it is alone."""
     return lib.ct_local_rank()
 
 
 def restart_count():
-    """Restarts by ctrun so far; 0: the first start."""
+    """Returns the number of restarts after a failure; 0 at the first start."""
     return lib.ct_restart_count()
 
 
 def version():
-    """libct's."""
+    """Returns the version of libct, "major.minor.patch"."""
     return lib.ct_version().decode()
 
 

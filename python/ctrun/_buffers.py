@@ -81,7 +81,11 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 class Buffer:
-    """An array's memory for as long as this object lives: address, count of elements and ct_dtype."""
+    """The memory of an array, as long as this object lives: its address, its count of elements and its ct_dtype.
+
+    Raises TypeError if libct has no such dtype, and BufferError if the array is not contiguous or, with writable, is
+    read-only.
+    """
 
     __slots__ = ("address", "count", "dtype", "_keep", "_view")
 

@@ -146,7 +146,7 @@ OPS = {
 
 
 class Status(enum.IntEnum):
-    """ct_status."""
+    """The values of ct_status in ct.h."""
 
     OK = 0
     INVALID = -1
@@ -163,7 +163,10 @@ class Status(enum.IntEnum):
 
 
 class Error(RuntimeError):
-    """A call of libct failed: its text is libct's sentence, which names the call, the group and the rank at fault."""
+    """A call of libct failed.
+
+    The text is libct's message, which names the call, the group and the rank at fault.  `status` is the Status.
+    """
 
     status = Status.SYSTEM
 
@@ -174,19 +177,19 @@ class Error(RuntimeError):
 
 
 class InvalidError(Error, ValueError):
-    """CT_ERR_INVALID: an argument or a variable that is named."""
+    """CT_ERR_INVALID: an argument or a variable is wrong.  The call was refused and changed nothing."""
 
     status = Status.INVALID
 
 
 class TimedOut(Error, TimeoutError):
-    """CT_ERR_TIMEOUT: the ranks that did not come are named."""
+    """CT_ERR_TIMEOUT: the time limit passed.  The message names the ranks that are missing."""
 
     status = Status.TIMEOUT
 
 
 class PeerError(Error, ConnectionError):
-    """CT_ERR_PEER: another rank died or failed; the sentence is that of the rank that failed first."""
+    """CT_ERR_PEER: another rank died, left or failed.  The message is that of the rank that failed first."""
 
     status = Status.PEER
 
@@ -207,7 +210,7 @@ ERRORS = {e.status: e for e in (InvalidError, TimedOut, PeerError, AbortedError,
 
 
 class InitOptions(ctypes.Structure):
-    """ct_init_options."""
+    """The struct ct_init_options."""
 
     _fields_ = [
         ("size", ctypes.c_size_t),
@@ -221,7 +224,7 @@ class InitOptions(ctypes.Structure):
 
 
 class GroupOptions(ctypes.Structure):
-    """ct_group_options."""
+    """The struct ct_group_options."""
 
     _fields_ = [
         ("size", ctypes.c_size_t),
@@ -235,7 +238,7 @@ class GroupOptions(ctypes.Structure):
 
 
 class MessageFields(ctypes.Structure):
-    """ct_message."""
+    """The struct ct_message."""
 
     _fields_ = [
         ("source", ctypes.c_int),
@@ -246,7 +249,7 @@ class MessageFields(ctypes.Structure):
 
 
 def path():
-    """The library's file: $CT_LIBRARY, or the one of this package."""
+    """Returns the path of libct: $CT_LIBRARY, or the file in this package."""
     return os.environ.get("CT_LIBRARY") or os.path.join(
         os.path.dirname(os.path.abspath(__file__)), "lib", "libct.so.0"
     )
@@ -277,7 +280,7 @@ libc_malloc.restype, libc_malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 
 
 def failure(status):
-    """The exception for a status, in the words of this thread's ct_last_error()."""
+    """Returns the exception for a status, with the message of this thread's ct_last_error()."""
     sentence = lib.ct_last_error().decode(errors="replace") or lib.ct_strerror(status).decode()
     kind = ERRORS.get(status, Error)
     return kind(sentence, Status(status) if status in Status._value2member_map_ else Status.SYSTEM)
@@ -290,7 +293,7 @@ def check(status):
 
 
 def milliseconds(seconds, forever=-1):
-    """Of a number of seconds, a timedelta or None."""
+    """Returns the milliseconds of a number of seconds or a timedelta, at least 1; `forever` for None."""
     if seconds is None:
         return forever
     seconds = seconds.total_seconds() if hasattr(seconds, "total_seconds") else float(seconds)
@@ -300,7 +303,7 @@ def milliseconds(seconds, forever=-1):
 
 
 def integer(value, what, least=-(2**31), most=2**31 - 1):
-    """ctypes would cut off the bits that an int of C has no place for."""
+    """Returns value as an int.  Raises ValueError if it does not fit, since ctypes would cut off its upper bits."""
     value = operator.index(value)
     if not least <= value <= most:
         raise ValueError(f"{what}: {value} is not from {least} to {most}")
@@ -308,7 +311,7 @@ def integer(value, what, least=-(2**31), most=2**31 - 1):
 
 
 def text(value, what):
-    """A string of C, which ends at its first 0."""
+    """Returns value as bytes for C.  Raises ValueError if it has a 0 byte, which would end the string."""
     value = os.fsencode(value)
     if 0 in value:
         raise ValueError(f"{what} {value!r} has a 0 byte")
@@ -316,7 +319,10 @@ def text(value, what):
 
 
 def done_within(is_done, seconds):
-    """Asks again and again: ct_wait_for() has one status for "not yet" and for a call that ended by its time limit."""
+    """Calls is_done() repeatedly, and returns True once it does, or False after `seconds`.
+
+    ct_wait_for() can't be used: it has one status for a call that is not done and for a call that timed out.
+    """
     deadline, nap = time.monotonic() + seconds, 20e-6
     while not is_done():
         if time.monotonic() >= deadline:

@@ -9,9 +9,11 @@ from ctrun._libct import InvalidError, check, integer, lib, libc_free, milliseco
 
 
 class Store:
-    """Keys and values by which processes find each other (torch.distributed.Store; its wire and file formats).
+    """Keys and values with which processes find each other, in the formats of torch.distributed's stores.
 
-    Keys are str, values bytes.  A timeout is in seconds; None is the store's own.
+    Keys are str; values are bytes, or str when they are set.  Timeouts are in seconds; None is the store's own
+    timeout.  Several threads may use a store.  Each method raises TimedOut if a time limit passed, PeerError if the
+    server is gone, and InvalidError if the store is closed.  A `with` block closes the store at its end.
     """
 
     def __init__(self, handle, keep=None):
@@ -20,7 +22,11 @@ class Store:
 
     @classmethod
     def tcp(cls, host, port, is_master=False, timeout=300):
-        """A client of the server at host:port; with is_master this process also serves there."""
+        """Connects to the server at host:port, and returns a Store.
+
+        With is_master this process also serves the store there.  timeout is the limit of connecting and of each
+        call.
+        """
         handle = ctypes.c_void_p()
         check(
             lib.ct_store_tcp(
@@ -35,26 +41,26 @@ class Store:
 
     @classmethod
     def file(cls, path, timeout=300):
-        """The processes of one host share a file."""
+        """Returns a Store in a file, which the processes of one host share (torch's FileStore)."""
         handle = ctypes.c_void_p()
         check(lib.ct_store_file(text(path, "path"), milliseconds(timeout), ctypes.byref(handle)))
         return cls(handle)
 
     @classmethod
     def memory(cls):
-        """A store in this process, for its threads."""
+        """Returns a Store in the memory of this process, for its threads."""
         handle = ctypes.c_void_p()
         check(lib.ct_store_hash(ctypes.byref(handle)))
         return cls(handle)
 
     def prefix(self, name):
-        """This store with "name/" in front of every key."""
+        """Returns a Store that adds "name/" in front of every key of this one.  Either may be closed first."""
         handle = ctypes.c_void_p()
         self._call(lib.ct_store_prefix, text(name, "name"), ctypes.byref(handle))
         return type(self)(handle, self)
 
     def close(self):
-        """A call of another thread that is under way ends first, then the store is closed."""
+        """Closes the store, after calls of other threads have ended.  May be called repeatedly."""
         with self._lock:
             self._closed = True
             handle = self._taken_if_unused()
@@ -79,7 +85,7 @@ class Store:
             lib.ct_store_close(handle)
 
     def at(self):
-        """The ct_store."""
+        """Returns the ct_store *, for a call of libct."""
         if self._closed:
             raise InvalidError("the store was closed")
         return self._handle
@@ -106,48 +112,54 @@ class Store:
             libc_free(value)
 
     def set(self, key, value):
+        """Sets the key to the value."""
         value = _bytes(value)
         self._call(lib.ct_store_set, text(key, "key"), value, len(value))
 
     def get(self, key, timeout=None):
-        """Waits until the key is there."""
+        """Waits until the key exists, and returns its value as bytes."""
         return self._value(lib.ct_store_get, text(key, "key"), milliseconds(timeout))
 
     def add(self, key, delta=1):
-        """Adds to the number that the value is (a missing key: 0) and returns the sum."""
+        """Adds delta to the key's value, a decimal number (0 if the key is missing), and returns the sum."""
         total = ctypes.c_int64()
         delta = integer(delta, "delta", -(2**63), 2**63 - 1)
         self._call(lib.ct_store_add, text(key, "key"), delta, ctypes.byref(total))
         return total.value
 
     def wait(self, keys, timeout=None):
-        """Waits until all keys are there."""
+        """Waits until all keys exist."""
         self._call(lib.ct_store_wait, *_array(keys), milliseconds(timeout))
 
     def check(self, keys):
-        """True if all keys are there now."""
+        """Returns True if all keys exist now."""
         present = ctypes.c_int()
         self._call(lib.ct_store_check, *_array(keys), ctypes.byref(present))
         return bool(present.value)
 
     def compare_set(self, key, expected, desired):
-        """Sets the value to `desired` if it equals `expected` (b"": the key is missing); returns the value afterwards."""
+        """Sets the value to `desired` if it equals `expected`, and returns the value that the key has then.
+
+        An empty `expected` equals a key that is missing.
+        """
         expected, desired = _bytes(expected), _bytes(desired)
         return self._value(
             lib.ct_store_compare_set, text(key, "key"), expected, len(expected), desired, len(desired)
         )
 
     def append(self, key, value):
+        """Appends value to the key's value.  Sets the value if the key is missing."""
         value = _bytes(value)
         self._call(lib.ct_store_append, text(key, "key"), value, len(value))
 
     def delete(self, key):
-        """True if the key was there."""
+        """Deletes the key.  Returns True if it existed."""
         deleted = ctypes.c_int()
         self._call(lib.ct_store_delete, text(key, "key"), ctypes.byref(deleted))
         return bool(deleted.value)
 
     def num_keys(self):
+        """Returns the number of all keys in the store, with any prefix."""
         count = ctypes.c_int64()
         self._call(lib.ct_store_num_keys, ctypes.byref(count))
         return count.value

@@ -43,8 +43,10 @@ def _give(value, place, size):
 
 
 class MeetingPlace:
-    """handle: the ct_store of a torch Store.  The functions stay alive as long as this object, which must live
-    as long as the groups that were made there."""
+    """The ct_store of a torch Store, as `handle`.
+
+    Its functions stay alive as long as this object, which must live as long as the groups that meet there.
+    """
 
     def __init__(self, store, timeout_ms):
         self.error = None  # the last exception of the torch store: libct only gets a status

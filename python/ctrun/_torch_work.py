@@ -18,7 +18,7 @@ ANY_SOURCE = -1
 
 
 class Error(dist.DistBackendError):
-    """A call of libct failed.  status: the ct_status; the text is libct's sentence."""
+    """A call of libct failed.  status is the ct_status, and the text is libct's message."""
 
     __module__ = "ctrun.torch_backend"  # where programs find it
 
@@ -28,13 +28,13 @@ class Error(dist.DistBackendError):
 
 
 class InvalidError(Error, ValueError):
-    """CT_ERR_INVALID: the call was refused and changed nothing."""
+    """CT_ERR_INVALID: an argument is wrong.  The call was refused and changed nothing."""
 
     __module__ = "ctrun.torch_backend"
 
 
 def error_of(status):
-    """For what this thread's last call returned."""
+    """Returns the exception for the status of this thread's last call."""
     sentence = lib.ct_last_error().decode(errors="replace")
     if status == Status.TIMEOUT:  # the words by which torch's users and tests know a timeout
         sentence = f"ct: Timed out in {sentence}"

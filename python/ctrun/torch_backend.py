@@ -208,7 +208,10 @@ class _Buffers:
 
 
 class ProcessGroupCt(_Base):
-    """One group of ranks, for torch; its ct_group.  Calls of several threads are made one after the other."""
+    """A group of ranks for torch, with its ct_group.
+
+    Calls of several threads are made one after the other.
+    """
 
     def __init__(self, rank, size, options, name, make, store, parent=None, meeting=None):
         """make: gives the status of making the group whose handle it gets by reference.  store: torch's."""
@@ -721,7 +724,9 @@ class ProcessGroupCt(_Base):
     # ---- Groups of this one's ranks ---------------------------------------------------
 
     def split(self, store, ranks, opts):
-        """ranks of this group, by those of them that make the new one; None on the others."""
+        """Creates a group of `ranks` of this group, and returns it; None on the other ranks.  Only `ranks` must call
+        it.
+        """
         if self.rank() not in ranks:
             return None
         return self._child(list(ranks), opts or _options(self.name_in_torch, self._options._timeout))
@@ -745,8 +750,11 @@ class ProcessGroupCt(_Base):
         )
 
     def shrink(self, ranks_to_exclude, shrink_flags=0, opts_override=None):
-        """The group of the ranks that are left, which make this call; it lives on when this one is destroyed.  With
-        SHRINK_ABORT, or after a failure, ranks that died are left out too, and this group is broken."""
+        """Creates a group without ranks_to_exclude, and returns it.  The ranks that are left must call it.
+
+        The new group lives on when this one is destroyed.  With SHRINK_ABORT, or after a failure, ranks that died
+        are left out, too, and this group is broken.
+        """
         options = opts_override or _options(self.name_in_torch, self._options._timeout)
         left = [r for r in range(self.size()) if r not in set(ranks_to_exclude)]
         if not shrink_flags and self._last_error == ErrorType.SUCCESS:
@@ -870,13 +878,13 @@ def _register(name):
 
 
 def register():
-    """The entry point: makes the backend "ct" known to torch.distributed."""
+    """Registers the backend "ct" with torch.distributed.  torch calls this entry point."""
     _mend_torch()
     _register("ct")
 
 
 def register_as_gloo():
-    """CT_AS_GLOO=1: programs that say "gloo" get libct."""
+    """Registers libct under the name "gloo", for CT_AS_GLOO=1."""
     _mend_torch()
     _register("gloo")
 

@@ -36,6 +36,14 @@ class Module(unittest.TestCase):
         with open(os.environ["CT_HEADER"]) as header:
             self.assertEqual(ct.__version__, re.search('#define CT_VERSION "(.*)"', header.read())[1])
 
+    def test_each_public_name_has_a_docstring(self):
+        named = [(name, getattr(ct, name)) for name in ct.__all__ if callable(getattr(ct, name))]
+        for kind in (ct.Group, ct.Work, ct.Store):
+            named += [(f"{kind.__name__}.{name}", value) for name, value in vars(kind).items() if name[0] != "_"]
+        self.assertGreater(len(named), 80)
+        without = [n for n, value in named if not (value.__doc__ or "").strip() and n != "Work.source"]
+        self.assertEqual(without, [])
+
 
 class Collectives(Ranks):
     def test_all_reduce_is_in_place_or_into_out(self):
