@@ -52,19 +52,19 @@
  * What the other ranks get when the call of one rank fails:
  *  - The other ranks do not notice a call that was refused.  They wait until this rank calls
  *    correctly, or until their time limit passes.
- *  - Any other failure of a collective breaks the group.  All ranks get CT_ERR_MISMATCH
- *    if the ranks called differently.  Otherwise the other ranks get CT_ERR_PEER, with the error
- * message of the rank that failed first.  Each later call on the group returns the same status
- * again.
- *  - A message that fails does not break the group.
+ *  - Any other failure of a collective breaks the group.  After CT_ERR_MISMATCH all ranks get that
+ *    status; a rank that has finished its part gets it from its next call.  After any other status
+ *    the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own time limit passed first.  Each
+ *    later call on the group returns the same status again.
+ *  - A message that fails (ct_send() and similar functions) does not break the group.
  *
  * What must be freed:
  *  - The world must be destroyed with ct_destroy_process_group(CT_WORLD).  A group that was created
  *    from the world may be destroyed earlier; otherwise it ends with the world.  A group of
  *    ct_create_group() or ct_shrink_group() does not end with the world and must be destroyed.
  *  - Each work must be passed to ct_wait() before its group is destroyed.  Each store must be
- * closed with ct_store_close(), except the store of ct_store_default().  Values of a store must be
- * freed with free().  Strings that the library returns must not be freed.
+ *    closed with ct_store_close(), except that of ct_store_default().  Values of a store must be
+ *    freed with free().  Strings that the library returns must not be freed.
  *
  * The largest tag is INT_MAX (2147483647).  Only memory limits how many groups, works, sends and
  * receives exist at a time.
@@ -576,7 +576,7 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 
 /* A message is matched by (peer, tag): messages with the same sender and tag are received in the
  * order in which they were sent.  `tag` is a number from 0 to INT_MAX.  `buf` has `count` elements.
- * Any number may be outstanding.
+ * Any number of sends and receives may be outstanding.
  *
  * A timeout does not break the group, and the call can be repeated.  A send that timed out is
  * withdrawn: no later receive gets its message, unless all bytes of the message had arrived before.
