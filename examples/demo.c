@@ -3,9 +3,9 @@
  *
  *     ctrun --nproc-per-node=4 build/bin/demo
  *
- * Each rank starts every operation with data[i] = i + COUNT * rank.  Nothing is
- * ever interleaved: a rank writes into its own page, the pages are gathered by
- * rank 0 with the library itself, and rank 0 prints them in rank order. */
+ * Each rank starts every operation with data[i] = i + COUNT * rank.  The output
+ * of the ranks is never interleaved: each rank writes into its own page, rank 0
+ * gathers the pages with the library itself and prints them in rank order. */
 #include <ct.h>
 
 #include <stdarg.h>

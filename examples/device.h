@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device.h - the functions of the CUDA driver that the examples call, found when they run.
  *
- * Nothing of CUDA is needed to build them, and no GPU to start them: driver_open() loads
- * libcuda.so.1, which comes with the GPU's driver.  Types and values are those of cuda.h, the names
- * in quotes the ones that the library has (cuda.h makes cuMemAlloc_v2 of cuMemAlloc). */
+ * The examples build without CUDA and start without a GPU: driver_open() loads libcuda.so.1,
+ * which comes with the GPU's driver.  Types and values are those of cuda.h.  The names
+ * in quotes are the library's (cuda.h replaces cuMemAlloc with cuMemAlloc_v2). */
 #ifndef EXAMPLES_DEVICE_H
 #define EXAMPLES_DEVICE_H
 

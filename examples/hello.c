@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hello.c - the README's program: who am I, and what do we add up to? */
+/* hello.c - the README's program: each rank prints its number and the sum over all ranks. */
 #include <ct.h>
 #include <stdio.h>
 

@@ -6,11 +6,11 @@
  *     60 x 60 points, 2 x 2 ranks, 4000 steps: last change 2.689e-04, 24.12 in the middle
  *
  * The upper edge of the plate has 100 degrees, the others 0.  In each step a point becomes the mean
- * of its four neighbours (Jacobi's iteration).  The ranks of a row and those of a column are groups
- * (ct_split_group()): a rank exchanges the edges of its block with its neighbours there, all four
- * at once (ct_batch_isend_irecv()).  A column of a block is not contiguous, so it travels as a
- * copy. Each point is computed from the same four numbers on whichever rank, and MAX has no
- * rounding: the figures are the same for any number of ranks. */
+ * of its four neighbours (Jacobi's iteration).  The ranks of each row and of each column form a
+ * group (ct_split_group()).  A rank exchanges the edges of its block with its neighbours in these
+ * groups, all four at once (ct_batch_isend_irecv()).  A column of a block is not contiguous, so it
+ * is copied before it is sent.  The figures are the same for any number of ranks: each point is
+ * computed from the same four numbers on whichever rank, and MAX does not round. */
 #include <ct.h>
 
 #include <math.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* param_server.c - rank 0 keeps the parameters of a model, the other ranks improve them, each at
- * its own pace: a parameter server.
+ * its own pace (a parameter server).
  *
  *     ctrun --nproc-per-node=4 build/bin/param_server
  *
  *     3 workers made 1200 updates: y = 3.00 x0 - 2.00 x1 + 0.50
  *
  * A worker fetches the parameters, computes a gradient on a sample of its own data, and sends it.
- * The server takes whichever message comes first and answers it.  ct_probe() gives its sender, tag
- * and length: an empty message only asks for the parameters, and the tag DONE ends a worker.  No
- * worker waits for another, as it would in an all-reduce. */
+ * The server takes whichever message comes first and answers it.  ct_probe() gives the message's
+ * sender, tag and length.  An empty message only asks for the parameters.  A message with the tag
+ * DONE says that the worker has finished.  Unlike in an all-reduce, no worker waits for another. */
 #include <ct.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring.c - a token goes round the ranks by send and recv; each adds its rank. */
+/* ring.c - a token goes round the ranks by send and recv; each rank adds its number. */
 #include <ct.h>
 #include <stdio.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stop.c - a trainer that can be stopped at any time and goes on where it was.
+/* stop.c - a trainer that can be stopped at any time and then resumes where it was.
  *
  *     ctrun --nproc-per-node=4 --max-restarts=3 --restart=on-exit:75 ./stop model.txt
  *
- * All ranks fit one line to the points that each of them has.  When the job shall stop (kill -TERM
- * of ctrun or of one rank, --deadline=30s, the end of a Slurm job) ct_should_stop() says so to all
- * of them at the same step: rank 0 saves, and all exit with 75, "begin me again". */
+ * All ranks fit one line to the points that each of them has.  When the job must stop (kill -TERM
+ * of ctrun or of one rank, --deadline=30s, the end of a Slurm job), ct_should_stop() tells all
+ * ranks at the same step.  Then rank 0 saves the model, and all ranks exit with code 75, which asks
+ * ctrun for a restart. */
 #include <ct.h>
 #include <stdio.h>
 #include <stdlib.h>

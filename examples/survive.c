@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* survive.c - a trainer that loses a rank and goes on with the rest.
+/* survive.c - a trainer that loses a rank and continues with the others.
  *
  *     ctrun --nproc-per-node=4 --on-failure=continue ./survive
  *
- * Data-parallel least squares: each rank has its own points of y = 3 x + 2, computes the
- * gradient of its part, and all_reduce adds them up.  Rank 2 dies at step 100 (./survive RANK STEP
- * chooses another death), in the middle of things.  The others' calls return CT_ERR_PEER; they
- * shrink the group, take over the model of the first survivor, since one may be a step ahead of
- * another, and go on. */
+ * Data-parallel least squares: each rank has its own points of y = 3 x + 2, computes the gradient
+ * of its part, and an all-reduce adds up the gradients.  Rank 2 dies at step 100 (./survive RANK
+ * STEP chooses another rank and step).  The calls of the other ranks then return CT_ERR_PEER.
+ * These ranks shrink the group and continue.  Since one may be a step ahead of another, all take
+ * over the model of the first survivor. */
 #include <ct.h>
 #include <signal.h>
 #include <stdio.h>

@@ -7,12 +7,12 @@
  *     2  ct_reduce() to rank 0, then ct_broadcast() from it
  *     3  ct_reduce_scatter(), then ct_all_gather()
  *
- * For 2^20 floats a rank (--floats) and a sweep of sizes up to there: the ways take turns, a
- * barrier before each, so that what disturbs the machine disturbs all three; the time of a turn is
- * that of the rank that took longest, and of --repeats (51) turns the median is shown.  The floats
- * are such that another order of adding has other bits; the three results are compared bit by bit,
- * on each rank and between the ranks.  --device: once more in the memory of the ranks' GPUs; libct
- * itself finds out which memory a pointer is of. */
+ * The program measures a sweep of sizes up to 2^20 floats for each rank (--floats).  The three ways
+ * take turns, with a barrier before each, so that what disturbs the machine disturbs all three.
+ * The time of a turn is the longest of the ranks' times, and the program shows the median of
+ * --repeats (51) turns.  The floats are such that another order of adding gives other bits.  The
+ * three results are compared bit by bit, on each rank and between the ranks.  --device repeats all
+ * this in the memory of the ranks' GPUs; libct itself finds out which memory a pointer is of. */
 #include <ct.h>
 
 #include <stdio.h>

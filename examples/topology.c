@@ -3,15 +3,18 @@
  *
  *     build/bin/topology [--svg=FILE] [--trace=FILE] [--bytes=N] [--floats=N] [--sys=DIR]
  *
- * In this order: the GPUs and what lies between each two (PCI's tree and the sockets from sysfs,
- * NVLinks from libnvidia-ml.so.1 where there is one, the driver's peer-to-peer attributes); each
- * pair's bandwidth one way and both ways with copies of --bytes (64 MiB) and its latency, with peer
- * access on and off, what arrived compared with what was sent; then three copies at once from GPU 0
- * on three streams, ten tensors of --floats (10^7) each, with the reasons for what they get.  --svg
- * draws the matrices, --trace writes the three streams for ui.perfetto.dev.  --sys: another
- * machine's /sys.
+ * It prints three things:
+ *  - the GPUs, and what lies between each two: the PCI tree and the sockets (from sysfs), the
+ *    NVLinks (from libnvidia-ml.so.1, if installed) and the driver's peer-to-peer attributes;
+ *  - each pair's bandwidth one way and both ways, with copies of --bytes (64 MiB), and its latency,
+ *    with peer access on and off.  What arrived is compared with what was sent;
+ *  - three concurrent copies from GPU 0 on three streams, of ten tensors of --floats (10^7) each,
+ *    with the reasons for their speed.
  *
- * Without a GPU it says so, and that is no error.  Bytes that arrive wrong are one. */
+ * --svg draws the matrices, --trace writes the three streams for ui.perfetto.dev, and --sys reads
+ * another machine's /sys.
+ *
+ * Without a GPU it says so and succeeds.  It fails if bytes arrive wrong. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

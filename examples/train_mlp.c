@@ -10,21 +10,22 @@
  *
  *     ctrun --nproc-per-node=4 --max-restarts=1 build/bin/train_mlp --checkpoint=digits --kill=2,3
  *
- *     --data=DIR          MNIST's four files (train-images-idx3-ubyte ...); without it digits are
- * drawn
- *     --epochs=N          6
- *     --checkpoint=FILE   is written after each epoch, and a run goes on from it if it is there
- *     --kill=RANK,EPOCH   that rank dies in that epoch of the first start, as an example of a
- * failure
+ *     --data=DIR          read MNIST's four files (train-images-idx3-ubyte ...) instead of drawing
+ *                         digits
+ *     --epochs=N          train for N epochs (6)
+ *     --checkpoint=FILE   write FILE after each epoch; resume from FILE if it exists
+ *     --kill=RANK,EPOCH   kill RANK in EPOCH of the first start, as an example of a failure
  *
  * The network has 784 inputs, 64 hidden units (ReLU) and 10 outputs (softmax).  Each step takes a
  * batch of 64 digits; each of up to 8 ranks computes the gradient of its part, and an all-reduce
- * adds them up. The gradient is cut into buckets in the order in which the backward pass has them:
- * the all-reduce of one (ct_all_reduce() with a work) is under way while the next is computed.
+ * adds up the gradients.  The gradient is cut into buckets, in the order in which the backward pass
+ * computes them.  While one bucket is all-reduced (ct_all_reduce() with a work), the next is
+ * computed.
  *
  * The loss is the same bit for bit on 1, 2, 4 and 8 ranks.  Sums of floats depend on their order,
- * so a batch is cut into 8 shards whose gradients are computed in one order on whichever rank, and
- * the sum over shards is one of 64-bit integers (fixed point), which has no order. */
+ * so a batch is cut into 8 shards.  The gradient of a shard is computed in the same order on
+ * whichever rank.  The shards are added up as 64-bit integers (fixed point), so their order does
+ * not matter. */
 #include <ct.h>
 
 #include <errno.h>

@@ -4,8 +4,8 @@
  *     ctrun --nproc-per-node=4 build/bin/tutorial     started by the launcher
  *     build/bin/tutorial --spawn 4                    starts its ranks itself
  *
- * Each case makes a group of all ranks, works on one float per rank, r + 1 on
- * rank r, and rank 0 prints what each rank has then. */
+ * Each case creates a group of all ranks and works on one float per rank, which is r + 1 on
+ * rank r.  Then rank 0 prints what each rank has. */
 #include <ct.h>
 
 #include <stdio.h>

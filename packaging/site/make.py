@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make.py SOURCE MAN SITE: a site of the README, docs/ and the manual, in the folder SITE.
+"""make.py SOURCE MAN SITE: a site of the README, docs/, the examples and the manual, in the folder SITE.
 
 The pages keep their places in the repository, so the links between them stay as they are.  What mkdocs
 does not know is made into pages in SITE.pages first: the manual (mandoc), a source file that a page links
@@ -125,7 +125,7 @@ def linked(path, text):
 
 
 def navigation():
-    readme, guides = pathlib.Path("README.md"), pathlib.Path("docs/guide/README.md")
+    readme, guides, examples = map(pathlib.Path, ("README.md", "docs/guide/README.md", "examples/README.md"))
     table = (source / readme).read_text().partition("\n## Documentation\n")[2]
     for_users, _, rest = table.partition("\n| for contributors |")
     for_users, for_contributors = linked(readme, for_users), linked(readme, rest.partition("\n")[0])
@@ -143,7 +143,8 @@ def navigation():
 
     return [{"Start": stage(readme)},
             {"Guides": entries([guides, *(path for path in in_guides if path.parent == guides.parent)])},
-            {"For users": entries(path for path in for_users if path.parent != guides.parent)},
+            {"Examples": stage(examples)},
+            {"For users": entries(path for path in for_users if path.parent not in (guides.parent, examples.parent))},
             {"Manual": manual_pages()},
             {"How it works": entries(for_contributors)},
             {"Figures": entries(tables) + [{path.name.replace("-", " ").capitalize(): figures(path)}
