@@ -106,7 +106,7 @@ def manual_pages():
 
 
 def figures(folder):
-    """What lies in a folder of docs/figures: pictures, and transcripts of terminals."""
+    """What lies in a folder of docs/figures: pictures, transcripts of terminals, and pages."""
     text = f"# {folder.name.replace('-', ' ').capitalize()}\n"
     for file in sorted((source / folder).iterdir()):
         if file.suffix in (".svg", ".png"):
@@ -115,6 +115,9 @@ def figures(folder):
         elif file.suffix == ".txt":
             code_page(folder / file.name)
             text += f"\n- [{file.name}]({folder.name}/{file.name}.md)\n"
+        elif file.suffix == ".md":
+            stage(folder / file.name)
+            text += f"\n- [{file.name}]({folder.name}/{file.name})\n"
     return write(folder.with_suffix(".pictures.md"), text)
 
 
@@ -127,7 +130,7 @@ def linked(path, text):
 def navigation():
     readme, guides, examples = map(pathlib.Path, ("README.md", "docs/guide/README.md", "examples/README.md"))
     table = (source / readme).read_text().partition("\n## Documentation\n")[2]
-    for_users, _, rest = table.partition("\n| for contributors |")
+    for_users, _, rest = table.partition("\n| **Contribute** |")
     for_users, for_contributors = linked(readme, for_users), linked(readme, rest.partition("\n")[0])
     in_guides = linked(guides, (source / guides).read_text())
     pictures = [path.relative_to(source) for path in sorted((source / "docs/figures").iterdir())]
