@@ -48,7 +48,7 @@ struct top {
     struct rank_share *share; /* [ranks] time in collectives in the last seconds */
     int *order;               /* [ranks] indices of `row`, as the picture shows them */
     int ranks;
-    int looks;      /* number of looks since the last picture */
+    int looks;      /* number of looks that `share` counts */
     int slow;       /* rank that the last picture found to be a straggler; -1 if none */
     int unfolded;   /* 1 if each rank has a line */
     int is_colour;  /* 1 if the words of problems are coloured */

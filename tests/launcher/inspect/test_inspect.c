@@ -14,15 +14,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
+#include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/job/job.h"
 #include "launcher/observers/observers.h"
 #include "launcher/observers/stall_observer.h"
+#include "launcher/util/run_tool.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "runtime/util/clock.h"
 
@@ -401,6 +402,31 @@ static void the_output_of_tools_becomes_places(void **state)
     assert_int_equal(python_frame("\"MainThread\"\n    cut", text, sizeof text), 0);
 }
 
+static void a_new_place_is_looked_up_while_the_caller_goes_on(void **state)
+{
+    struct rank_snapshot rank = { .process = { .pid = getpid(), .state = 'R' } };
+    struct job_snapshot job = { .ranks = 1, .rank = &rank };
+    struct group_snapshot *const group = rank.group;
+    const int64_t end = clock_ms() + 20000;
+
+    (void)state;
+    if (!tool_is_there("addr2line") && !tool_is_there("eu-addr2line"))
+        skip();
+    group->id = 1;
+    group->now.phase = CONTROL_IN;
+    group->caller = (uint64_t)(uintptr_t)here();
+    source_lines_known(&job);
+    assert_int_equal(strncmp(group->where, "test_inspect+0x", 15), 0);
+    while (strncmp(group->where, "test_inspect.c:", 15) != 0) {
+        assert_true(clock_ms() < end);
+        usleep(1000);
+        source_lines_known(&job);
+    }
+    *group->where = '\0';
+    source_lines(&job);
+    assert_int_equal(strncmp(group->where, "test_inspect.c:", 15), 0);
+}
+
 /* ---- --stall --------------------------------------------------------------------- */
 
 static void count_it(void *said, const struct verdict_list *list)
@@ -486,6 +512,7 @@ int main(void)
         cmocka_unit_test(a_process_shows_what_it_does),
         cmocka_unit_test(an_address_is_found_in_its_file),
         cmocka_unit_test(the_output_of_tools_becomes_places),
+        cmocka_unit_test(a_new_place_is_looked_up_while_the_caller_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
