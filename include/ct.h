@@ -478,9 +478,7 @@ CT_API ct_status ct_barrier(ct_group *group, ct_work **work);
  * missing rank, or all missing ranks if wait_all is not 0.  The other ranks then return CT_ERR_PEER
  * with rank 0's error message.  If rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT
  * at most a second later.  All messages go through rank 0, so this function is for debugging.
- * Returns CT_ERR_INVALID if timeout_ms is 0.
- * [torch.distributed.monitored_barrier]
- */
+ * Returns CT_ERR_INVALID if timeout_ms is 0.  [torch's monitored_barrier] */
 CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all);
 
 /* ---- Collectives with counts -------------------------------------------- */
@@ -511,8 +509,7 @@ CT_API ct_status ct_scatter_v(ct_group *group, const void *send, const size_t *s
                               const size_t *send_displs, void *recv, size_t recv_count,
                               ct_dtype dtype, int root, ct_work **work);
 /* Copies block j of rank i's `send` to block i of rank j's `recv`.  Block r of `send` has
- * send_counts[r] elements and begins at element send_displs[r]; so does `recv`.  [MPI_Alltoallv]
- */
+ * send_counts[r] elements and begins at element send_displs[r], as in `recv`.  [MPI_Alltoallv] */
 CT_API ct_status ct_all_to_all_v(ct_group *group, const void *send, const size_t *send_counts,
                                  const size_t *send_displs, void *recv, const size_t *recv_counts,
                                  const size_t *recv_displs, ct_dtype dtype, ct_work **work);
@@ -662,15 +659,13 @@ CT_API ct_status ct_batch_isend_irecv(ct_group *group, const ct_p2p *ops, int co
  * the call failed.  Returns the status of the call.  Returns the statuses of a call on a group.
  * [MPI_Wait] */
 CT_API ct_status ct_wait(ct_work *work);
-/* Waits like ct_wait(), and sets *from to the rank from which a receive got its message.  `from`
- * may be NULL.  Returns the status of the call.  Returns the statuses of a call on a group.
- */
+/* Waits like ct_wait(), and sets *from to the sender of a received message.  `from` may be NULL.
+ * Returns the status of the call.  Returns the statuses of a call on a group. */
 CT_API ct_status ct_wait_from(ct_work *work, int *from);
 /* Waits like ct_wait(), at most timeout_ms.  A negative timeout_ms waits without a limit.  If the
  * call itself timed out, work is freed; where that can happen, use ct_test() instead.  Returns the
  * status of the call.  Returns the statuses of a call on a group.  Returns CT_ERR_TIMEOUT if the
- * call is not done after timeout_ms; work is not freed then.
- */
+ * call is not done after timeout_ms; work is not freed then. */
 CT_API ct_status ct_wait_for(ct_work *work, int timeout_ms);
 /* Sets *done to 1 if ct_wait() would return at once, else to 0.  Frees nothing.  Returns
  * CT_ERR_INVALID if done is NULL, or in a child of fork().  [MPI_Test, which also frees] */
@@ -771,8 +766,7 @@ CT_API ct_status ct_store_compare_set(ct_store *store, const char *key, const vo
                                       size_t desired_bytes, void **value, size_t *bytes);
 /* Deletes the key.  Sets *deleted to 1 if the key existed, else to 0. */
 CT_API ct_status ct_store_delete(ct_store *store, const char *key, int *deleted);
-/* Sets *count to the number of all keys in the store.  `count` must not be NULL.
- */
+/* Sets *count to the number of all keys in the store.  `count` must not be NULL. */
 CT_API ct_status ct_store_num_keys(ct_store *store, int64_t *count);
 /* Appends bytes to the key's value.  Sets the value if the key is missing. */
 CT_API ct_status ct_store_append(ct_store *store, const char *key, const void *value, size_t bytes);

@@ -90,12 +90,12 @@ CT_API ct_status ct_set_stream(ct_group *group, void *stream);
  * for the work, which returns the status of the call.  Before that ct_wait(), any number of streams
  * may wait for the work.  If the work is on host memory, copies of that memory that are enqueued
  * after this call must be from pinned memory: CUDA reads other memory at the time when the copy is
- * enqueued.  Returns CT_OK if work is NULL.  If stream is NULL, it uses the legacy
- * default stream of the CUDA context that is current on this thread.
- * If streams wait for messages of a group, the messages end in the order of the calls of
- * ct_wait_on_stream().  Returns CT_ERR_INVALID in a child of fork().  Returns CT_ERR_CUDA if a CUDA
- * call failed.  Returns CT_ERR_UNSUPPORTED if no CUDA context is current on this thread, or if
- * libct was built without CUDA.  [torch.distributed's Work.wait() with NCCL; cudaStreamWaitEvent()]
+ * enqueued.  Returns CT_OK if work is NULL.  If stream is NULL, the legacy default stream of the
+ * CUDA context that is current on this thread waits.  If streams wait for messages of a group, the
+ * messages end in the order of the calls of ct_wait_on_stream().  Returns CT_ERR_INVALID in a child
+ * of fork().  Returns CT_ERR_CUDA if a CUDA call failed.  Returns CT_ERR_UNSUPPORTED if no CUDA
+ * context is current on this thread, or if libct was built without CUDA.  [torch.distributed's
+ * Work.wait() with NCCL; cudaStreamWaitEvent()]
  */
 CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
 
