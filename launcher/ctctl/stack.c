@@ -39,7 +39,7 @@ static int by_py_spy(char *pid)
 
 static int by_c_tool(char *pid)
 {
-    char *eu_stack[] = { "eu-stack", "-p", pid, NULL };
+    char *eu_stack[] = { "eu-stack", "-s", "-p", pid, NULL }; /* -s: with source lines */
     char *gdb[] = {
         "gdb", "--batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt",
         "-p",  pid,       NULL
@@ -58,10 +58,13 @@ static void by_proc(const struct process_snapshot *process)
 
     printf("state %c%s%s\n", process->state, *process->waits_in ? ", in " : "", process->waits_in);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (process_file(process->pid, files[i], text, sizeof text) > 0)
-            printf("/proc/%d/%s: %s%s", (int)process->pid, files[i],
-                   strchr(text, '\n') && strchr(text, '\n')[1] ? "\n" : "", text);
-    printf("\n");
+        if (process_file(process->pid, files[i], text, sizeof text) > 0) {
+            const char *newline = strchr(text, '\n');
+
+            printf("/proc/%d/%s: %s%s%s", (int)process->pid, files[i],
+                   newline && newline[1] ? "\n" : "", text,
+                   text[strlen(text) - 1] == '\n' ? "" : "\n");
+        }
 }
 
 static int show_rank(const struct job_snapshot *job, const struct rank_snapshot *rank)

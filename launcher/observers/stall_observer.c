@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_observer.c - checks the control page twice in the time of --stall.
+/* stall_observer.c - checks the control page at least twice in the time of --stall, and when the
+ * longest wait so far would reach that time.
  *
  * Most checks read only the page, because it shows no rank that has waited for the time of --stall.
  * Otherwise the check reads /proc and makes verdicts.  The page does not show what a process
@@ -24,32 +25,49 @@
 #include "runtime/util/log.h"
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
-#define MOST_LINES 6 /* limited, since the terminal also shows the workers' output */
+#define LATER_US 10000 /* a check comes so much later than a wait reaches the time of --stall */
+#define MOST_LINES 6   /* limited, since the terminal also shows the workers' output */
 
-static void stall_set_timer(struct stall *stall)
+static uint64_t stall_limit(const struct stall *stall)
 {
-    const struct timeval half = { stall->seconds / 2, stall->seconds % 2 * 500000 };
-
-    event_add(&stall->timer, &half);
+    return (uint64_t)stall->seconds * 1000000000;
 }
 
-static int a_rank_waits(const struct job_snapshot *job, uint64_t limit_ns)
+/* Sets the time of the next check, if the longest wait now is `wait_ns`. */
+static void stall_set_timer(struct stall *stall, uint64_t wait_ns)
 {
+    const uint64_t limit = stall_limit(stall), left = wait_ns < limit ? limit - wait_ns : limit;
+    const uint64_t us = (left < limit / 2 ? left : limit / 2) / 1000 + LATER_US;
+    const struct timeval next = { (time_t)(us / 1000000), (suseconds_t)(us % 1000000) };
+
+    event_add(&stall->timer, &next);
+}
+
+static uint64_t stall_longer(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Returns for how many ns a rank has waited; 0 if no rank waits. */
+static uint64_t longest_wait(const struct job_snapshot *job)
+{
+    uint64_t longest = 0;
+
     for (int i = 0; i < job->ranks; i++) {
         const struct rank_snapshot *rank = &job->rank[i];
 
-        if ((rank->state == CONTROL_INIT && snapshot_age(job, rank->since_ns) >= limit_ns)
-            || (*rank->waiting_for && snapshot_age(job, rank->waiting_since_ns) >= limit_ns))
-            return 1;
+        if (rank->state == CONTROL_INIT)
+            longest = stall_longer(longest, snapshot_age(job, rank->since_ns));
+        if (*rank->waiting_for)
+            longest = stall_longer(longest, snapshot_age(job, rank->waiting_since_ns));
         for (int j = 0; j < CONTROL_GROUPS; j++) {
             const struct group_snapshot *line = &rank->group[j];
 
-            if (line->id && !line->moving && line->now.phase == CONTROL_IN
-                && snapshot_age(job, line->now.begun_ns) >= limit_ns)
-                return 1;
+            if (line->id && !line->moving && line->now.phase == CONTROL_IN)
+                longest = stall_longer(longest, snapshot_age(job, line->now.begun_ns));
         }
     }
-    return 0;
+    return longest;
 }
 
 /* Returns 1 if a process that does not use the control page is stopped. */
@@ -112,7 +130,9 @@ static int is_news(struct stall *stall, const struct verdict_list *list)
 static void stall_say_line(const char *text)
 {
     if (strstr(text, "+0x"))
-        log_line(LOG_WARN, "%s; ctctl status %d names the line", text, (int)getpid());
+        log_line(LOG_WARN,
+                 "%s; ctctl status %d names the source line, if the program was compiled with -g",
+                 text, (int)getpid());
     else
         log_line(LOG_WARN, "%s", text);
 }
@@ -134,20 +154,23 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
 {
     struct stall *stall = arg;
     const struct control_host *control = &stall->job->control;
-    const uint64_t limit_ns = (uint64_t)stall->seconds * 1000000000;
+    const uint64_t limit_ns = stall_limit(stall);
     struct job_snapshot job;
     struct verdict_list list;
-    uint64_t stopped_ns;
+    uint64_t stopped_ns, wait_ns;
 
     (void)fd;
     (void)what;
     if (!job_moves(stall->job))
         return;
-    stall_set_timer(stall);
-    if (!control->head || page_read(control->memory, &job) < 0)
+    if (!control->head || page_read(control->memory, &job) < 0) {
+        stall_set_timer(stall, 0);
         return;
+    }
     stopped_ns = stopped_for(stall, &job);
-    if (a_rank_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
+    wait_ns = stall_longer(longest_wait(&job), stopped_ns);
+    stall_set_timer(stall, wait_ns);
+    if (wait_ns >= limit_ns) {
         process_read_all(&job);
         module_places(&job);
         verdict_list_make(&list, &job, limit_ns); /* makes fewer verdicts if out of memory */
@@ -182,7 +205,7 @@ static void stall_round_began(void *state, struct job *job)
     (void)job;
     stall->reported = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
     if (stall->seconds > 0)
-        stall_set_timer(stall);
+        stall_set_timer(stall, 0);
 }
 
 const struct job_observer stall_observer = { .bytes = sizeof(struct stall),

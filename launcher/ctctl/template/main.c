@@ -13,7 +13,7 @@ static void check(ct_status status)
 {
     if (status == CT_OK)
         return;
-    fprintf(stderr, "@NAME@: rank %d: %s\n", ct_rank(CT_WORLD), ct_last_error());
+    fprintf(stderr, "@NAME@: %s\n", ct_last_error());
     exit(1);
 }
 

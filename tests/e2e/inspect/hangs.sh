@@ -137,7 +137,7 @@ no_job
 # ---- ctrun says it by itself.
 job --stall=1s --events=events "$hangs" sleeps
 in_err() { grep -qE "$1" job.err; }
-expect "--stall" within 30 in_err "^ctrun: rank 3 $sleeps has not joined $call; its last call was #1\. $waited at e2e_hangs\+0x[0-9a-f]+; ctctl status $job names the line\$"
+expect "--stall" within 30 in_err "^ctrun: rank 3 $sleeps has not joined $call; its last call was #1\. $waited at e2e_hangs\+0x[0-9a-f]+; ctctl status $job names the source line, if the program was compiled with -g\$"
 expect "as an event" within 30 grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"rank 3 .* has not joined .*"operation":"all_reduce","sequence":2,.*"missing":\[\{"reason":"idle","ranks":\[3\]' events
 
 # A debugger that looks and goes, as ctctl stack does, is no news; one that stays is.
