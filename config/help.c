@@ -120,10 +120,10 @@ static void print_all(FILE *out)
     }
     fputc('\n', out);
     print_wrapped(out,
-                  "Underscores may stand for dashes. The command line overrides the environment, "
-                  "the environment overrides job.ini, and job.ini overrides the default. A "
-                  "job.ini sets options under [ctrun], and variables of the workers under [env] "
-                  "and [collectives].",
+                  "Options may be written with underscores instead of dashes. The command line "
+                  "overrides the environment, the environment overrides job.ini, and job.ini "
+                  "overrides the default. A job.ini sets options under [ctrun], and variables of "
+                  "the workers under [env] and [collectives].",
                   0);
     fputs("\nExit codes (docs/exit-codes.md):\n"
           "  1         the machine or the network refused\n"

@@ -76,7 +76,8 @@ int jobfile_read(struct jobfile *file, const char *path, char *error, size_t siz
         snprintf(error, size, "%s:%d: the line is longer than 198 characters", path,
                  reading.too_long);
     else if (bad_line)
-        snprintf(error, size, "%s:%d: neither [section] nor key = value", path, bad_line);
+        snprintf(error, size, "%s:%d: the line is neither [section] nor key = value", path,
+                 bad_line);
     else
         return 0;
     jobfile_free(file);

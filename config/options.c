@@ -90,7 +90,7 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
             continue;
         if (!*entry->section)
             return wrong(error, size,
-                         "%s:%d: '%s' stands in no section; options belong under [ctrun]",
+                         "%s:%d: '%s' is outside any section; options belong under [ctrun]",
                          file->path, entry->line, entry->key);
         if (strcmp(entry->section, "ctrun") != 0)
             return wrong(error, size,
@@ -112,22 +112,23 @@ static enum outcome check_together(struct options *options, char *error, size_t 
 {
     if (options->module && options->no_python)
         return wrong(error, size,
-                     "-m runs a Python module: it can't go with the '--no-python' flag");
+                     "-m runs a Python module, so it can't be combined with --no-python");
     if (options->use_env && !options->legacy_launch)
         return wrong(error, size,
-                     "--use-env goes with --legacy-launch; workers always find "
-                     "LOCAL_RANK in the environment");
+                     "--use-env works only with --legacy-launch; workers always find LOCAL_RANK in "
+                     "the environment");
     if (options->legacy_launch && options->no_python && !options->use_env)
         return wrong(error, size,
-                     "--legacy-launch gives the program an argument --local-rank=N: with "
-                     "--no-python, add --use-env");
+                     "--legacy-launch passes --local-rank=N to the program; with --no-python, add "
+                     "--use-env");
     if (options->numa_binding != NUMA_NOT && options->bind && strcmp(options->bind, "none") != 0)
-        return wrong(error, size, "--numa-binding and --bind=%s: which CPUs? give one of them",
+        return wrong(error, size,
+                     "--numa-binding and --bind=%s both choose the CPUs; give only one of them",
                      options->bind);
     if (options->log_dir && !strcmp(options->log_dir, "/dev/null")
         && (options->duplicate_stdout_filters || options->duplicate_stderr_filters))
         return wrong(error, size,
-                     "--log-dir: no filtered_stdout.log or filtered_stderr.log in /dev/null: "
+                     "--log-dir: /dev/null can't hold filtered_stdout.log or filtered_stderr.log; "
                      "name a folder");
     if (options->standalone)
         options->nnodes = (struct nodes_range){ 1, 1 };

@@ -24,10 +24,12 @@ static enum outcome check_node_rank(const struct options *options, char *error, 
         return OPTIONS_RUN;
     setting_words(options, OPTION_NODE_RANK, words, sizeof words);
     if (last > 0)
-        snprintf(error, size, "%s: with --nnodes=%d it is 0 to %d", words, last + 1, last);
+        snprintf(error, size, "%s: with --nnodes=%d the nodes are 0 to %d", words, last + 1, last);
     else
-        snprintf(error, size,
-                 "%s: with --nnodes=1 it is 0 (--standalone: a job of this node alone)", words);
+        snprintf(
+            error, size,
+            "%s: with --nnodes=1 the only node is 0; --standalone runs a job on this node alone",
+            words);
     return OPTIONS_WRONG;
 }
 
@@ -128,12 +130,11 @@ static enum outcome check_server(const struct options *options, char *error, siz
         && options->rdzv_conf.is_host != 0)
         return OPTIONS_RUN;
     setting_words(options, OPTION_NPROC_PER_NODE, words, sizeof words);
-    snprintf(
-        error, size,
-        "%s: 0 workers make no job; without any, ctrun can serve the rendezvous of an elastic "
-        "job: --rdzv-backend=c10d, --rdzv-endpoint=HOST:PORT of this host, and the --nnodes of "
-        "its nodes, which is more than 1",
-        words);
+    snprintf(error, size,
+             "%s: 0 workers are too few for a job. Without workers, ctrun can host the rendezvous "
+             "of an elastic job: give --rdzv-backend=c10d, --rdzv-endpoint=HOST:PORT of this host, "
+             "and the --nnodes of the job, which is more than 1",
+             words);
     return OPTIONS_WRONG;
 }
 
@@ -169,13 +170,13 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
         return dynamic_meeting(options, meeting, error, size);
     if (!strcmp(backend, "etcd") || !strcmp(backend, "etcd-v2")) {
         snprintf(error, size,
-                 "--rdzv-backend=%s: ctrun does not speak to etcd; c10d needs no server beside the "
-                 "nodes",
+                 "--rdzv-backend=%s: ctrun does not support etcd; use c10d, which needs only the "
+                 "nodes and no server",
                  backend);
         return OPTIONS_WRONG;
     }
     snprintf(error, size,
-             "--rdzv-backend: the rendezvous backend '%s' is not registered: static or c10d",
+             "--rdzv-backend: the rendezvous backend '%s' is not registered; use static or c10d",
              backend);
     return OPTIONS_WRONG;
 }

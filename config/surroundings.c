@@ -438,7 +438,7 @@ static int read_fact(const struct row *row, enum fact fact, char *text, size_t s
     if (!facts[fact].meaning)
         return 0;
     snprintf(error, error_size,
-             "%s%s%.100s: %s should give %s there; --%s=N gives it, --standalone is a job of this "
+             "%s%s%.100s: %s should set it to %s; give --%s=N, or --standalone for a job on this "
              "node alone",
              name, value ? "=" : " is not set", value ? value : "", row->name, facts[fact].meaning,
              option_row(facts[fact].option)->name);
@@ -503,10 +503,11 @@ static enum outcome refuse_tasks(const struct row *row, char *error, size_t size
     char once[64];
 
     snprintf(once, sizeof once, row->once, nodes);
-    snprintf(error, size,
-             "%s started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
-             "own: for one job, one task a node: %s ctrun ...; for %d jobs, --standalone",
-             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", once, tasks);
+    snprintf(
+        error, size,
+        "%s started ctrun as %d tasks on %d %s, and without --nnodes each task is a separate job; "
+        "for one job, start one task per node: %s ctrun ...; for %d jobs, add --standalone",
+        row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", once, tasks);
     if (surroundings_number_of(row->number) != 0)
         *error = 0;
     return OPTIONS_WRONG;
@@ -543,8 +544,8 @@ static enum outcome refuse_nnodes(const struct options *options, const struct ro
 
     setting_words(options, OPTION_NNODES, words, sizeof words);
     snprintf(error, size,
-             "%s, but %s started ctrun on %d nodes (%s=%.20s): without --nnodes the job has them "
-             "all; --nnodes=1 or --standalone is a job of each node alone",
+             "%s, but %s started ctrun on %d nodes (%s=%.20s); without --nnodes the job has all of "
+             "them, and with --nnodes=1 or --standalone each node runs a separate job",
              words, row->name, nodes, row->says[NODES].variable,
              surroundings_variable(row->says[NODES].variable));
     return OPTIONS_WRONG;

@@ -72,7 +72,7 @@ static int hosts_add(struct host_list *list, const char *name, int slots, struct
         return 0;
     }
     if (list->count == HOSTS_MOST)
-        return value_wrong(why, "these are more than %d hosts", HOSTS_MOST);
+        return value_wrong(why, "there are more than %d hosts", HOSTS_MOST);
     host = &list->hosts[list->count++];
     snprintf(host->name, HOST_NAME, "%s", name);
     host->slots = slots;
@@ -107,7 +107,7 @@ static int add_checked(struct host_list *list, const char *name, int slots, cons
                        struct why *why)
 {
     if (!is_host(name))
-        return value_wrong(why, "'%.100s' names no host: NAME, NAME:SLOTS or NAME[1-4]:SLOTS",
+        return value_wrong(why, "'%.100s' names no host; write NAME, NAME:SLOTS or NAME[1-4]:SLOTS",
                            item);
     return hosts_add(list, name, slots, why);
 }
@@ -131,7 +131,7 @@ static int expand_range(struct host_list *list, const char *done, const char *ra
     if (width > 0 && *end == '-' && isdigit((unsigned char)end[1]))
         to = strtol(end + 1, &end, 10);
     if (width == 0 || end != range + length || errno || to < from || to - from >= HOSTS_MOST)
-        return value_wrong(why, "'%.100s': '%.*s' is no range of numbers", item, length, range);
+        return value_wrong(why, "'%.100s': '%.*s' is not a range of numbers", item, length, range);
     for (long i = from; i <= to; i++) {
         char text[2 * HOST_NAME];
 
@@ -179,7 +179,7 @@ static int cut_slots(char *item, int *slots, const char *whole, struct why *why)
     if (!colon || (!bracket && strchr(colon + 1, ':')))
         return 0;
     if (value_int(colon + 1, slots) < 0 || *slots < 1 || *slots > SLOTS_MOST)
-        return value_wrong(why, "'%.100s': '%.20s' is no number of workers", whole, colon + 1);
+        return value_wrong(why, "'%.100s': '%.20s' is not a number of workers", whole, colon + 1);
     *colon = 0;
     return 0;
 }
@@ -309,7 +309,7 @@ static int read_slots(char *words, int *slots, struct why *why)
     if (isdigit((unsigned char)*rest)) {
         rest[strcspn(rest, " \t")] = 0;
         return value_int(rest, slots) < 0 || *slots < 1 || *slots > SLOTS_MOST
-                   ? value_wrong(why, "'%.20s' is no number of workers", rest)
+                   ? value_wrong(why, "'%.20s' is not a number of workers", rest)
                    : 0;
     }
     for (; *rest; rest += strcspn(rest, " \t"), rest += strspn(rest, " \t")) {
@@ -321,7 +321,7 @@ static int read_slots(char *words, int *slots, struct why *why)
         value = rest + 5 + strspn(rest + 5, " \t=");
         snprintf(word, sizeof word, "%.*s", (int)strcspn(value, " \t"), value);
         if (value_int(word, &number) < 0 || number < 1 || number > SLOTS_MOST)
-            return value_wrong(why, "'%.40s': '%s' is no number of workers", rest, word);
+            return value_wrong(why, "'%.40s': '%s' is not a number of workers", rest, word);
         *slots = number;
         return 0;
     }
@@ -339,7 +339,7 @@ static int hosts_read_line(struct host_list *list, char *line, struct why *why)
         return 0;
     rest = host + item_length(host);
     if (*rest == ',')
-        return value_wrong(why, "'%.100s': one host a line", host);
+        return value_wrong(why, "'%.100s': write one host per line", host);
     if (*rest)
         *rest++ = 0;
     if (read_slots(rest, &slots, why) < 0 || host_list_parse(&one, host, why) < 0)

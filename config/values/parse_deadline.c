@@ -96,8 +96,8 @@ int parse_deadline(const char *text, void *field, struct why *why)
 
     if (deadline_of_words(text, 0, &at) < 0)
         return value_wrong(why,
-                           "'%s' is not a deadline: give 90s, 30m, 2h or 1d from now, HH:MM by the "
-                           "clock, or @SECONDS since the epoch",
+                           "'%s' is not a deadline; write 90s, 30m, 2h or 1d from now, HH:MM by "
+                           "the clock, or @SECONDS since the epoch",
                            text);
     *(const char **)field = text;
     return 0;

@@ -30,7 +30,7 @@ int parse_duration(const char *text, void *field, struct why *why)
     const int seconds = strcmp(text, "0") != 0 ? duration_seconds(text) : 0;
 
     if (seconds < 0)
-        return value_wrong(why, "'%s': a time as 10s or 5m (s, m, h, d), or 0", text);
+        return value_wrong(why, "'%s' is not a time; write 10s or 5m (s, m, h, d), or 0", text);
     *(int *)field = seconds;
     return 0;
 }

@@ -120,7 +120,7 @@ static void take_timeout(struct rdzv_conf *conf, const char *value)
     conf->no_timeout[0] = 0;
     if (value_int(value, &number) < 0)
         snprintf(conf->no_timeout, sizeof conf->no_timeout,
-                 "the option 'timeout' is no integer: '%.80s'", value);
+                 "the option 'timeout' is not an integer: '%.80s'", value);
     else if (number < 1)
         snprintf(conf->no_timeout, sizeof conf->no_timeout,
                  "the timeout (timeout) must be positive, not %d", number);
@@ -161,7 +161,7 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
             continue;
         }
         if (value_int(value, &number) < 0)
-            return value_wrong(why, "the option '%s' is no integer: '%s'", key, value);
+            return value_wrong(why, "the option '%s' is not an integer: '%s'", key, value);
         if (number < row->least)
             return value_wrong(why, "the %s (%s) must be positive, not %d", row->words, key,
                                number);
@@ -172,7 +172,7 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
         return value_wrong(why, "the option 'is_host' is neither true nor false: '%s'", value);
     if (!strcmp(key, "store_type") && strcasecmp(value, "file") != 0
         && strcasecmp(value, "tcp") != 0)
-        return value_wrong(why, "the option 'store_type' is tcp or file, not '%s'", value);
+        return value_wrong(why, "the option 'store_type' must be tcp or file, not '%s'", value);
     if (!strcmp(key, "store_type"))
         conf->in_a_file = !strcasecmp(value, "file");
     if (!known)

@@ -217,7 +217,7 @@ int parse_count(const char *text, void *field, struct why *why)
     if (parse_int(text, &value, why) < 0)
         return -1;
     if (value < 1)
-        return value_wrong(why, "%d: it must be at least 1", value);
+        return value_wrong(why, "it must be at least 1, not %d", value);
     *(int *)field = value;
     return 0;
 }
@@ -232,7 +232,8 @@ int parse_bytes(const char *text, void *field, struct why *why)
 
     if (!isdigit((unsigned char)*text) || (*end && (!unit || end[1])) || value == 0
         || value > SIZE_MAX >> shift)
-        return value_wrong(why, "'%s' is no size; write 4G, 512M, 64k or a number of bytes", text);
+        return value_wrong(why, "'%s' is not a size; write 4G, 512M, 64k or a number of bytes",
+                           text);
     *(size_t *)field = (size_t)value << shift;
     return 0;
 }
@@ -250,7 +251,7 @@ int parse_networks(const char *text, void *field, struct why *why)
         if (networks->count == NETWORKS)
             return value_wrong(why, "more than %d networks", NETWORKS);
         if (length >= sizeof word || network_parse(word, &networks->list[networks->count]) < 0)
-            return value_wrong(why, "'%s' is neither any nor a network as 10.1.0.0/16 or fd00::/8",
+            return value_wrong(why, "'%s' is not a network; write 10.1.0.0/16, fd00::/8 or any",
                                word);
         networks->count++;
         text += length + (text[length] == ',');
@@ -275,8 +276,9 @@ int parse_nproc(const char *text, void *field, struct why *why)
         return value_wrong(
             why, "Unsupported nproc_per_node value: %s (a number from 1, or auto, cpu, gpu)", text);
     if (value.number < 0)
-        return value_wrong(why, "%d workers make no job: give a number from 1, or auto, cpu, gpu",
-                           value.number);
+        return value_wrong(
+            why, "%d workers are too few for a job; give a number from 1, or auto, cpu, gpu",
+            value.number);
     *(struct nproc *)field = value;
     return 0;
 }

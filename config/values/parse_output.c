@@ -43,7 +43,7 @@ int parse_rank_filter(const char *text, void *field, struct why *why)
 
         snprintf(item, sizeof item, "%.*s", (int)length, at);
         if (value_int(item, &rank) < 0)
-            return value_wrong(why, "'%s' is no comma-separated list of integers", text);
+            return value_wrong(why, "'%s' is not a comma-separated list of integers", text);
         if (!at[length])
             break;
         at += length + 1;
@@ -126,14 +126,14 @@ static int output_check_ranks(const char *text, const char *whole, struct why *w
     while ((more = next_range(&at, 1 << 30, &first, &last)) > 0)
         continue;
     if (more < 0 || at == text)
-        return value_wrong(why, "'%s': ranks are written 0,4-7,@last or *", whole);
+        return value_wrong(why, "'%s' is not a list of ranks; write 0,4-7,@last or *", whole);
     return 0;
 }
 
 int parse_ranks(const char *text, void *field, struct why *why)
 {
     if (strchr(text, ':'))
-        return value_wrong(why, "'%s': ranks are written 0,4-7,@last or *", text);
+        return value_wrong(why, "'%s' is not a list of ranks; write 0,4-7,@last or *", text);
     return output_check_ranks(text, text, why) < 0 ? -1 : parse_text(text, field, why);
 }
 
@@ -146,7 +146,7 @@ int parse_stdin(const char *text, void *field, struct why *why)
     else if (!strcmp(text, "none"))
         to.kind = STDIN_NONE;
     else if (value_int(text, &to.rank) < 0 || to.rank < 0)
-        return value_wrong(why, "'%s': a rank, all or none", text);
+        return value_wrong(why, "'%s' is not a rank; write a rank, all or none", text);
     *(struct stdin_to *)field = to;
     return 0;
 }
@@ -157,8 +157,8 @@ int parse_exec_on(const char *text, void *field, struct why *why)
     const char *command = colon ? colon + 1 + strspn(colon + 1, " ") : "";
 
     if (!*command)
-        return value_wrong(why, "'%s': ranks, a colon and a command: --exec-on='3:gdb --args'",
-                           text);
+        return value_wrong(
+            why, "'%s': write ranks, a colon and a command, as --exec-on='3:gdb --args'", text);
     if (output_check_ranks(text, text, why) < 0)
         return -1;
     *(struct exec_on *)field = (struct exec_on){ text, command };

@@ -40,8 +40,8 @@ int parse_bind(const char *text, void *field, struct why *why)
         if (!*at)
             return parse_text(text, field, why);
     return value_wrong(why,
-                       "'%s': gpu, numa, core, none, or CPUs by local rank, as 0-3;4-7,12 (numbers "
-                       "below 8192)",
+                       "'%s': write gpu, numa, core, none, or CPUs by local rank, as 0-3;4-7,12 "
+                       "(numbers below 8192)",
                        text);
 }
 
@@ -60,8 +60,8 @@ int parse_gpus(const char *text, void *field, struct why *why)
         const size_t length = strcspn(at, ",");
 
         if (length == 0 || memchr(at, ' ', length))
-            return value_wrong(why, "'%s': numbers or names of GPUs with commas between, as 2,4,7",
-                               text);
+            return value_wrong(
+                why, "'%s': write numbers or names of GPUs, separated by commas, as 2,4,7", text);
         if (stands_before(text, at, length))
             return value_wrong(why, "'%s' has %.*s twice", text, (int)length, at);
         at += length;

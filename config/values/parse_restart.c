@@ -19,7 +19,8 @@ int parse_restart_budget(const char *text, void *field, struct why *why)
     if (value_int(count, &budget.most) < 0)
         return value_wrong(why, "invalid int value: '%s'", text);
     if (slash && (budget.window_seconds = duration_seconds(slash + 1)) < 0)
-        return value_wrong(why, "'%s': a number, or a number in a time as 3/1h (s, m, h, d)", text);
+        return value_wrong(why, "'%s': write a number, or a number in a time as 3/1h (s, m, h, d)",
+                           text);
     if (budget.most < 0)
         return value_wrong(why, "max_restarts must be >= 0, not %d", budget.most);
     *(struct restart_budget *)field = budget;
@@ -59,8 +60,8 @@ static int take_cause(struct restart_policy *policy, const char *item, int *on, 
         policy->exits[code] = (unsigned char)*on;
     } else {
         return value_wrong(why,
-                           "'%s': causes are any, on-signal, on-signal:SIGKILL, on-exit, "
-                           "on-exit:75, never-on:1, with commas between",
+                           "'%s': write causes, separated by commas: any, on-signal, "
+                           "on-signal:SIGKILL, on-exit, on-exit:75, never-on:1",
                            item);
     }
     return 0;
@@ -101,7 +102,7 @@ int parse_on_failure(const char *text, void *field, struct why *why)
     if (strncmp(text, "continue", 8) != 0 || (text[8] && text[8] != ':')
         || (colon && (value_int(colon + 1, &value.least) < 0 || value.least < 1)))
         return value_wrong(
-            why, "'%s': stop, continue, or continue:MIN (as long as MIN workers live)", text);
+            why, "'%s': write stop, continue, or continue:MIN (as long as MIN workers live)", text);
     *(struct on_failure *)field = value;
     return 0;
 }

@@ -130,28 +130,28 @@ static void slips_of_the_fingers_are_named(void **state)
     (void)state;
     is_refused("", "no host is named");
     is_refused(" , ", "no host is named");
-    is_refused("a:0", "'a:0': '0' is no number of workers");
-    is_refused("a:-1", "'-1' is no number of workers");
-    is_refused("a:", "'a:': '' is no number of workers");
-    is_refused("a:many,b", "'a:many': 'many' is no number of workers");
-    is_refused("a:99999999999", "'99999999999' is no number of workers");
+    is_refused("a:0", "'a:0': '0' is not a number of workers");
+    is_refused("a:-1", "'-1' is not a number of workers");
+    is_refused("a:", "'a:': '' is not a number of workers");
+    is_refused("a:many,b", "'a:many': 'many' is not a number of workers");
+    is_refused("a:99999999999", "'99999999999' is not a number of workers");
     is_refused("a:1000000,b,a", "a has more than 1000000 workers");
-    is_refused("n[1-100000],m", "these are more than 100000 hosts");
+    is_refused("n[1-100000],m", "there are more than 100000 hosts");
     is_refused("b,a:4:5", "'a:4:5' names no host");
     is_refused("[a:b]", "'[a:b]' names no host");
-    is_refused("a;b", "'a;b' names no host: NAME, NAME:SLOTS or NAME[1-4]:SLOTS");
+    is_refused("a;b", "'a;b' names no host; write NAME, NAME:SLOTS or NAME[1-4]:SLOTS");
     is_refused("-oProxyCommand=x", "names no host"); /* ssh would take it for an option */
     is_refused("n[1-", "'n[1-': a bracket is not closed");
     is_refused("[::1", "a bracket is not closed");
     is_refused("n]", "'n]' names no host");
     is_refused("n[]", "'n[]': the brackets are empty");
-    is_refused("n[1,]", "'n[1,]': '' is no range of numbers");
-    is_refused("n[,1]", "'' is no range of numbers");
-    is_refused("n[4-1]", "'n[4-1]': '4-1' is no range of numbers");
-    is_refused("n[a-c]", "'a-c' is no range of numbers");
-    is_refused("n[1-2-3]", "'1-2-3' is no range of numbers");
-    is_refused("n[1-100001]", "'1-100001' is no range of numbers");
-    is_refused("n[99999999999999999999]", "is no range of numbers");
+    is_refused("n[1,]", "'n[1,]': '' is not a range of numbers");
+    is_refused("n[,1]", "'' is not a range of numbers");
+    is_refused("n[4-1]", "'n[4-1]': '4-1' is not a range of numbers");
+    is_refused("n[a-c]", "'a-c' is not a range of numbers");
+    is_refused("n[1-2-3]", "'1-2-3' is not a range of numbers");
+    is_refused("n[1-100001]", "'1-100001' is not a range of numbers");
+    is_refused("n[99999999999999999999]", "is not a range of numbers");
 }
 
 static void what_is_too_long_is_no_host(void **state)
@@ -211,12 +211,12 @@ static void host_files_of_five_kinds_are_read(void **state)
 static void a_wrong_line_is_named_by_its_number(void **state)
 {
     (void)state;
-    file_is_refused("a\nb slots=two\n", ":2: 'slots=two': 'two' is no number of workers");
-    file_is_refused("a\n\nb:0\n", ":3: 'b:0': '0' is no number of workers");
-    file_is_refused("a slots=\n", ":1: 'slots=': '' is no number of workers");
+    file_is_refused("a\nb slots=two\n", ":2: 'slots=two': 'two' is not a number of workers");
+    file_is_refused("a\n\nb:0\n", ":3: 'b:0': '0' is not a number of workers");
+    file_is_refused("a slots=\n", ":1: 'slots=': '' is not a number of workers");
     file_is_refused("a 0\n", ":1: ");
-    file_is_refused("a 4x\n", ":1: '4x' is no number of workers");
-    file_is_refused("n[2-1]\n", ":1: 'n[2-1]': '2-1' is no range");
+    file_is_refused("a 4x\n", ":1: '4x' is not a number of workers");
+    file_is_refused("n[2-1]\n", ":1: 'n[2-1]': '2-1' is not a range of numbers");
     file_is_refused("# nothing\n", "names no host");
     file_is_refused("", "names no host");
 }

@@ -201,16 +201,18 @@ static void wrong_values_are_sentences(void **state)
 {
     (void)state;
     refuses("--nproc-per-node foo x", "Unsupported nproc_per_node value: foo");
-    refuses("--nproc-per-node -1 x", "-1 workers make no job");
+    refuses("--nproc-per-node -1 x",
+            "-1 workers are too few for a job; give a number from 1, or auto, cpu, gpu");
     refuses("--nnodes 1:2:3 x", "is not in \"MIN:MAX\" format");
     refuses("--nnodes 2:1 x", "min_nodes=2, max_nodes=1");
     refuses("--nnodes 0 x", "min_nodes=0");
-    refuses("--store-memory 4X x", "'4X' is no size");
-    refuses("--store-memory 0 x", "'0' is no size");
-    refuses("--store-memory 99999999999G x", "is no size");
-    refuses("--store-clients 0 x", "must be at least 1");
-    refuses("--store-allow 10.0.0.0/33 x", "'10.0.0.0/33' is neither any nor a network");
-    refuses("--store-allow 10.0.0.0/8,x x", "'x' is neither");
+    refuses("--store-memory 4X x", "'4X' is not a size; write 4G, 512M, 64k or a number of bytes");
+    refuses("--store-memory 0 x", "'0' is not a size");
+    refuses("--store-memory 99999999999G x", "is not a size");
+    refuses("--store-clients 0 x", "it must be at least 1, not 0");
+    refuses("--store-allow 10.0.0.0/33 x",
+            "'10.0.0.0/33' is not a network; write 10.1.0.0/16, fd00::/8 or any");
+    refuses("--store-allow 10.0.0.0/8,x x", "'x' is not a network");
     refuses("--max-restarts=-1 x", "max_restarts must be >= 0");
     refuses("--max-restarts -1 x", "max_restarts must be >= 0");
     refuses("--max-restarts x x", "invalid int value: 'x'");
@@ -218,7 +220,8 @@ static void wrong_values_are_sentences(void **state)
     refuses("--shutdown-timeout=-1 x", "must be non-negative");
     refuses("--signals-to-handle SIGKILL x", "Invalid argument");
     refuses("--node-rank -1 x", "no node -1");
-    refuses("-m --no-python x", "'--no-python' flag");
+    refuses("-m --no-python x",
+            "-m runs a Python module, so it can't be combined with --no-python");
     refuses("--foo x", "unrecognized arguments: --foo");
     refuses("-q x", "unrecognized arguments: -q");
     refuses("--nproc-per-node", "expected one argument");
@@ -306,11 +309,12 @@ static void what_is_wrong_in_a_job_file_is_found_by_its_line(void **state)
     write_file("bad.ini", "[ctrum]\nnnodes = 1\n");
     refuses("--job bad.ini x", "bad.ini:2: unknown section [ctrum]");
     write_file("bad.ini", "nnodes = 1\n");
-    refuses("--job bad.ini x", "bad.ini:1: 'nnodes' stands in no section");
+    refuses("--job bad.ini x",
+            "bad.ini:1: 'nnodes' is outside any section; options belong under [ctrun]");
     write_file("bad.ini", "[ctrun]\nnnodes = x\n");
     refuses("--job bad.ini x", "bad.ini:2: nnodes: 'x' is not in");
     write_file("bad.ini", "[ctrun]\nnnodes\n");
-    refuses("--job bad.ini x", "bad.ini:2: neither [section] nor key = value");
+    refuses("--job bad.ini x", "bad.ini:2: the line is neither [section] nor key = value");
     write_file("bad.ini", "[ctrun]\njob = other.ini\n");
     refuses("--job bad.ini x", "unknown key 'job'");
     snprintf(longer, sizeof longer, "[env]\nA = %0300d\n", 0);
@@ -378,7 +382,7 @@ static void a_port_or_an_endpoint_makes_a_static_job(void **state)
     assert_int_equal(m.kind, MEET_STATIC);
     assert_string_equal(m.host, "10.0.0.1");
     cannot_meet("--rdzv-endpoint 10.0.0.1 x", "port is missing in endpoint");
-    cannot_meet("--nnodes 2 --node-rank 2 x", "with --nnodes=2 it is 0 to 1");
+    cannot_meet("--nnodes 2 --node-rank 2 x", "with --nnodes=2 the nodes are 0 to 1");
 }
 
 static void standalone_is_stronger_than_all_about_meeting(void **state)
@@ -393,9 +397,12 @@ static void without_workers_it_can_only_serve_an_elastic_job_of_several_nodes(vo
     (void)state;
     assert_int_equal(meets("--nproc-per-node 1 --nnodes 2 --rdzv-backend c10d x").serves_only, 0);
     assert_int_equal(meets("--nproc-per-node 0 --nnodes 2 --rdzv-backend c10d x").serves_only, 1);
-    cannot_meet("--nproc-per-node 0 x", "0 workers make no job");
-    cannot_meet("--nproc-per-node 0 --nnodes 2 x", "0 workers make no job");
-    cannot_meet("--nproc-per-node 0 --rdzv-backend c10d x", "0 workers make no job");
+    cannot_meet("--nproc-per-node 0 x",
+                "0 workers are too few for a job. Without workers, ctrun can host the rendezvous");
+    cannot_meet("--nproc-per-node 0 --nnodes 2 x",
+                "0 workers are too few for a job. Without workers, ctrun can host the rendezvous");
+    cannot_meet("--nproc-per-node 0 --rdzv-backend c10d x",
+                "0 workers are too few for a job. Without workers, ctrun can host the rendezvous");
 }
 
 static void c10d_meets_at_its_endpoint(void **state)
@@ -418,8 +425,9 @@ static void c10d_meets_at_its_endpoint(void **state)
     cannot_meet("--rdzv-backend c10d --rdzv-endpoint :123 x", "list of labels");
     cannot_meet("--rdzv-backend c10d --rdzv-endpoint a: x", "0 and 65536");
     cannot_meet("--rdzv-backend c10d --rdzv-endpoint a:65536 x", "0 and 65536");
-    cannot_meet("--rdzv-backend nope x", "'nope' is not registered");
-    cannot_meet("--rdzv-backend etcd x", "does not speak to etcd");
+    cannot_meet("--rdzv-backend nope x", "'nope' is not registered; use static or c10d");
+    cannot_meet("--rdzv-backend etcd x",
+                "ctrun does not support etcd; use c10d, which needs only the nodes and no server");
 }
 
 static void rendezvous_words_are_trimmed_and_checked(void **state)
@@ -437,7 +445,7 @@ static void rendezvous_words_are_trimmed_and_checked(void **state)
     refuses("--rdzv-conf a=1, x", "must be in format");
     refuses("--rdzv-conf ,a=1 x", "must be in format");
     refuses("--rdzv-conf join_timeout=0 x", "join timeout (join_timeout) must be positive");
-    refuses("--rdzv-conf join_timeout=x x", "no integer: 'x'");
+    refuses("--rdzv-conf join_timeout=x x", "the option 'join_timeout' is not an integer: 'x'");
     accepts("--rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=2147483647 x");
     refuses("--rdzv-conf keep_alive_max_attempt=1000000000 x",
             "keep_alive_interval=5 times keep_alive_max_attempt=1000000000 is more than "
@@ -460,7 +468,7 @@ static void a_timeout_is_read_where_torchrun_reads_it(void **state)
     assert_int_equal(options_read(&options, argv, error, sizeof error), OPTIONS_RUN);
     assert_int_equal(options_meeting(&options, &meeting, error, sizeof error), OPTIONS_RUN);
     assert_int_equal(options.rdzv_conf.join_timeout, 600);
-    cannot_meet("--rdzv-conf timeout=abc x", "'timeout' is no integer: 'abc'");
+    cannot_meet("--rdzv-conf timeout=abc x", "the option 'timeout' is not an integer: 'abc'");
     cannot_meet("--nnodes 2 --rdzv-conf timeout=0 x",
                 "--rdzv-conf: the timeout (timeout) must be positive, not 0");
     assert_int_equal(meets("--nnodes 2 --rdzv-conf timeout=7 x").kind, MEET_STATIC);
@@ -493,12 +501,12 @@ static void lists_of_ranks_know_the_last(void **state)
     assert_true(ranks_have(options.show, 7, 8));
     accepts("--show=* x");
     assert_true(ranks_have(options.show, 5, 8));
-    refuses("--show=,1 x", "ranks are written");
-    refuses("--show=1, x", "ranks are written");
+    refuses("--show=,1 x", "',1' is not a list of ranks; write 0,4-7,@last or *");
+    refuses("--show=1, x", "'1,' is not a list of ranks; write 0,4-7,@last or *");
     accepts("--local-ranks-filter=1,12 x");
     assert_true(rank_filter_has(options.local_ranks_filter, 12));
     assert_false(rank_filter_has(options.local_ranks_filter, 2));
-    refuses("--local-ranks-filter=1, x", "comma-separated list of integers");
+    refuses("--local-ranks-filter=1, x", "'1,' is not a comma-separated list of integers");
 }
 
 static void exec_on_has_ranks_and_a_command(void **state)
@@ -513,8 +521,8 @@ static void exec_on_has_ranks_and_a_command(void **state)
     assert_true(ranks_have(options.exec_on.ranks, 3, 8));
     assert_false(ranks_have(options.exec_on.ranks, 0, 8));
     assert_string_equal(options.exec_on.command, "gdb --args");
-    refuses("--exec-on=gdb x", "ranks, a colon and a command");
-    refuses("--exec-on=3: x", "ranks, a colon and a command");
+    refuses("--exec-on=gdb x", "write ranks, a colon and a command, as --exec-on='3:gdb --args'");
+    refuses("--exec-on=3: x", "write ranks, a colon and a command, as --exec-on='3:gdb --args'");
 }
 
 static void budgets_and_policies_of_restarting(void **state)
@@ -526,8 +534,8 @@ static void budgets_and_policies_of_restarting(void **state)
     assert_int_equal(options.stall, 300);
     accepts("--stall=0 x");
     assert_int_equal(options.stall, 0);
-    refuses("--stall=soon x", "'soon': a time as 10s or 5m (s, m, h, d), or 0");
-    refuses("--stall=-1 x", "'-1': a time as 10s");
+    refuses("--stall=soon x", "'soon' is not a time; write 10s or 5m (s, m, h, d), or 0");
+    refuses("--stall=-1 x", "'-1' is not a time; write 10s");
     accepts("--max-restarts=3/1h x");
     assert_int_equal(options.max_restarts.most, 3);
     assert_int_equal(options.max_restarts.window_seconds, 3600);
@@ -544,7 +552,7 @@ static void budgets_and_policies_of_restarting(void **state)
     accepts("--restart=on-signal:SIGKILL x");
     assert_true(options.restart.signals[9]);
     assert_false(options.restart.signals[11]);
-    refuses("--restart=sometimes x", "causes are");
+    refuses("--restart=sometimes x", "write causes, separated by commas: any, on-signal");
     accepts("--on-failure=continue:2 x");
     assert_true(options.on_failure.go_on);
     assert_int_equal(options.on_failure.least, 2);
@@ -559,7 +567,7 @@ static void places_are_words_or_lists(void **state)
     accepts("--bind=0-3;4,6-7 x");
     refuses("--bind=0-3;;1 x", "CPUs by local rank");
     refuses("--bind=3-1 x", "CPUs by local rank");
-    refuses("--gpus=1,,2 x", "with commas between");
+    refuses("--gpus=1,,2 x", "write numbers or names of GPUs, separated by commas, as 2,4,7");
     refuses("--numa-binding bogus x", "invalid choice: 'bogus'");
     accepts("--report x");
     assert_int_equal(options.report, REPORT_TEXT);
@@ -579,9 +587,11 @@ static void what_only_python_has_is_checked_too(void **state)
     refuses("--monitor-interval x x", "invalid float value");
     refuses("--event-log-handler nope x", "nope");
     refuses("--logs-specs nope x", "Could not find entrypoint nope");
-    refuses("--use-env x", "goes with --legacy-launch");
+    refuses("--use-env x", "--use-env works only with --legacy-launch; workers always find "
+                           "LOCAL_RANK in the environment");
     refuses("--legacy-launch --no-python x", "add --use-env");
-    refuses("-m --no-python x", "'--no-python' flag");
+    refuses("-m --no-python x",
+            "-m runs a Python module, so it can't be combined with --no-python");
 }
 
 int main(void)

@@ -214,7 +214,7 @@ static void a_leader_worker_set_is_one_job(void **state)
     gives(leader, "", "3/0/train-0.train.default:0/none/1");
     gives(last, "--nproc-per-node=4", "3/2/train-0.train.default:0/none/4");
     assert_string_equal(source(OPTION_NODE_RANK), "LWS_WORKER_INDEX");
-    refuses(wrong, "", "LWS_WORKER_INDEX=3: with --nnodes=3 it is 0 to 2");
+    refuses(wrong, "", "LWS_WORKER_INDEX=3: with --nnodes=3 the nodes are 0 to 2");
     gives("LWS_LEADER_ADDRESS=a LWS_GROUP_SIZE=1 LWS_WORKER_INDEX=0", "", "1/0/-:0/none/1");
 }
 
@@ -238,7 +238,7 @@ static void a_kubeflow_train_job_says_all_by_pet_variables(void **state)
                      OPTIONS_RUN);
     assert_string_equal(options.rdzv_endpoint, "elastic-worker-0:23456");
     refuses("PET_NNODES=2 PET_NODE_RANK=2 PET_MASTER_ADDR=t PET_MASTER_PORT=29500", "",
-            "PET_NODE_RANK=2: with --nnodes=2 it is 0 to 1");
+            "PET_NODE_RANK=2: with --nnodes=2 the nodes are 0 to 1");
 }
 
 /* The first operator's: torchrun's names for workers, but one a pod. */
@@ -255,7 +255,7 @@ static void a_pytorchjob_without_pet_variables_is_one_job(void **state)
     gives(V1 "MASTER_ADDR=localhost RANK=0", "", expected); /* for others this is no address */
     gives("MASTER_ADDR=a MASTER_PORT=1 WORLD_SIZE=2 RANK=1", "", "1/0/-:0/none/1");
     gives(V1 "MASTER_ADDR=a RANK=1 PET_NNODES=1 PET_NODE_RANK=0", "", "1/0/-:0/none/1");
-    refuses(V1 "MASTER_ADDR=a RANK=2", "", "RANK=2: with --nnodes=2 it is 0 to 1");
+    refuses(V1 "MASTER_ADDR=a RANK=2", "", "RANK=2: with --nnodes=2 the nodes are 0 to 1");
 }
 
 /* The host's name is this machine's: tests/e2e/clusters/slurm.sh has pods. */
@@ -270,9 +270,9 @@ static void a_kubernetes_job_counts_only_with_nnodes(void **state)
     refuses("JOB_COMPLETION_INDEX=3 PET_NNODES=4", "",
             "JOB_COMPLETION_INDEX=3 on host"); /* which does not end in -3 */
     refuses("JOB_COMPLETION_INDEX=4 PET_NNODES=4 PET_MASTER_ADDR=a", "",
-            "JOB_COMPLETION_INDEX=4: with --nnodes=4 it is 0 to 3");
+            "JOB_COMPLETION_INDEX=4: with --nnodes=4 the nodes are 0 to 3");
     refuses("JOB_COMPLETION_INDEX=x PET_NNODES=4 PET_MASTER_ADDR=a", "",
-            "JOB_COMPLETION_INDEX=x: a Kubernetes Job should give this node's number there");
+            "JOB_COMPLETION_INDEX=x: a Kubernetes Job should set it to this node's number");
 }
 
 /* ---- Clouds ----------------------------------------------------------------------- */
@@ -323,7 +323,7 @@ static void aws_batch_counts_from_the_main_node(void **state)
     refuses(OF_3 "AWS_BATCH_JOB_NODE_INDEX=2", "",
             "AWS_BATCH_JOB_MAIN_NODE_INDEX=1 on host"); /* which is not the main node */
     refuses(OF_3 MAIN "AWS_BATCH_JOB_NODE_INDEX=3", "",
-            "AWS_BATCH_JOB_NODE_INDEX=3: AWS Batch should give this node's number there");
+            "AWS_BATCH_JOB_NODE_INDEX=3: AWS Batch should set it to this node's number");
 }
 
 /* ---- Lists of nodes, and MPI ------------------------------------------------------- */
@@ -393,20 +393,21 @@ static void a_wrong_value_is_named_with_its_variable(void **state)
 {
     (void)state;
     refuses("LWS_LEADER_ADDRESS=a LWS_GROUP_SIZE=three LWS_WORKER_INDEX=0", "",
-            "LWS_GROUP_SIZE=three: LeaderWorkerSet should give the number of nodes there; "
-            "--nnodes=N gives it, --standalone is a job of this node alone");
+            "LWS_GROUP_SIZE=three: LeaderWorkerSet should set it to the number of nodes; "
+            "give --nnodes=N, or --standalone for a job on this node alone");
     refuses("LWS_LEADER_ADDRESS=a LWS_GROUP_SIZE=0 LWS_WORKER_INDEX=0", "", "LWS_GROUP_SIZE=0: ");
     refuses("LWS_LEADER_ADDRESS=a LWS_GROUP_SIZE= LWS_WORKER_INDEX=0", "",
-            "LWS_GROUP_SIZE is not set: LeaderWorkerSet should give the number of nodes there");
+            "LWS_GROUP_SIZE is not set: LeaderWorkerSet should set it to the number of nodes");
     refuses("LWS_LEADER_ADDRESS=a LWS_GROUP_SIZE=3 LWS_WORKER_INDEX=-1", "",
-            "LWS_WORKER_INDEX=-1: LeaderWorkerSet should give this node's number there; "
-            "--node-rank=N gives it");
+            "LWS_WORKER_INDEX=-1: LeaderWorkerSet should set it to this node's number; "
+            "give --node-rank=N, or --standalone for a job on this node alone");
     refuses("LWS_LEADER_ADDRESS=a LWS_GROUP_SIZE=3 LWS_WORKER_INDEX=2x", "",
             "LWS_WORKER_INDEX=2x: ");
     refuses("SLURM_JOB_ID=1 SLURM_JOB_NUM_NODES=two", "", "SLURM_JOB_NUM_NODES=two: ");
-    refuses(STEP "SLURM_NODEID=9", "", "SLURM_NODEID=9: with --nnodes=2 it is 0 to 1");
+    refuses(STEP "SLURM_NODEID=9", "", "SLURM_NODEID=9: with --nnodes=2 the nodes are 0 to 1");
     refuses(STEP "SLURM_NODEID=1 SLURM_STEP_NODELIST=a[", "", "SLURM_STEP_NODELIST=a[ on host ");
-    refuses("OMPI_COMM_WORLD_RANK=0", "", "OMPI_COMM_WORLD_SIZE is not set: mpirun should give");
+    refuses("OMPI_COMM_WORLD_RANK=0", "",
+            "OMPI_COMM_WORLD_SIZE is not set: mpirun should set it to");
 }
 
 static void with_an_option_the_wrong_value_is_not_asked_for(void **state)

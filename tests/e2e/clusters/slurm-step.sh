@@ -12,8 +12,8 @@ step() {
 
 step 2 4 --nproc-per-node=2 touch ran
 expect "two tasks on a node: wrong usage" is "$code" 2
-expect "the mistake is named" has "$err" "ctrun: srun started ctrun as 4 tasks on 2 nodes, and without --nnodes each is a job of its own"
-expect "and what to write" has "$err" "for one job, one task a node: srun --ntasks=2 --ntasks-per-node=1 ctrun ...; for 4 jobs, --standalone"
+expect "the mistake is named" has "$err" "ctrun: srun started ctrun as 4 tasks on 2 nodes, and without --nnodes each task is a separate job"
+expect "and what to write" has "$err" "for one job, start one task per node: srun --ntasks=2 --ntasks-per-node=1 ctrun ...; for 4 jobs, add --standalone"
 expect "no worker was started" [ ! -e ran ]
 step 1 4 true
 expect "several tasks on one node, too" is "$code" 2

@@ -13,7 +13,7 @@ doctor
 expect "this host, alone" is "$code $(found)$err" "0 "
 expect "has so many checks that are ok" matches "$out" '1 host: 0 FAIL, [0-9]+ warn, (9|1[0-9]) ok'
 doctor --hosts=h0:x
-expect "a slip of the fingers is named as ctrun names it" has "$code $err" "2 ctctl: --hosts: 'h0:x': 'x' is no number of workers"
+expect "a slip of the fingers is named as ctrun names it" has "$code $err" "2 ctctl: --hosts: 'h0:x': 'x' is not a number of workers"
 doctor h0
 expect "hosts are an option's value" has "$code $err" "2 ctctl: too many arguments: h0"
 TMPDIR=$'/none\nrow\t2\tx\ty\tz' doctor

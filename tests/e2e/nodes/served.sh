@@ -10,7 +10,7 @@ trap 'kill_agents; no_hosts; cd /; rm -rf "$work"' EXIT
 refused() {
     run "${@:2}" true
     expect "no workers with $1: refused" is "$code" 2
-    expect "  with what there is to do" matches "$err" "--nproc-per-node=0: 0 workers make no job; without any, ctrun can serve the rendezvous of an elastic job: --rdzv-backend=c10d"
+    expect "  with what there is to do" matches "$err" "--nproc-per-node=0: 0 workers are too few for a job. Without workers, ctrun can host the rendezvous of an elastic job: give --rdzv-backend=c10d"
 }
 refused "one node" --nproc-per-node=0
 refused "--standalone" --standalone --nproc-per-node=0

@@ -110,7 +110,7 @@ expect "localhost is not where others find node 0" has "$code $err" "2 ctrun: --
 on_h0 --hosts=h1,h2:2 --dry-run true </dev/null
 expect "--dry-run prints a command for each host" is "$code $(grep -c 'ssh .* h[12] .*exec sh -c' .out)" "0 2"
 on_h0 --hosts=h1,h2:x true </dev/null
-expect "a slip of the fingers is named" has "$code $err" "2 ctrun: --hosts: 'h2:x': 'x' is no number of workers"
+expect "a slip of the fingers is named" has "$code $err" "2 ctrun: --hosts: 'h2:x': 'x' is not a number of workers"
 printf '#!/bin/sh\necho welcome\nexec %s "$@"\n' "$ssh" >noisy.sh
 chmod +x noisy.sh
 on_h0 --hosts=h1,h2 --ssh="$PWD/noisy.sh" true </dev/null

@@ -88,7 +88,7 @@ run --log-dir /dev/null --tee 3 -r 3 $N 1 sh -c 'echo out; echo "<$TORCHELASTIC_
 expect "/dev/null: no files, no prefixes" is "$code $out $(tail -n1 <<<"$err")" "0 out <>"
 expect "and that is said" is "$(grep -c "has no effect: --log-dir is /dev/null" <<<"$err")" 2
 run --log-dir /dev/null --tee 1 --duplicate-stdout-filters a $N 1 touch started
-expect "/dev/null: filters are refused" has "$code $err" "2 ctrun: --log-dir: no filtered_stdout.log or filtered_stderr.log in /dev/null"
+expect "/dev/null: filters are refused" has "$code $err" "2 ctrun: --log-dir: /dev/null can't hold filtered_stdout.log or filtered_stderr.log; name a folder"
 expect "with 2 and before a worker starts" gone started
 run --log-dir "$CT_SOURCE/README.md" $N 1 touch started
 expect "a file is no folder" has "$code $err" "1 ctrun: --log-dir: $CT_SOURCE/README.md is a file"

@@ -82,14 +82,14 @@ new_port
 works --rdzv-endpoint=localhost:$port --rdzv-conf=timeout=60,keep_alive_interval=1
 
 run --node-rank=7 touch ran
-expect "a rank that the only node can't have is refused" matches "$code $err" "^2 .*--node-rank=7: with --nnodes=1 it is 0"
+expect "a rank that the only node can't have is refused" matches "$code $err" "^2 .*--node-rank=7: with --nnodes=1 the only node is 0"
 printf '[ctrun]\nnode-rank = 1\n' >one.ini
 run --job=one.ini touch ran
 expect "in a job file too" is "$code $(ls ran 2>/dev/null)" "2 "
-expect "  as it stands there" has "$err" "one.ini:2: node-rank = 1: with --nnodes=1 it is 0"
+expect "  as it stands there" has "$err" "one.ini:2: node-rank = 1: with --nnodes=1 the only node is 0"
 PET_NODE_RANK=7 works
 PET_NODE_RANK=1 PET_MASTER_PORT=29500 run --nnodes=1 touch ran
-expect "with a port it is refused, by its variable's name" matches "$code $err" "^2 .*ctrun: PET_NODE_RANK=1: with --nnodes=1 it is 0 \(--standalone: a job of this node alone\)"
+expect "with a port it is refused, by its variable's name" matches "$code $err" "^2 .*ctrun: PET_NODE_RANK=1: with --nnodes=1 the only node is 0; --standalone runs a job on this node alone"
 PET_NODE_RANK=0 works --nnodes=1
 
 new_port

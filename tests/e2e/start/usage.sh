@@ -18,8 +18,8 @@ expect "  and what it says to write runs" is "$code" 0
 rm a FILE
 refused "unrecognized arguments: --foo" --foo true
 refused "Unsupported nproc_per_node value: x" --nproc-per-node x true
-refused "0 workers make no job" --nproc-per-node=0 true
-refused "with --nnodes=2 it is 0 to 1" --nnodes=2 --node-rank=2 true
+refused "0 workers are too few for a job. Without workers, ctrun can host the rendezvous" --nproc-per-node=0 true
+refused "with --nnodes=2 the nodes are 0 to 1" --nnodes=2 --node-rank=2 true
 refused "cannot be read: No such file" --job=nowhere.ini true
 printf '[env]\nRANK = 77\n' >own.ini
 refused "own.ini:2: RANK is ctrun's to set" --job=own.ini true

@@ -187,7 +187,7 @@ expect "with steps in it" test "$(cut -d' ' -f1 stopped.0)" -gt 1
 
 run --deadline=soon true
 expect "and so must --deadline" is "$code" 2
-expect "with what it can be" has "$err" "'soon' is not a deadline"
+expect "with what it can be" has "$err" "'soon' is not a deadline; write 90s, 30m, 2h or 1d from now"
 
 # Two nodes, by both ways to meet.
 nodes_stop() { # NAME OF WHO IS TOLD
