@@ -118,19 +118,18 @@ CT_API const char *ct_version(void);
 
 /* The list of all statuses, from which the enum, the names and the texts of ct_strerror() are
  * made. */
-#define CT_STATUS_MAP(X)                                                                 \
-    X(OK, 0, "success")                                                                  \
-    X(ERR_INVALID, -1, "invalid argument")                                               \
-    X(ERR_NOMEM, -2, "out of memory")                                                    \
-    X(ERR_SYSTEM, -3, "system call failed")                                              \
-    X(ERR_TIMEOUT, -4, "the deadline passed")                                            \
-    X(ERR_PEER, -5, "a peer is gone")                                                    \
-    X(ERR_ABORTED, -6, "the group was aborted")                                          \
-    X(ERR_MISMATCH, -7,                                                                  \
-      "the ranks called different operations, or the same one with different arguments") \
-    X(ERR_NOT_MEMBER, -8, "this rank is not a member of the group")                      \
-    X(ERR_UNSUPPORTED, -9, "not supported here")                                         \
-    X(ERR_CUDA, -10, "a CUDA call failed")                                               \
+#define CT_STATUS_MAP(X)                                            \
+    X(OK, 0, "success")                                             \
+    X(ERR_INVALID, -1, "invalid argument")                          \
+    X(ERR_NOMEM, -2, "out of memory")                               \
+    X(ERR_SYSTEM, -3, "system call failed")                         \
+    X(ERR_TIMEOUT, -4, "the deadline passed")                       \
+    X(ERR_PEER, -5, "a peer is gone")                               \
+    X(ERR_ABORTED, -6, "the group was aborted")                     \
+    X(ERR_MISMATCH, -7, "the ranks made different calls")           \
+    X(ERR_NOT_MEMBER, -8, "this rank is not a member of the group") \
+    X(ERR_UNSUPPORTED, -9, "not supported here")                    \
+    X(ERR_CUDA, -10, "a CUDA call failed")                          \
     X(ERR_NCCL, -11, "an NCCL call failed")
 
 typedef enum ct_status {

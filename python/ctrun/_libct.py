@@ -201,7 +201,7 @@ class AbortedError(Error):
 
 
 class MismatchError(Error):
-    """CT_ERR_MISMATCH: the ranks called different operations, or the same one with different arguments."""
+    """CT_ERR_MISMATCH: the ranks made different calls."""
 
     status = Status.MISMATCH
 

@@ -142,7 +142,7 @@ static ct_status accept_failed(const struct node *node, ct_status status)
     return status != CT_ERR_SYSTEM || errno != EMFILE
                ? status
                : ct_fail(status,
-                         "no descriptors are left: of the %d ranks of a host one needs a "
+                         "no file descriptors are left: one of the %d ranks of a host needs a "
                          "descriptor for each of the others (%s)",
                          node->size, descriptor_limit(limit, sizeof limit));
 }
@@ -251,7 +251,7 @@ ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_s
 static ct_status or_ended(ct_status status, int rank)
 {
     if (status == CT_ERR_TIMEOUT)
-        return ct_fail(status, "rank %d of this host did not go on in time", rank);
+        return ct_fail(status, "rank %d of this host did not continue in time", rank);
     return status == CT_ERR_PEER ? ended(rank) : status;
 }
 
@@ -307,7 +307,7 @@ static ct_status wait_for_leader(const struct host_leader *leader, ct_store *sto
             said = 1;
             log_line(LOG_WAITS,
                      "waiting for rank %d, which leads this host and is stopped: kill -CONT %d "
-                     "lets it go on",
+                     "lets it continue",
                      leader->rank, (int)pid);
         }
     return status;

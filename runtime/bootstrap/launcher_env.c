@@ -107,8 +107,8 @@ static const struct launcher *find_launcher(void)
 static ct_status check_rank(const char *rank_name, const char *size_name, int rank, int size)
 {
     if (rank >= size)
-        return ct_fail(CT_ERR_INVALID, "%s=%d, but %s=%d: ranks go from 0 to %s less one (here %d)",
-                       rank_name, rank, size_name, size, size_name, size - 1);
+        return ct_fail(CT_ERR_INVALID, "%s=%d, but %s=%d: %s must be from 0 to %d", rank_name, rank,
+                       size_name, size, rank_name, size - 1);
     return CT_OK;
 }
 
@@ -163,8 +163,8 @@ static ct_status from_options(const ct_init_options *options, struct identity *w
 
     if (options->rank < -1 || options->world_size < -1 || options->world_size == 0)
         return ct_fail(CT_ERR_INVALID,
-                       "ct_init_options: rank %d of world_size %d; -1 means from "
-                       "the environment",
+                       "ct_init_options: rank %d is not valid with world_size %d; -1 takes a value "
+                       "from the environment",
                        options->rank, options->world_size);
     if (options->rank < 0 || options->world_size < 0)
         status = from_environment(who);

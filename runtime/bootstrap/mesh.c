@@ -364,7 +364,7 @@ static ct_status link_from_environment(struct mesh *mesh)
             mesh->only_link = link_kinds[i]->name;
             return CT_OK;
         }
-    return ct_fail(CT_ERR_INVALID, "CT_LINK=%s is no link; there are \"shm\" and \"tcp\"", name);
+    return ct_fail(CT_ERR_INVALID, "CT_LINK=%s is not a link; use \"shm\" or \"tcp\"", name);
 }
 
 /* Reads CT_LINK, CT_ENCRYPT and CT_FAULT, and opens ctrun's control page and the trace. */

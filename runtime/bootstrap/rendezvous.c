@@ -211,7 +211,9 @@ static ct_status host_tcp(struct rendezvous *r, const struct identity *who)
     ct_status status = socket_listen(exact ? who->address : NULL, who->port, &fd);
 
     if (status != CT_OK && errno == EADDRNOTAVAIL) {
-        log_line(LOG_WARN, "%s is no address of rank 0's host; the store listens on all of them",
+        log_line(LOG_WARN,
+                 "%s is not an address of rank 0's host; the store listens on all addresses of "
+                 "that host",
                  who->address);
         status = socket_listen(NULL, who->port, &fd);
     }

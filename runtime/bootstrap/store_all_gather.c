@@ -267,9 +267,9 @@ ct_status store_all_gather_late(ct_store *store, const char *what, int size, int
     if (status != CT_OK || !missing[0])
         return status;
     return ct_fail_because((struct blame){ atoi(missing), BLAME_LATE }, CT_ERR_TIMEOUT,
-                           "after %lld ms these of %d ranks had not come: rank %s "
-                           "(were they started, with the same MASTER_ADDR and MASTER_PORT?)",
-                           (long long)(clock_ms() - start), size, missing);
+                           "rank %s (of %d ranks) did not come within %lld ms; were all ranks "
+                           "started with the same MASTER_ADDR and MASTER_PORT?",
+                           missing, size, (long long)(clock_ms() - start));
 }
 
 /* Logs the missing ranks, unless another waiting rank has set the key "<what>/warns" before. */
@@ -289,9 +289,9 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
     free(first);
     if (status == CT_OK && missing[0])
         log_line(LOG_WAITS,
-                 "waiting %d s: these of %d ranks have not come: rank %s (were they started, with "
-                 "the same MASTER_ADDR and MASTER_PORT?)",
-                 (int)((clock_ms() - start) / 1000), size, missing);
+                 "waiting %d s for rank %s (of %d ranks); were all ranks started with the same "
+                 "MASTER_ADDR and MASTER_PORT?",
+                 (int)((clock_ms() - start) / 1000), missing, size);
     return status;
 }
 

@@ -145,7 +145,7 @@ ct_status ct_note_place(ct_group *group, const char *place)
     if (status != CT_OK)
         return status;
     if (!place)
-        return ct_fail(CT_ERR_INVALID, "ct_note_place: no place was given");
+        return ct_fail(CT_ERR_INVALID, "ct_note_place: the place is NULL");
     record_place(&g->record, place);
     return CT_OK;
 }
@@ -213,7 +213,7 @@ static ct_status order_read(struct group_order *o)
             o->rule = (enum order_rule)i;
             return CT_OK;
         }
-    return ct_fail(CT_ERR_INVALID, "CT_ORDER=%s is no order; there are nodes, rank and fast", word);
+    return ct_fail(CT_ERR_INVALID, "CT_ORDER=%s is not an order; use nodes, rank or fast", word);
 }
 
 /* Fills in the hosts and the ranks of `o`, in time linear in the number of ranks.  `number` is

@@ -32,10 +32,10 @@ static ct_status check_list(const ct_group *parent, const int *ranks, int count)
     if (count < 1)
         return ct_fail(CT_ERR_INVALID, "ct_new_group: a group needs at least one rank");
     if (!ranks)
-        return ct_fail(CT_ERR_INVALID, "ct_new_group: no list of the %d ranks (NULL)", count);
+        return ct_fail(CT_ERR_INVALID, "ct_new_group: the list of the %d ranks is NULL", count);
     if (count > parent->size)
-        return ct_fail(CT_ERR_INVALID, "ct_new_group: %d ranks out of a group of %d", count,
-                       parent->size);
+        return ct_fail(CT_ERR_INVALID, "ct_new_group: %d ranks are listed, but the group has %d",
+                       count, parent->size);
     for (int i = 0; i < count; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
             return ct_fail(CT_ERR_INVALID,
@@ -70,8 +70,8 @@ static ct_status check_backend(const ct_group *parent, const char *backend)
     return !backend || !strcmp(backend, parent->backend)
                ? CT_OK
                : ct_fail(CT_ERR_UNSUPPORTED,
-                         "ct_new_group: backend \"%s\"; the group that it is made from, %s, has "
-                         "\"%s\", and so have all groups made from it",
+                         "ct_new_group: backend \"%s\" is not that of the parent; group %s has "
+                         "backend \"%s\", and all groups made from it must have the same",
                          backend, parent->name, parent->backend);
 }
 
@@ -150,7 +150,7 @@ static ct_status new_group(const int *ranks, int count, const ct_group_options *
     ct_status status;
 
     if (!group)
-        return ct_fail(CT_ERR_INVALID, "ct_new_group: no place for the group was given");
+        return ct_fail(CT_ERR_INVALID, "ct_new_group: the pointer for the group is NULL");
     if (!options)
         options = &defaults;
     status = group_options_check(options);
@@ -243,7 +243,7 @@ static ct_status split_from(ct_group *parent, int color, int key, ct_group **gro
     ct_status status;
 
     if (!group)
-        return ct_fail(CT_ERR_INVALID, "ct_split_group: no place for the group was given");
+        return ct_fail(CT_ERR_INVALID, "ct_split_group: the pointer for the group is NULL");
     status = group_resolve_member(parent, &p);
     if (status == CT_OK)
         status = group_begin(p, 0);

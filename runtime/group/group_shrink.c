@@ -186,7 +186,7 @@ static ct_status read_decision(struct shrink *s, const char *text)
     if (s->mine >= 0)
         return CT_OK;
     return ct_fail(CT_ERR_TIMEOUT,
-                   "the survivors of group %s went on without this rank, which came too late",
+                   "the survivors of group %s continued without this rank, which came too late",
                    s->old->name);
 }
 
@@ -236,7 +236,7 @@ static ct_status shrink_make_group(struct shrink *s, ct_group **group)
     group_poll(s->old);
     for (int i = 0; i < s->count; i++)
         if (is_dead(s->old, s->left[i]))
-            return ct_fail(CT_ERR_PEER, "rank %d came and died", s->left[i]);
+            return ct_fail(CT_ERR_PEER, "rank %d joined and then died", s->left[i]);
     status = ct_store_prefix(s->store, "mesh", &store);
     if (status != CT_OK)
         return status;
@@ -347,7 +347,7 @@ ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
     if (status != CT_OK)
         return ct_fail_in(status, "ct_shrink_group: ");
     if (!survivors)
-        return ct_fail(CT_ERR_INVALID, "ct_shrink_group: no place for the survivors was given");
+        return ct_fail(CT_ERR_INVALID, "ct_shrink_group: the pointer for the survivors is NULL");
     *survivors = NULL;
     set_limits(&s, timeout_ms < 0 ? s.old->limit.ms : timeout_ms);
     s.left = calloc((size_t)s.old->size, sizeof *s.left);

@@ -353,21 +353,21 @@ static ct_status check_create(const ct_store *store, int rank, int size,
                               const ct_group_options *options, ct_group **group)
 {
     if (!store || !group)
-        return ct_fail(CT_ERR_INVALID, "ct_create_group: the store or the place for the group is "
-                                       "NULL");
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_create_group: the store or the pointer for the group is NULL");
     if (size < 1 || rank < 0 || rank >= size)
         return ct_fail(CT_ERR_INVALID,
-                       "ct_create_group: rank %d of %d; it must be from 0 to the "
-                       "size less one",
+                       "ct_create_group: rank %d of %d; ranks are from 0 to the size less one",
                        rank, size);
     if (options && options->backend && strcmp(options->backend, "cpu")
         && strcmp(options->backend, "gloo"))
         return ct_fail(CT_ERR_UNSUPPORTED,
-                       "ct_create_group: backend \"%s\"; a group beside the default one has "
-                       "\"cpu\"",
+                       "ct_create_group: backend \"%s\" can't be used; use \"cpu\" (only "
+                       "ct_init_process_group() accepts others)",
                        options->backend);
     if (options && options->parent)
-        return ct_fail(CT_ERR_INVALID, "ct_create_group: a group of its own has no parent");
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_create_group: the group has no parent; leave parent NULL");
     return options ? group_options_check(options) : CT_OK;
 }
 

@@ -198,8 +198,7 @@ int ct_spawn(int nprocs, int (*fn)(int rank, int size, void *arg), void *arg)
 
     if (nprocs < 1 || !fn)
         return ct_fail(CT_ERR_INVALID,
-                       "ct_spawn: %d processes of %s; it must be at least one, of "
-                       "a function",
+                       "ct_spawn: %d processes of %s; it needs at least one process and a function",
                        nprocs, fn ? "a function" : "NULL");
     s.children = calloc((size_t)nprocs, sizeof *s.children);
     s.polls = calloc((size_t)nprocs, sizeof *s.polls);

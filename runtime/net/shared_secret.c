@@ -31,8 +31,8 @@ static ct_status secret_take(struct secret *secret, const char *from, const char
                            i + 1);
     if (size < SECRET_LEAST || size > sizeof secret->bytes)
         return ct_fail(CT_ERR_INVALID,
-                       "%s: a secret of %zu characters; from %d to %zu are needed "
-                       "(openssl rand -hex 32 prints a good one)",
+                       "%s: the secret has %zu characters; it must have %d to %zu (openssl rand "
+                       "-hex 32 prints a good one)",
                        from, size, SECRET_LEAST, sizeof secret->bytes);
     memcpy(secret->bytes, text, size);
     secret->size = size;
@@ -46,11 +46,10 @@ static ct_status check_owner(int fd, const char *path)
     if (fstat(fd, &info) < 0)
         return ct_fail(CT_ERR_SYSTEM, "CT_STORE_SECRET_FILE=%s: %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode))
-        return ct_fail(CT_ERR_INVALID, "CT_STORE_SECRET_FILE=%s: it is no regular file", path);
+        return ct_fail(CT_ERR_INVALID, "CT_STORE_SECRET_FILE=%s is not a regular file", path);
     if ((info.st_uid != geteuid() && info.st_uid != 0) || (info.st_mode & (S_IRWXG | S_IRWXO)))
         return ct_fail(CT_ERR_INVALID,
-                       "CT_STORE_SECRET_FILE=%s: others may read it; make it yours alone: "
-                       "chmod 600 %s",
+                       "CT_STORE_SECRET_FILE=%s: other users may read the file; run chmod 600 %s",
                        path, path);
     return CT_OK;
 }
@@ -202,10 +201,11 @@ ct_status secret_prove(const struct secret *secret, struct secure_channel *chann
     if (status == CT_OK)
         status = secure_read_all(channel, fd, nonce, sizeof nonce, deadline);
     if (status != CT_OK)
-        return ct_fail(status,
-                       "the store at %s does not take the job's secret (%s); is it PyTorch's, or "
-                       "has it none? Then unset CT_STORE_SECRET and CT_STORE_SECRET_FILE here",
-                       where, ct_last_error());
+        return ct_fail(
+            status,
+            "the store at %s does not accept the job's secret (%s); if the store is PyTorch's or "
+            "has no secret, unset CT_STORE_SECRET and CT_STORE_SECRET_FILE here",
+            where, ct_last_error());
     status = encryption_check_notice(nonce, sizeof nonce, where);
     if (status == CT_OK)
         status = proof_make(secret, "client", hello, nonce, proof);

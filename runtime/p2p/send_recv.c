@@ -36,7 +36,7 @@ static ct_status transfer_check(struct transfer *t, const void *buf, size_t coun
     ct_status status;
 
     if (element == 0)
-        return ct_fail(CT_ERR_INVALID, "%s: %d is no dtype", t->verb, (int)dtype);
+        return ct_fail(CT_ERR_INVALID, "%s: %d is not a dtype", t->verb, (int)dtype);
     if (count > PTRDIFF_MAX / element)
         return ct_fail(CT_ERR_INVALID, "%s: %zu elements of %s are more than memory can hold",
                        t->verb, count, dtype_name(dtype));
@@ -44,7 +44,7 @@ static ct_status transfer_check(struct transfer *t, const void *buf, size_t coun
         return ct_fail(CT_ERR_INVALID, "%s: the buffer is NULL but the count is %zu", t->verb,
                        count);
     if (tag < 0)
-        return ct_fail(CT_ERR_INVALID, "%s: tag %d; tags are 0 or more", t->verb, tag);
+        return ct_fail(CT_ERR_INVALID, "%s: tag %d is negative; tags are 0 or more", t->verb, tag);
     if (!(peer == CT_ANY_SOURCE && !is_send) && (peer < 0 || peer >= t->group->size))
         return ct_fail(CT_ERR_INVALID, "%s: rank %d is not in 0..%d, the ranks of group %s",
                        t->verb, peer, t->group->size - 1, t->group->name);
@@ -177,8 +177,8 @@ ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype
     if (t.peer == t.group->mesh->rank
         && !request_is_posted(t.group->mesh, group_channel(t.group, 1), t.peer, tag))
         return ct_fail(CT_ERR_INVALID,
-                       "send: to itself, rank %d first needs a ct_irecv with tag "
-                       "%d, or nobody could ever receive it",
+                       "send: before rank %d sends to itself, it must call ct_irecv with tag %d; "
+                       "otherwise nobody could receive the message",
                        dst, tag);
     return run_blocking(&t, (void *)(uintptr_t)buf, 1, NULL, __builtin_return_address(0));
 }
@@ -199,7 +199,7 @@ ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dtype dtyp
     ct_status status;
 
     if (!work)
-        return ct_fail(CT_ERR_INVALID, "isend: no place for the work was given");
+        return ct_fail(CT_ERR_INVALID, "isend: the pointer for the work is NULL");
     *work = NULL;
     status = begin_transfer(&t, group, buf, count, dtype, dst, tag, 1);
     return status == CT_OK ? run_asynchronous(&t, (void *)(uintptr_t)buf, 1, work) : status;
@@ -212,7 +212,7 @@ ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int
     ct_status status;
 
     if (!work)
-        return ct_fail(CT_ERR_INVALID, "irecv: no place for the work was given");
+        return ct_fail(CT_ERR_INVALID, "irecv: the pointer for the work is NULL");
     *work = NULL;
     status = begin_transfer(&t, group, buf, count, dtype, src, tag, 0);
     return status == CT_OK ? run_asynchronous(&t, buf, 0, work) : status;
@@ -228,8 +228,8 @@ static ct_status begin_probe(struct transfer *t, struct request *request, ct_gro
     if (status != CT_OK)
         return ct_fail_in(status, "%s: ", t->verb);
     if (tag < 0 && tag != CT_ANY_TAG)
-        return ct_fail(CT_ERR_INVALID, "%s: tag %d; tags are 0 or more, or CT_ANY_TAG", t->verb,
-                       tag);
+        return ct_fail(CT_ERR_INVALID, "%s: tag %d is negative; tags are 0 or more, or CT_ANY_TAG",
+                       t->verb, tag);
     status = transfer_check(t, NULL, 0, CT_U8, src, tag == CT_ANY_TAG ? 0 : tag, 0);
     if (status != CT_OK)
         return status;
@@ -274,7 +274,7 @@ ct_status ct_iprobe(ct_group *group, int src, int tag, int *found, ct_message *m
     ct_status status;
 
     if (!found)
-        return ct_fail(CT_ERR_INVALID, "iprobe: no place for what was found was given");
+        return ct_fail(CT_ERR_INVALID, "iprobe: the pointer for the result is NULL");
     *found = 0;
     status = begin_probe(&t, &request, group, src, tag);
     if (status != CT_OK)
@@ -326,11 +326,12 @@ static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int coun
     for (int i = 0; i < count; i++)
         balance +=
             p2p_is_own(t, &ops[i], CT_P2P_RECV, tag) - p2p_is_own(t, &ops[i], CT_P2P_SEND, tag);
-    return balance >= 0 ? CT_OK
-                        : ct_fail(CT_ERR_INVALID,
-                                  "send: to itself, rank %d needs a receive with tag %d for each "
-                                  "of them, here or posted before, or nobody could receive it",
-                                  t->group->rank, tag);
+    return balance >= 0
+               ? CT_OK
+               : ct_fail(CT_ERR_INVALID,
+                         "send: rank %d sends to itself; each such send needs a receive with tag "
+                         "%d, here or posted before, or nobody could receive the message",
+                         t->group->rank, tag);
 }
 
 /* Ends the stagings of requests that are not started. */
@@ -476,7 +477,7 @@ ct_status ct_batch_isend_irecv(ct_group *group, const ct_p2p *ops, int count, ct
         return ct_fail_in(status, BATCH ": ");
     if (count < 0 || (count > 0 && !ops))
         return ct_fail(CT_ERR_INVALID, BATCH ": %d ops%s", count,
-                       ops ? "" : ", but no list of them");
+                       ops ? "" : ", but the list of them is NULL");
     batch = malloc(sizeof *batch + (size_t)count * sizeof batch->requests[0]);
     if (!batch)
         return ct_fail(CT_ERR_NOMEM, BATCH ": no memory for %d messages", count);

@@ -75,7 +75,7 @@ void stream_log_host_waits(const char *call)
     static _Atomic int said;
 
     if (!atomic_exchange(&said, 1))
-        log_line(LOG_INFO, "%s: the host waits, and not the stream: %s", call, ct_last_error());
+        log_line(LOG_INFO, "%s: the host waits instead of the stream: %s", call, ct_last_error());
 }
 
 /* ---- Messages that end on a thread of the group ----------------------------------- */

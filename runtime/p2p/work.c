@@ -176,18 +176,18 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
         const ct_status status = queue_wait(work->queue, work->task, deadline);
 
         if (status == CT_ERR_TIMEOUT && !queue_test(work->queue, work->task))
-            return ct_fail(CT_ERR_TIMEOUT,
-                           "ct_wait_for: not done after %d ms; the work is still "
-                           "owed a ct_wait()",
-                           timeout_ms);
+            return ct_fail(
+                CT_ERR_TIMEOUT,
+                "ct_wait_for: not done after %d ms; the work must still be passed to ct_wait()",
+                timeout_ms);
     } else if (!(request_done_by(work->group->mesh, work->request, deadline,
                                  &work->group->failure.interrupted)
                  && is_clear(work, deadline))
                && !atomic_load(&work->group->failure.interrupted)) {
-        return ct_fail(CT_ERR_TIMEOUT,
-                       "ct_wait_for: %s not done after %d ms; the work is still "
-                       "owed a ct_wait()",
-                       work->kept.verb, timeout_ms);
+        return ct_fail(
+            CT_ERR_TIMEOUT,
+            "ct_wait_for: %s not done after %d ms; the work must still be passed to ct_wait()",
+            work->kept.verb, timeout_ms);
     }
     return ct_wait(work);
 }
@@ -195,7 +195,7 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
 ct_status ct_test(ct_work *work, int *done)
 {
     if (!done)
-        return ct_fail(CT_ERR_INVALID, "ct_test: no place for the answer was given");
+        return ct_fail(CT_ERR_INVALID, "ct_test: the pointer for the answer is NULL");
     if (work && work_check_process(work, "ct_test") != CT_OK)
         return CT_ERR_INVALID;
     *done = !work || is_done(work);

@@ -13,8 +13,8 @@ ct_status ct_convert(const void *from, ct_dtype from_dtype, void *to, ct_dtype t
     if (!(from_dtype == CT_F32 && dtype_is_narrow(to_dtype))
         && !(dtype_is_narrow(from_dtype) && to_dtype == CT_F32))
         return ct_fail(CT_ERR_INVALID,
-                       "ct_convert: %s to %s; it converts f32 to f16, bf16, f8e4m3 or f8e5m2, and "
-                       "these to f32",
+                       "ct_convert: can't convert %s to %s; it converts f32 to f16, bf16, f8e4m3 "
+                       "or f8e5m2, and these to f32",
                        dtype_name(from_dtype), dtype_name(to_dtype));
     if (count > 0 && (!from || !to))
         return ct_fail(CT_ERR_INVALID, "ct_convert: an array is NULL but the count is %zu", count);

@@ -118,8 +118,8 @@ int node_make_memory(struct node *node)
 
     if (node->size > NODE_MOST)
         log_line(LOG_WARN,
-                 "%d ranks on this host are more than %d: their groups exchange messages, without "
-                 "common memory, and ct_mem_alloc() gives each rank memory of its own",
+                 "%d ranks on this host are more than the %d that can share memory: their groups "
+                 "exchange messages, and ct_mem_alloc() gives each rank its own memory",
                  node->size, NODE_MOST);
     if (memory_file("ct", MOST_FILE_BYTES, &fd) == CT_OK
         || memory_file("ct", bytes, &fd) == CT_OK) {

@@ -309,8 +309,8 @@ static void cut_off(const struct node *node, struct region *r, char *data, size_
              (off_t)(r->offset + (uint64_t)(first - r->base)))
         == MAP_FAILED) {
         log_line(LOG_ERROR,
-                 "%zu bytes of ct_mem_alloc() at %p may still be written to by a rank that is in a "
-                 "call that failed here: %s",
+                 "a rank that is still in a call that failed here may write to %zu bytes of "
+                 "ct_mem_alloc() at %p: %s",
                  bytes, (void *)data, strerror(errno));
         return;
     }

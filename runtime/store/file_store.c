@@ -256,8 +256,8 @@ static ct_status not_locked(const struct file_store *f, int64_t waited_ms, int l
     if (pid > 0)
         snprintf(who, sizeof who, "process %d", pid);
     return ct_fail(CT_ERR_TIMEOUT,
-                   "file store %s: %s holds the lock of the file, which was not to be had for %lld "
-                   "ms (limit %d ms); see whether that process is stopped",
+                   "file store %s: %s holds the lock of the file; this process has waited %lld ms "
+                   "for it (limit %d ms); is the other process stopped?",
                    f->path, who, (long long)waited_ms, limit_ms);
 }
 
@@ -384,7 +384,7 @@ static ct_status open_locked(struct file_store *f)
     }
     return ct_fail(CT_ERR_SYSTEM,
                    "file store %s: the file was removed each of the %d times that it was opened; "
-                   "see who removes it, or take a path of its own for each job",
+                   "find out who removes it, or give each job its own path",
                    f->path, MOST_OPENED);
 }
 
@@ -433,6 +433,6 @@ ct_status ct_store_file(const char *path, int timeout_ms, ct_store **store)
 {
     if (!path || !*path || !store)
         return ct_fail(CT_ERR_INVALID,
-                       "ct_store_file: the path or the place for the store is NULL");
+                       "ct_store_file: the path or the pointer for the store is NULL");
     return store_file_open(path, 0, timeout_ms, store);
 }

@@ -175,7 +175,7 @@ static ct_status local_add(ct_store *store, struct bytes key, int64_t delta, int
     if (failed == -2)
         status = local_store_no_memory();
     else if (failed)
-        status = ct_fail(CT_ERR_INVALID, "ct_store_add: the value of key \"%.*s\" is no number",
+        status = ct_fail(CT_ERR_INVALID, "ct_store_add: the value of key \"%.*s\" is not a number",
                          (int)key.size, (const char *)key.data);
     else
         status = local_store_changed(s, key, entry);
@@ -470,7 +470,7 @@ ct_status ct_store_hash(ct_store **store)
     ct_status status;
 
     if (!store)
-        return ct_fail(CT_ERR_INVALID, "ct_store_hash: no place for the store was given");
+        return ct_fail(CT_ERR_INVALID, "ct_store_hash: the pointer for the store is NULL");
     if (!s)
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
     status = local_store_init(s, "hash", &hash_hooks, -1);

@@ -109,8 +109,9 @@ ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
     ct_status status;
 
     if (!base || !prefix || !store)
-        return ct_fail(CT_ERR_INVALID, "ct_store_prefix: the base, the prefix or the place for the "
-                                       "store is NULL");
+        return ct_fail(
+            CT_ERR_INVALID,
+            "ct_store_prefix: the base, the prefix or the pointer for the store is NULL");
     status = store_check_process(base, "prefix");
     if (status != CT_OK)
         return status;
@@ -261,7 +262,7 @@ static ct_status check_value(const char *key, const void *value, size_t bytes, c
 static ct_status store_check_place(const void *place, const char *call)
 {
     return place ? CT_OK
-                 : ct_fail(CT_ERR_INVALID, "ct_store_%s: no place for the answer was given", call);
+                 : ct_fail(CT_ERR_INVALID, "ct_store_%s: the pointer for the answer is NULL", call);
 }
 
 static ct_status check_store(const ct_store *store, const char *call)
@@ -566,7 +567,9 @@ ct_status ct_store_wait_workers(ct_store *store, int world_size)
     if (status != CT_OK)
         return status;
     if (world_size < 1)
-        return ct_fail(CT_ERR_INVALID, "ct_store_wait_workers: a world of %d workers", world_size);
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_store_wait_workers: %d workers; the world must have at least 1",
+                       world_size);
     bottom = store_bottom(store);
     if (!bottom->ops->wait_workers)
         return ct_fail(CT_ERR_UNSUPPORTED,

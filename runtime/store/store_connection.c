@@ -120,7 +120,7 @@ static ct_status still_gone(const struct store_connection *c)
     char call[160];
 
     say_call(c, call, sizeof call);
-    return ct_fail(CT_ERR_PEER, "the store at %s is gone since %.1f s (%s); %s was not sent",
+    return ct_fail(CT_ERR_PEER, "the store at %s has been gone for %.1f s (%s); %s was not sent",
                    c->where, (double)(clock_ms() - c->broken_at) / 1e3, c->cause, call);
 }
 

@@ -489,8 +489,8 @@ static ct_status handshake(struct store_connection *connection, int64_t deadline
     if (status != CT_OK)
         return status;
     if (!answers(connection, deadline))
-        return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms",
-                       connection->where, (long long)(clock_ms() - start));
+        return ct_fail(CT_ERR_TIMEOUT, "no store at %s has answered for %lld ms", connection->where,
+                       (long long)(clock_ms() - start));
     status = store_connection_get(connection, &echo, sizeof echo);
     if (status != CT_OK)
         return ct_fail(status, "no store answers at %s: %s", connection->where, ct_last_error());
@@ -499,7 +499,7 @@ static ct_status handshake(struct store_connection *connection, int64_t deadline
         return status;
     return echo == nonce
                ? CT_OK
-               : ct_fail(CT_ERR_PEER, "what answers at %s is no store", connection->where);
+               : ct_fail(CT_ERR_PEER, "what answers at %s is not a store", connection->where);
 }
 
 static void pause_for(int64_t ns)
@@ -537,7 +537,7 @@ static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *
     *ours = place == PEER_HERE && uid == geteuid();
     if (place != PEER_PENDING)
         return CT_OK;
-    return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms", where,
+    return ct_fail(CT_ERR_TIMEOUT, "no store at %s has answered for %lld ms", where,
                    (long long)(clock_ms() - wait.since));
 }
 

@@ -304,8 +304,8 @@ ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_ms, ct_s
     struct wrapped_store *s;
 
     if (!ops || !store)
-        return ct_fail(CT_ERR_INVALID, "ct_store_wrap: the operations or the place for the store "
-                                       "is NULL");
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_store_wrap: the operations or the pointer for the store is NULL");
     if (ops->size < sizeof *ops)
         return ct_fail(CT_ERR_INVALID,
                        "ct_store_wrap: ops.size is %zu, not sizeof(ct_store_ops), %zu", ops->size,

@@ -164,8 +164,8 @@ ct_status trace_open(int rank, int size, struct trace **trace)
         memset(t, 0, sizeof *t);
         status = open_own(file, rank, size, t);
     } else {
-        log_line(LOG_INFO, "ctrun's trace belongs to another process of this worker, or was closed "
-                           "by a wrapper: this one is not traced");
+        log_line(LOG_INFO, "another process of this worker writes ctrun's trace, or a wrapper "
+                           "closed it; this process is not traced");
     }
     if (status == CT_OK && t->ring)
         *trace = t;

@@ -296,7 +296,7 @@ static void replace_connection(struct mesh *mesh, int peer, const struct link *l
 
 static void log_no_second_lane(int peer, const char *why)
 {
-    log_line(LOG_INFO, "no second connection to rank %d, so what is large shares the first: %s",
+    log_line(LOG_INFO, "no second connection to rank %d, so large messages share the first: %s",
              peer, why);
 }
 

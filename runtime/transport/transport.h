@@ -21,7 +21,7 @@
 #include "runtime/transport/frame.h"
 #include "runtime/transport/mesh.h"
 
-#define NO_FRAME "it sent bytes that are no message"
+#define NO_FRAME "it sent bytes that are not a message"
 
 struct unexpected; /* messaging_internal.h */
 

@@ -434,7 +434,7 @@ static void welcome_came(struct wireup *w, struct pending *p)
                      w->identity.secret.size > 0
                          ? "what answers at its port does not know the job's secret "
                            "(CT_STORE_SECRET, CT_STORE_SECRET_FILE)"
-                         : "what answers at its port is no rank of this job");
+                         : "what answers at its port is not a rank of this job");
 }
 
 /* Handles a connection that the peer closed or that broke.  A peer that closes the connection after
@@ -459,8 +459,9 @@ static void refuse_stranger(struct wireup *w, struct pending *p)
 
     w->strangers++;
     if (now - w->strangers_logged >= LOG_MS) {
-        log_line(LOG_WARN, "strangers at the port of rank %d: %d were sent away", w->identity.rank,
-                 w->strangers);
+        log_line(LOG_WARN,
+                 "rank %d refused %d connection%s at its port that did not come from this job",
+                 w->identity.rank, w->strangers, w->strangers == 1 ? "" : "s");
         w->strangers_logged = now;
         w->strangers = 0;
     }

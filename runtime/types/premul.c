@@ -75,8 +75,10 @@ ct_status ct_op_free(ct_op op)
         slot->taken = 0;
     pthread_mutex_unlock(&slots_lock);
     if (!slot)
-        return ct_fail(CT_ERR_INVALID, "ct_op_free: %d is no op of ct_op_premul(), or was freed",
-                       op);
+        return ct_fail(
+            CT_ERR_INVALID,
+            "ct_op_free: op %d does not exist; ct_op_premul() did not make it, or it was freed",
+            op);
     return CT_OK;
 }
 
@@ -94,7 +96,7 @@ ct_status premul_find(ct_op op, ct_dtype dtype, void *scalar)
     pthread_mutex_unlock(&slots_lock);
     if (!slot)
         return ct_fail(CT_ERR_INVALID,
-                       "op %d is none; ct_op_premul() did not make it, or it was freed", op);
+                       "op %d does not exist; ct_op_premul() did not make it, or it was freed", op);
     if (made_for != dtype)
         return ct_fail(CT_ERR_INVALID, "op %d multiplies %s, but the buffer's dtype is %s", op,
                        dtype_name(made_for), dtype_name(dtype));

@@ -41,7 +41,8 @@ ct_status log_check(void)
     return !word || !*word || level_from_environment(-1) >= 0
                ? CT_OK
                : ct_fail(CT_ERR_INVALID,
-                         "CT_LOG=%.60s: it may be none, waits, error, warn, info or debug", word);
+                         "CT_LOG=%.60s is not a level; use none, waits, error, warn, info or debug",
+                         word);
 }
 
 void log_setup(const char *who, enum log_level unless_set)

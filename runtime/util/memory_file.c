@@ -24,8 +24,8 @@ ct_status file_may_have(uint64_t bytes)
         return CT_OK;
     errno = EFBIG;
     return ct_fail(CT_ERR_SYSTEM,
-                   "%llu bytes are more than a file of this process may have, and memory to share "
-                   "is one (ulimit -f is %llu KiB)",
+                   "shared memory is a file, and this process may not have a file of %llu bytes "
+                   "(ulimit -f is %llu KiB)",
                    (unsigned long long)bytes, (unsigned long long)limit.rlim_cur / 1024);
 }
 

@@ -162,7 +162,7 @@ static enum progress command_add(struct session *session, struct entry *entry, i
 
     if (failed == -2)
         return command_no_memory(session, entry);
-    session->why = "its ADD or BARRIER met a value that is no number";
+    session->why = "its ADD or BARRIER found a value that is not a number";
     return failed ? BROKEN : DONE;
 }
 

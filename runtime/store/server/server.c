@@ -123,7 +123,7 @@ static void close_overdue(const struct list_node *list)
     while (oldest_deadline(list) <= clock_ms()) {
         struct conn *conn = server_first_of(list);
 
-        conn_close(conn, conn->closing ? NULL : "it did not say what it is in time");
+        conn_close(conn, conn->closing ? NULL : "it did not identify itself in time");
     }
 }
 
@@ -176,7 +176,7 @@ static int evict_unverified(struct store_server *s)
     struct conn *conn = server_first_of(&s->unverified);
 
     if (conn)
-        conn_close(conn, "it did not say what it is, and others need its place");
+        conn_close(conn, "it did not identify itself, and other clients need its place");
     return conn != NULL;
 }
 

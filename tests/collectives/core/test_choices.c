@@ -349,7 +349,7 @@ static void another_order(ct_group *group, void *arg)
     EXPECT_OK(ct_store_close(store));
     EXPECT_OK(ct_store_hash(&store));
     EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &own), CT_ERR_INVALID,
-                 "CT_ORDER=slow is no order");
+                 "CT_ORDER=slow is not an order; use nodes, rank or fast");
     EXPECT_OK(ct_store_close(store));
 }
 

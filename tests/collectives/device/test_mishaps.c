@@ -155,7 +155,8 @@ static void receives(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL)); /* the message is here */
     EXPECT_OK(ct_test(work, &done));
     EXPECT(!done);
-    EXPECT_ERROR(ct_wait_for(work, SOON_MS), CT_ERR_TIMEOUT, "still owed");
+    EXPECT_ERROR(ct_wait_for(work, SOON_MS), CT_ERR_TIMEOUT,
+                 "the work must still be passed to ct_wait()");
     go_on(&s);
     EXPECT_OK(ct_wait(work));
     EXPECT(device.cuMemcpyDtoH(got, (CUdeviceptr)(uintptr_t)s.buffer, sizeof got) == CUDA_SUCCESS);

@@ -7,7 +7,7 @@ differs() { # LINK HOW
     local told=0 i
     for ((i = 0; i < 15; i++)); do
         CT_LINK=$1 run --nproc-per-node=4 "$CT_BUILD/tests/e2e_differs" "$2"
-        [ "$(grep -c 'the ranks called different operations, or the same one with different arguments' <<<"$out")" = 4 ] && told=$((told + 1))
+        [ "$(grep -c 'the ranks made different calls' <<<"$out")" = 4 ] && told=$((told + 1))
         grep -q then <<<"$out" && break
     done
     expect "$2 over ${1:-memory}: all four are told of the other call" is $told 15

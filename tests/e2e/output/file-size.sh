@@ -16,7 +16,7 @@ limited() { # KIB WORDS...: as run, with that limit
 limited 100 --nproc-per-node=2 "$demo"
 expect "ranks that may share no memory work without" is "$code" 0
 CT_LOG=warn limited 100 --nproc-per-node=2 "$demo"
-expect "and say why, on demand" matches "$err" 'no shared memory \([0-9]+ bytes are more than a file of this process may have, and memory to share is one \(ulimit -f is 100 KiB\)\)'
+expect "and say why, on demand" matches "$err" 'no shared memory \(shared memory is a file, and this process may not have a file of [0-9]+ bytes \(ulimit -f is 100 KiB\)\)'
 limited 4 --nproc-per-node=2 "$demo"
 expect "without room for a page each it is an error of init" has "$out$err" "the control page: "
 expect "nobody dies of a signal" lacks "$err" SIGXFSZ
@@ -24,7 +24,7 @@ expect "and nothing is left of it" is "$(ls "$TMPDIR")" ""
 
 limited 100 --trace=run.json --nproc-per-node=2 touch ran
 expect "a trace that may have no memory is refused" is "$code" 1
-expect "with both limits" matches "$err" '--trace=run.json, --trace-size: [0-9]+ bytes are more .*ulimit -f is 100 KiB'
+expect "with both limits" matches "$err" '--trace=run.json, --trace-size: shared memory is a file, and this process may not have a file of [0-9]+ bytes \(ulimit -f is 100 KiB\)'
 expect "before anything runs" [ ! -e ran ]
 limited 100 --trace=run.json --trace-size=90k --max-restarts=20 --nproc-per-node=2 \
     sh -c "$demo >>/dev/null 2>&1; exit \$((TORCHELASTIC_RESTART_COUNT < 20))"

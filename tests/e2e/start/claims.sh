@@ -16,7 +16,7 @@ rank() {
     pid[$name]=$!
 }
 ended() { wait "${pid[$1]}"; code=$? out=$(cat "$1.out") err=$(cat "$1.err"); }
-missing() { grep -qs "these of 3 ranks have not come: rank $1 " ./*.err; }
+missing() { grep -qs "waiting [0-9]* s for rank $1 (of 3 ranks); were all ranks started with the same MASTER_ADDR and MASTER_PORT?" ./*.err; }
 
 # all_say PATTERN NAME...: these ranks ended with an error and the same sentence
 all_say() {
@@ -89,7 +89,7 @@ for secret in "" 0123456789abcdef0123456789abcdef; do
     ended a
 done
 unset CT_STORE_SECRET
-stopped='waiting (5 s for rank [01] \(pid [0-9]+\) of this host; is it stopped|for rank [01], which leads this host and is stopped: kill -CONT [0-9]+ lets it go on)'
+stopped='waiting (5 s for rank [01] \(pid [0-9]+\) of this host; is it stopped|for rank [01], which leads this host and is stopped: kill -CONT [0-9]+ lets it continue)'
 says_who() { grep -qsE "$stopped" ./*.err; }
 for which in b a; do # a or b leads the host
     [ $which = a ] && stopped="$stopped|waiting 5 s for the store at 127.0.0.1:$MASTER_PORT to answer; is the process that serves it \(rank 0's\) stopped" # c finds no store

@@ -15,7 +15,7 @@ expect "a misspelt variable is told once" is "$code $(grep -c . <<<"$err") $(gre
     "0 1 CT_TIMOUT_MS has no effect; did you mean CT_TIMEOUT_MS?"
 CT_LOG=loud run --nproc-per-node=2 "$CT_BUILD/bin/hello"
 expect "a word that CT_LOG does not have ends ctrun" is "$code $out$err" \
-    "2 ctrun: CT_LOG=loud: it may be none, waits, error, warn, info or debug"
+    "2 ctrun: CT_LOG=loud is not a level; use none, waits, error, warn, info or debug"
 
 # Rank 1 stands still behind the first of two steps: for longer than rank 0 waits, or stopped.
 behind=rank:1,op:all_reduce,phase:1

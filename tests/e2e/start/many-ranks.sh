@@ -25,5 +25,5 @@ done
 # The rank that leads the host takes a connection of each other one.
 run --nproc-per-node=40 bash -c 'ulimit -n 40; exec "$@"' - "$again" 0 leaves
 expect "too few descriptors end the job" is "$code" 1
-expect "and the limit is named" matches "$out" 'no descriptors are left: of the 40 ranks of a host [^(]*\(ulimit -n is 40\)'
+expect "and the limit is named" matches "$out" 'no file descriptors are left: one of the 40 ranks of a host needs a descriptor for each of the others \(ulimit -n is 40\)'
 finish

@@ -142,7 +142,7 @@ static void each_wrong_variable_is_named_with_its_value(void **state)
         { "WORLD_SIZE=2", "WORLD_SIZE is set (2) but RANK is not" },
         { "RANK=x WORLD_SIZE=2", "RANK=x: it must be a number" },
         { "RANK=0 WORLD_SIZE=0", "WORLD_SIZE=0: it must be a number from 1" },
-        { "RANK=2 WORLD_SIZE=2", "RANK=2, but WORLD_SIZE=2: ranks go from 0" },
+        { "RANK=2 WORLD_SIZE=2", "RANK=2, but WORLD_SIZE=2: RANK must be from 0 to 1" },
         { "RANK=0 WORLD_SIZE=2", "MASTER_ADDR is not set" },
         { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=h", "MASTER_PORT is not" },
         { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=0", "MASTER_PORT=0: it must be" },

@@ -251,10 +251,11 @@ static void with_a_mistake(ct_group *group, void *arg)
     ops[2] = give(&bad, 1, CT_ANY_SOURCE, 0);
     refused(group, ops, 3, "op 2 of 3|rank -1");
     ops[2] = (ct_p2p){ CT_P2P_SEND, &bad, 1, (ct_dtype)99, right, 0 };
-    refused(group, ops, 3, "op 2 of 3|99 is no dtype");
+    refused(group, ops, 3, "op 2 of 3|99 is not a dtype");
     ops[2] = (ct_p2p){ 0 };
     refused(group, ops, 3, "op 2 of 3|neither CT_P2P_SEND nor CT_P2P_RECV");
-    EXPECT_ERROR(ct_batch_isend_irecv(group, NULL, 1, NULL), CT_ERR_INVALID, "no list");
+    EXPECT_ERROR(ct_batch_isend_irecv(group, NULL, 1, NULL), CT_ERR_INVALID,
+                 "1 ops, but the list of them is NULL");
     EXPECT_ERROR(ct_batch_isend_irecv(group, ops, -1, NULL), CT_ERR_INVALID, "-1 ops");
     EXPECT_OK(ct_batch_isend_irecv(group, NULL, 0, NULL));
     EXPECT(got == 0);

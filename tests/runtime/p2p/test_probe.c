@@ -138,7 +138,8 @@ static void what_fails(ct_group *group, void *arg)
     if (ct_rank(group) == 0) {
         EXPECT_ERROR(ct_probe(group, 2, 0, NULL), CT_ERR_INVALID, "probe: rank 2 is not in 0..1");
         EXPECT_ERROR(ct_probe(group, 1, -2, NULL), CT_ERR_INVALID, "CT_ANY_TAG");
-        EXPECT_ERROR(ct_iprobe(group, 1, 0, NULL, NULL), CT_ERR_INVALID, "no place");
+        EXPECT_ERROR(ct_iprobe(group, 1, 0, NULL, NULL), CT_ERR_INVALID,
+                     "iprobe: the pointer for the result is NULL");
         EXPECT_ERROR(ct_recv(group, &found, 1, CT_I32, 1, CT_ANY_TAG, NULL), CT_ERR_INVALID,
                      "tag -1");
         EXPECT_OK(ct_set_next_timeout(group, 20));

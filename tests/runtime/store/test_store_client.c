@@ -88,7 +88,7 @@ static void later_calls_repeat_the_cause(void **state)
     assert_int_equal(ct_store_num_keys(store, &count), CT_ERR_PEER);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ct_store_set(store, "x", "v", 1), CT_ERR_PEER);
-        said("the store at 10.0.0.1:29500 is gone since ");
+        said("the store at 10.0.0.1:29500 has been gone for ");
         said(" s (it closed the connection during num_keys); set \"x\" was not sent");
     }
     over(store);
