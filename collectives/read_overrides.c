@@ -78,7 +78,8 @@ static ct_status add_override(struct choices *c, int operation, char *text, cons
         *size++ = 0;
         override.upto = choices_size(size);
         if (override.upto == 0)
-            return ct_fail(CT_ERR_INVALID, "%s: \"%s\" of %s:%s is no size; 64K is one", source,
+            return ct_fail(CT_ERR_INVALID,
+                           "%s: \"%s\" of %s:%s is not a size; use a size such as 64K", source,
                            size, text, size);
     }
     override.path = has_paths(operation) ? path_named(text) : PATH_NONE;
@@ -147,10 +148,10 @@ static ct_status network_read(struct network_model *network, const char *text, c
         freelocale(plain);
     if (read < 2 || end == 0 || text[end] || !(latency > 0 && latency < 1e9)
         || !(bandwidth > 1e-6 && bandwidth < 1e6) || !(overhead >= 0 && overhead < 1e9))
-        return ct_fail(CT_ERR_INVALID,
-                       "%s: \"%s\" is no network; 30us,1.2GB/s is one: the time of a message, and "
-                       "what a wire carries",
-                       source, text);
+        return ct_fail(
+            CT_ERR_INVALID,
+            "%s: \"%s\" is not a network; use a latency and a bandwidth such as 30us,1.2GB/s",
+            source, text);
     *network = (struct network_model){ latency, overhead, 1 / (1e3 * bandwidth) };
     return CT_OK;
 }
@@ -168,7 +169,8 @@ static ct_status overrides_add_line(struct choices *c, char *line, const char *s
         return network_read(&c->network, trim(value), source);
     operation = collective_named(name);
     if (operation < 0)
-        return ct_fail(CT_ERR_INVALID, "%s: \"%s\" is no operation; all_reduce is one", source,
+        return ct_fail(CT_ERR_INVALID,
+                       "%s: \"%s\" is not an operation; use a name such as all_reduce", source,
                        name);
     return choices_add(c, operation, trim(value), source);
 }
@@ -232,7 +234,7 @@ static ct_status overrides_open_file(const char *path, FILE **file)
         return ct_fail(CT_ERR_SYSTEM, "CT_TUNING: %s: %s", path, strerror(errno));
     if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode)) {
         close(fd);
-        return ct_fail(CT_ERR_INVALID, "CT_TUNING: %s is no regular file", path);
+        return ct_fail(CT_ERR_INVALID, "CT_TUNING: %s is not a regular file", path);
     }
     *file = fdopen(fd, "r");
     if (*file)
@@ -273,7 +275,8 @@ static ct_status read_device(struct choices *choices)
     choices->device = word ? path_named(word) : PATH_NONE;
     if (!word || !*word || choices->device != PATH_NONE || !strcmp(word, "auto"))
         return CT_OK;
-    return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s: it may be auto, fused, nccl or staged", word);
+    return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s is not valid; use auto, fused, nccl or staged",
+                   word);
 }
 
 static ct_status read_handover(struct choices *choices)
@@ -283,7 +286,7 @@ static ct_status read_handover(struct choices *choices)
     choices->by_streams = !word || strcmp(word, "host") != 0;
     if (!word || !*word || !choices->by_streams || !strcmp(word, "stream"))
         return CT_OK;
-    return ct_fail(CT_ERR_INVALID, "CT_HANDOVER=%s: it may be host or stream", word);
+    return ct_fail(CT_ERR_INVALID, "CT_HANDOVER=%s is not valid; use host or stream", word);
 }
 
 /* Reads CT_TUNING and the other variables.  The variable of an operation replaces what the file

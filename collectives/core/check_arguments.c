@@ -24,7 +24,7 @@ static ct_status check_op(const struct request_of_call *r)
         return status == CT_OK ? CT_OK : ct_fail_in(status, "%s: ", verb(r));
     }
     if (!op_is_builtin(r->op))
-        return ct_fail(CT_ERR_INVALID, "%s: %d is no op", verb(r), r->op);
+        return ct_fail(CT_ERR_INVALID, "%s: %d is not an op", verb(r), r->op);
     if (!combine_defined(r->dtype, r->op))
         return ct_fail(CT_ERR_INVALID, "%s: %s has no meaning for %s", verb(r), op_name(r->op),
                        dtype_name(r->dtype));
@@ -327,7 +327,7 @@ ct_status check_call(const struct request_of_call *r, ct_group **group, struct p
         return CT_OK;
     element = ct_dtype_size(r->dtype);
     if (element == 0)
-        return ct_fail(CT_ERR_INVALID, "%s: %d is no dtype", verb(r), (int)r->dtype);
+        return ct_fail(CT_ERR_INVALID, "%s: %d is not a dtype", verb(r), (int)r->dtype);
     status = check_op(r);
     if (status == CT_OK && r->root != NONE && (r->root < 0 || r->root >= (*group)->size))
         status = ct_fail(CT_ERR_INVALID, "%s: root %d is not in 0..%d, the ranks of group %s",

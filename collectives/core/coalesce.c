@@ -140,8 +140,8 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
                        operation_name(r->operation), group->name);
     if (has_work)
         return ct_fail(CT_ERR_INVALID,
-                       "%s: group %s collects calls, which have no work of their own: give NULL, "
-                       "and a place to ct_coalesce_end()",
+                       "%s: group %s collects calls, and a collected call has no work; pass NULL "
+                       "here and &work to ct_coalesce_end()",
                        operation_name(r->operation), group->name);
     call_make(&c, r, group, place);
     c.limit = r->limit;
@@ -226,8 +226,8 @@ static ct_status coalesce_check_pieces(const struct call *calls, struct coalesce
     for (int i = 0; i < n; i++) {
         if (reaches(pieces[i].written ? &all : &written, &pieces[i]))
             return ct_fail(CT_ERR_INVALID,
-                           "ct_coalesce_end: the buffers of call %d since ct_coalesce_begin(), "
-                           "%s, overlap those of another that travels with it; none was made",
+                           "ct_coalesce_end: the buffers of call %d since ct_coalesce_begin(), %s, "
+                           "overlap those of another call that is sent with it; no call was made",
                            pieces[i].call + 1,
                            operation_name(calls[pieces[i].call].signature.operation));
         extend(&all, &pieces[i]);

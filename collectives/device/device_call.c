@@ -373,12 +373,11 @@ static ct_status capture_fails(const struct call *c)
         if (missing)
             return ct_fail(CT_ERR_INVALID, "%s: make such a call once before the capture", missing);
     }
-    return ct_fail(
-        CT_ERR_INVALID,
-        "only calls that go by NCCL, or that GPUs of one host make where the buffers lie, can be "
-        "in a CUDA graph, and not all ranks' can (docs/gpu.md)%s%s: make it outside of the "
-        "capture",
-        *why ? ": " : "", why);
+    return ct_fail(CT_ERR_INVALID,
+                   "a CUDA graph can contain only calls that use NCCL, or that the GPUs of one "
+                   "host do directly in the buffers; on some rank this call does neither "
+                   "(docs/gpu.md)%s%s; call it outside the capture",
+                   *why ? ": " : "", why);
 }
 
 /* Refuses the call on all ranks, since all ranks have found that no path can capture it.  A rank
@@ -528,10 +527,9 @@ ct_status ct_set_stream(ct_group *group, void *stream)
     if (status != CT_OK)
         return ct_fail_in(status, "ct_set_stream: ");
     if (stream == PER_THREAD)
-        return ct_fail(
-            CT_ERR_INVALID,
-            "ct_set_stream: the per-thread default stream is another one in each thread, "
-            "and libct has threads of its own: give it a stream that was created");
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_set_stream: each thread has another per-thread default stream, and "
+                       "libct uses several threads; pass a stream that you created");
     /* Loads the kernels now, since the driver waits for all running work when it loads kernels.  In
      * the group's first call the stream might already wait for another rank.  If this fails here,
      * the group's first call reports the reason. */

@@ -98,8 +98,8 @@ static ct_status mpi_group_check_thread(const ct_group *group)
         return status;
     return ct_fail(
         CT_ERR_UNSUPPORTED,
-        "group %s: with backend \"mpi\" an asynchronous call, and one of another thread, "
-        "needs MPI_Init_thread() with MPI_THREAD_MULTIPLE, and the program asked for less",
+        "group %s: with backend \"mpi\", asynchronous calls and calls from another thread need "
+        "MPI_THREAD_MULTIPLE, but the program asked MPI_Init_thread() for less",
         group->name);
 }
 

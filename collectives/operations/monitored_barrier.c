@@ -103,7 +103,7 @@ ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all)
     };
 
     if (timeout_ms == 0)
-        return ct_fail(CT_ERR_INVALID, "monitored_barrier: a timeout of 0 ms; it must be positive, "
-                                       "or negative for that of the group");
+        return ct_fail(CT_ERR_INVALID, "monitored_barrier: the timeout is 0 ms; it must be "
+                                       "positive, or negative to use the group's");
     return call_run(&request, NULL);
 }

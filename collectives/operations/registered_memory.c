@@ -115,7 +115,7 @@ ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr)
     ct_status status;
 
     if (!ptr)
-        return ct_fail(CT_ERR_INVALID, "mem_alloc: there is no place for the pointer (NULL)");
+        return ct_fail(CT_ERR_INVALID, "mem_alloc: the pointer for the memory is NULL");
     *ptr = NULL;
     status = group_resolve_member(group, &group);
     if (status != CT_OK)

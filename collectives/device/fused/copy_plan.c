@@ -245,7 +245,8 @@ ct_status plan_make(const struct call *c, const struct all_blocks *all, struct c
     plan->one = c->signature.operation == OPERATION_BROADCAST
                 || c->signature.operation == OPERATION_REDUCE
                 || c->signature.operation == OPERATION_ALL_REDUCE;
-    return plan->unlike ? ct_fail(CT_ERR_UNSUPPORTED, "what one rank gives another has other bytes")
+    return plan->unlike ? ct_fail(CT_ERR_UNSUPPORTED,
+                                  "a rank receives another number of bytes than it is sent")
                         : CT_OK;
 }
 

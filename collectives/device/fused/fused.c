@@ -100,7 +100,7 @@ static void disable_without_memory(ct_group *group)
 {
     device_disable(group, PATH_FUSED);
     if (group->device->table.override == PATH_FUSED && group->rank == 0)
-        log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be: the ranks share no memory",
+        log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be used: the ranks share no memory",
                  group->name);
 }
 

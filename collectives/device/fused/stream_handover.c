@@ -766,8 +766,8 @@ static void begin_raising(const ct_group *group)
     error = flags ? thread_start(NULL, raise_for_ever, flags) : ENOMEM;
     if (error == 0)
         return;
-    log_line(LOG_WARN, "group %s: a stream or the launch of a graph may stand still: %s",
-             group->name, strerror(error));
+    log_line(LOG_WARN, "group %s: a stream or the launch of a graph may block: %s", group->name,
+             strerror(error));
     free(flags);
 }
 
@@ -784,8 +784,8 @@ int handover_stays(ct_group *group, struct handover *h)
             h->pinned.space->call_leaves_stream();
     if (h->calls_left > 0)
         log_line(LOG_WARN,
-                 "group %s: a stream stands still before a call of the group's, whose memory stays "
-                 "with the process",
+                 "group %s: a stream is still blocked before a call of the group; the process "
+                 "keeps the memory of that call",
                  group->name);
     if (may_be_launched && h->on && group->size > 1) {
         call_off(group);

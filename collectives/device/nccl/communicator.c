@@ -113,7 +113,7 @@ static void disable_nccl(const struct call *c, struct communicator *comm, const 
     snprintf(d->path[PATH_NCCL].why, sizeof d->path[PATH_NCCL].why, "%s", why);
     if (c->group->rank == 0)
         log_line(d->table.override == PATH_NCCL ? LOG_WARN : LOG_INFO,
-                 "group %s: NCCL can't be: %s", c->group->name, why);
+                 "group %s: NCCL can't be used: %s", c->group->name, why);
 }
 
 /* Returns a rank's reason why NCCL can't be used, or NULL if all ranks can use NCCL. */

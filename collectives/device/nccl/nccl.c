@@ -159,8 +159,8 @@ static void say_order(const struct call *c, struct communicator *comm)
         return;
     comm->said_order = 1;
     log_line(LOG_INFO,
-             "group %s: NCCL sums floats in an order of its own; CT_ORDER=nodes or rank keeps them "
-             "from it",
+             "group %s: NCCL sums floats in its own order; CT_ORDER=nodes or CT_ORDER=rank makes "
+             "libct sum them",
              c->group->name);
 }
 
@@ -173,11 +173,12 @@ static void say_cant(const struct call *c, struct communicator *comm)
         return;
     comm->said_cant = 1;
     if (!c->group->device->table.apart) {
-        log_line(LOG_WARN, "group %s: CT_DEVICE=nccl can't be: " NCCL_SAME_GPU, c->group->name);
+        log_line(LOG_WARN, "group %s: CT_DEVICE=nccl can't be used: " NCCL_SAME_GPU,
+                 c->group->name);
         return;
     }
     signature_describe(&c->signature, text, sizeof text);
-    log_line(LOG_INFO, "group %s: CT_DEVICE=nccl can't be for some calls, first for %s%s",
+    log_line(LOG_INFO, "group %s: CT_DEVICE=nccl can't be used for some calls, first for %s%s",
              c->group->name, text,
              can_fold(call_dtype(c), call_op(c)) == OWN_ORDER ? ", whose order CT_ORDER says" : "");
 }
@@ -312,7 +313,7 @@ ct_status ct_nccl_comm(ct_group *group, void **comm)
     ct_status status;
 
     if (!comm)
-        return ct_fail(CT_ERR_INVALID, "ct_nccl_comm: no place for the communicator was given");
+        return ct_fail(CT_ERR_INVALID, "ct_nccl_comm: the pointer for the communicator is NULL");
     if (place_current(&wanted.place) != CT_OK) {
         snprintf(wanted.why, sizeof wanted.why, "%s", ct_last_error());
         wanted.place.device = NULL;

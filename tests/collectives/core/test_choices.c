@@ -184,7 +184,7 @@ static void by_wrong_file(ct_group *group, void *path)
     setenv("CT_TUNING", path, 1);
     EXPECT_OK(ct_store_hash(&store));
     EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &alone), CT_ERR_INVALID,
-                 "line 3|\"all_sum\" is no operation");
+                 "line 3|\"all_sum\" is not an operation; use a name such as all_reduce");
     EXPECT_OK(ct_store_close(store));
 }
 
@@ -236,11 +236,11 @@ static void refused(ct_group *group, void *arg)
         const char *variable, *value, *words;
     } cases[] = {
         { "CT_ALL_REDUCE", "circle", "CT_ALL_REDUCE=circle|names no algorithm of all_reduce" },
-        { "CT_BROADCAST", "shm:4x", "CT_BROADCAST|\"4x\"|is no size" },
+        { "CT_BROADCAST", "shm:4x", "CT_BROADCAST|\"4x\"|is not a size; use a size such as 64K" },
         { "CT_TUNING", "/nowhere/at/all", "CT_TUNING|/nowhere/at/all|No such file" },
-        { "CT_TUNING", "/proc", "CT_TUNING: /proc is no regular file" },
+        { "CT_TUNING", "/proc", "CT_TUNING: /proc is not a regular file" },
         { "CT_TUNING", fifo,
-          "CT_TUNING|fifo is no regular file" }, /* init does not wait for a writer */
+          "CT_TUNING|fifo is not a regular file" }, /* init does not wait for a writer */
         { "CT_BARRIER", "shm,shm,shm,shm,shm,shm,shm,shm,shm", "CT_BARRIER|more than 8" },
     };
 

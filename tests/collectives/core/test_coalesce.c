@@ -277,8 +277,9 @@ static void mistakes(ct_group *group, void *arg)
     EXPECT_OK(ct_coalesce_begin(group));
     EXPECT_OK(ct_all_reduce(group, &ones[0], &ones[0], 1, CT_I32, CT_SUM, NULL));
     EXPECT_ERROR(ct_coalesce_begin(group), CT_ERR_INVALID, "collects calls already|1 so far");
-    EXPECT_ERROR(ct_all_reduce(group, &ones[1], &ones[1], 1, CT_I32, CT_SUM, &work), CT_ERR_INVALID,
-                 "all_reduce|no work of their own|ct_coalesce_end");
+    EXPECT_ERROR(
+        ct_all_reduce(group, &ones[1], &ones[1], 1, CT_I32, CT_SUM, &work), CT_ERR_INVALID,
+        "all_reduce|a collected call has no work; pass NULL here and &work to ct_coalesce_end()");
     EXPECT_ERROR(ct_all_reduce(group, NULL, &ones[1], 1, CT_I32, CT_SUM, NULL), CT_ERR_INVALID,
                  "all_reduce|NULL");
     EXPECT_ERROR(ct_split_group(group, 0, 0, &part), CT_ERR_INVALID, "split_group|can't wait");
@@ -308,7 +309,8 @@ static void chained(ct_group *group, void *arg)
     EXPECT_OK(ct_coalesce_begin(group));
     EXPECT_OK(ct_all_reduce(group, a, b, 4, CT_I32, CT_SUM, NULL));
     EXPECT_OK(ct_all_reduce(group, b + 3, a, 1, CT_I32, CT_SUM, NULL));
-    EXPECT_ERROR(ct_coalesce_end(group, NULL), CT_ERR_INVALID, "all_reduce|overlap|none was made");
+    EXPECT_ERROR(ct_coalesce_end(group, NULL), CT_ERR_INVALID,
+                 "all_reduce|overlap those of another call that is sent with it; no call was made");
     EXPECT(a[0] == 1 && b[0] == 0);
     EXPECT_OK(ct_coalesce_begin(group)); /* two that read the same are no trouble */
     EXPECT_OK(ct_all_reduce(group, a, b, 2, CT_I32, CT_SUM, NULL));

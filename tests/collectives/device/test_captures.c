@@ -51,7 +51,8 @@ static void a_group_that_has_not_joined_nccl_says_so(void **state)
 /* What NCCL can't, on all ranks or on one. */
 static void some_cant(ct_group *group, void *arg)
 {
-    static const char words[] = "only calls that go by NCCL|not all ranks' can";
+    static const char words[] =
+        "a CUDA graph can contain only calls that use NCCL|on some rank this call does neither";
     const size_t ones[PARTS] = { 1, 1, 1, 1 };
     struct scene s;
     ct_work *work = NULL;
@@ -193,7 +194,8 @@ static void elsewhere(ct_group *group, void *arg)
     EXPECT_OK(ct_set_stream(group, s.stream));
     for (int i = 0; i < 2; i++) {
         begin(&s);
-        refused(&s, all_reduce(&s), i ? "only calls that go by NCCL" : "once before the capture");
+        refused(&s, all_reduce(&s),
+                i ? "can contain only calls that use NCCL" : "once before the capture");
         end_and_forget(&s);
         put(&s, i);
         EXPECT_OK(all_reduce(&s));
@@ -225,7 +227,8 @@ static void one_is_void(ct_group *group, void *arg)
     if (s.me == 1)
         EXPECT(device.cuStreamQuery(s.stream) != CUDA_SUCCESS);
     EXPECT_ERROR(all_reduce(&s), CT_ERR_INVALID,
-                 s.me == 1 ? "the capture of the group's stream is void" : "only calls that go");
+                 s.me == 1 ? "the capture of the group's stream is void"
+                           : "can contain only calls that use NCCL");
     if (s.me == 1)
         EXPECT(device.cuStreamEndCapture(s.stream, &graph) != CUDA_SUCCESS);
     else

@@ -399,7 +399,8 @@ static void a_network_that_is_none_is_refused(void **state)
         ct_group *group = NULL;
 
         setenv("CT_NETWORK", wrong[i], 1);
-        EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &group), CT_ERR_INVALID, "is no network");
+        EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &group), CT_ERR_INVALID,
+                     "is not a network; use a latency and a bandwidth such as 30us,1.2GB/s");
     }
     unsetenv("CT_NETWORK");
     EXPECT_OK(ct_store_close(store));

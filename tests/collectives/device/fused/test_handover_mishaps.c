@@ -79,7 +79,8 @@ struct said {
 
 static void hear(void *arg, const char *line, size_t size)
 {
-    static const char failed[] = "in its stream: ", still[] = "stands still";
+    static const char failed[] = "in its stream: ",
+                      still[] = "a stream is still blocked before a call of the group";
     struct said *said = arg;
 
     said->failed += memmem(line, size, failed, sizeof failed - 1) != NULL;
