@@ -272,8 +272,8 @@ static ct_status cant_open(const struct device *gpu, const struct device_handle 
 
     if (result == CUDA_ERROR_ALREADY_MAPPED)
         return ct_fail(CT_ERR_INVALID,
-                       "GPU memory that process %d has freed is mapped still: to close that might "
-                       "be to wait for a stream which waits for the host or for other ranks",
+                       "GPU memory that process %d has freed stays mapped: unmapping it might wait "
+                       "for a stream that waits for the host or for other ranks",
                        (int)handle->pid);
     status = driver_says(gpu->driver, result, "mapping GPU memory of process %d", (int)handle->pid);
     return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED

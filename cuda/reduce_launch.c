@@ -31,8 +31,8 @@ static ct_status has_none(const struct device *gpu)
     gpu->driver->cuDriverGetVersion(&version);
     if (version > 0 && version < CUDA_VERSION)
         return ct_fail(CT_ERR_UNSUPPORTED,
-                       "the driver is of CUDA %d.%d, and libct's kernels, built with CUDA %d.%d, "
-                       "may need one as new",
+                       "the driver supports CUDA %d.%d, but libct's kernels were built with CUDA "
+                       "%d.%d and may need a driver as new as that",
                        version / 1000, version % 1000 / 10, CUDA_VERSION / 1000,
                        CUDA_VERSION % 1000 / 10);
     return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);

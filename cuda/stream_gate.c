@@ -224,7 +224,7 @@ static ct_status gate_check_limits(const void *owner)
 {
     for (const struct gate_limit *limit = limits; limit; limit = limit->next)
         if (limit->owner == owner && limit->is_over)
-            return ct_fail(CT_ERR_UNSUPPORTED, "an earlier call is over its time");
+            return ct_fail(CT_ERR_UNSUPPORTED, "an earlier call has exceeded its timeout");
     return CT_OK;
 }
 
