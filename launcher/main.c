@@ -89,8 +89,8 @@ static int run(const struct options *options)
     if (options_meeting(options, &meeting, error, sizeof error) != OPTIONS_RUN)
         return main_refuse(error);
     if (conflict) {
-        log_line(LOG_ERROR, "%s:%d: %s is ctrun's to set, for each worker", options->file.path,
-                 conflict->line, conflict->key);
+        log_line(LOG_ERROR, "%s:%d: %s can't be set here; ctrun sets it for each worker",
+                 options->file.path, conflict->line, conflict->key);
         return 2;
     }
     if (variables_check(&options->file, error, sizeof error) < 0)
@@ -104,7 +104,8 @@ static int run(const struct options *options)
         return 1;
     }
     if (options->file.path && !options->settings[OPTION_JOB].text)
-        log_line(LOG_WARN, "reading ./job.ini, which lies here (--job=/dev/null: not)");
+        log_line(LOG_WARN,
+                 "reading ./job.ini, which is in this folder (--job=/dev/null ignores it)");
     no_effect_words(options, &meeting, size);
     variables_warn(&options->file);
     if (options->explain)

@@ -16,7 +16,8 @@ static void trace_warn(const struct trace_merge *merge)
         if (!trace_merge_shifts(merge, i))
             continue;
         if (count++ == 0)
-            fprintf(stderr, "ctctl: these are not on the clock of %s; wall clocks place them:",
+            fprintf(stderr,
+                    "ctctl: these files do not share the clock of %s; wall clocks place them:",
                     merge->paths[0]);
         fprintf(stderr, " %s", merge->paths[i]);
     }

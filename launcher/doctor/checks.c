@@ -603,7 +603,7 @@ static const struct check {
 /* Reports facts that should be the same on all hosts. */
 static void facts_run(const struct check_input *input, finding_hook *hook)
 {
-    static const char alike[] = "make the hosts alike; a job goes at the pace of the slowest";
+    static const char alike[] = "make the hosts alike; a job runs at the pace of the slowest";
     struct utsname kernel;
     char text[300];
 

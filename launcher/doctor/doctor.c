@@ -323,13 +323,14 @@ static void diagnose_pair(struct doctor *d, int from, int to)
 
     pair->level = is_slow || is_far ? LEVEL_WARN : LEVEL_OK;
     if (is_slow && !host_is_slow(matrix, from, usual) && !host_is_slow(matrix, to, usual)) {
-        snprintf(text, sizeof text, "it sends to %s at %.3g GB/s; usual here are %.3g GB/s",
+        snprintf(text, sizeof text, "it sends to %s at %.3g GB/s; the usual bandwidth is %.3g GB/s",
                  report_name(&d->report, to), pair->figure[BYTES_PER_S] / 1e9,
                  usual[BYTES_PER_S] / 1e9);
         report_add(&d->report, from, LEVEL_WARN, "bandwidth", text, speed_remedy);
     }
     if (is_far) {
-        snprintf(text, sizeof text, "%s is %.0f us away and back; usual here are %.0f us",
+        snprintf(text, sizeof text,
+                 "the round trip to %s takes %.0f us; the usual round trip takes %.0f us",
                  report_name(&d->report, to), pair->figure[TRIP_US], usual[TRIP_US]);
         report_add(&d->report, from, LEVEL_WARN, "round trip", text,
                    "look at the way (traceroute), and at what else uses it (ip -s link)");
@@ -378,7 +379,7 @@ static void diagnose(struct doctor *d)
 {
     char text[300];
 
-    snprintf(text, sizeof text, "all that it sends and gets is slow; usual here are %.3g GB/s",
+    snprintf(text, sizeof text, "it sends and receives slowly; the usual bandwidth is %.3g GB/s",
              d->report.usual[BYTES_PER_S] / 1e9);
     for (int host = 0; host < d->report.hosts; host++) {
         for (int to = 0; to < d->report.hosts; to++)

@@ -43,8 +43,8 @@ static const struct format activities[ACTIVITIES] = {
     [RANK_ENDED] = { "ended", "{ranks} {end}[ {since}] ({process})" },
     [RANK_DIED] = { "died", "{ranks} died silently {since}: its process ({process}) is gone"
                             "[, but {wrapper}, which ctrun started, lives on]" },
-    [RANK_STOPPED] = { "stopped", "a signal stopped {ranks} {since}: kill -CONT lets the job go on "
-                                  "({process})" },
+    [RANK_STOPPED] = { "stopped", "a signal stopped {ranks} {since}: kill -CONT lets the job "
+                                  "continue ({process})" },
     [RANK_TRACED] = { "traced", "a debugger (pid {tracer}) holds {ranks} {since} ({process})" },
     [RANK_LEFT] = { "left", "{ranks} left the group {since} ({process})" },
     [RANK_IN_OTHER_CALL] = { "in_other_call", "{ranks} called {call} of group {group}[ at {where}] "
@@ -63,11 +63,10 @@ static const struct format activities[ACTIVITIES] = {
     [RANK_NO_CALL] = { "no_call", "{ranks} ({process}) {missed}; {it has} made no call yet" },
     [RANK_NOT_HERE] = { "not_here", "no process here shows {ranks}{perhaps}" },
     [RANK_BLOCKED] = { "blocked", "this also blocks " RANKS_IN_CALL },
-    [ALL_RANKS_STOPPED] = { "all_stopped",
-                            "a signal stopped all ranks here, {ranks}: kill -CONT lets "
-                            "the job go on ({process})" },
-    [CTRUN_STOPPED] = { "ctrun_stopped", "a signal stopped ctrun ({process}): kill -CONT lets it "
-                                         "go on" },
+    [ALL_RANKS_STOPPED] = { "all_stopped", "a signal stopped all ranks here, {ranks}: kill -CONT "
+                                           "lets the job continue ({process})" },
+    [CTRUN_STOPPED] = { "ctrun_stopped",
+                        "a signal stopped ctrun ({process}): kill -CONT lets it continue" },
 };
 
 /* Clauses for waiting ranks.  They follow the clauses for the ranks that the waiting ranks wait

@@ -78,7 +78,7 @@ static void say_what_failed(struct job *job, int restarts)
 static void say_what_changed(struct job *job)
 {
     if (*job->round.elsewhere)
-        log_line(LOG_WARN, "%s; the workers%s begin again, %d in all", job->round.elsewhere,
+        log_line(LOG_WARN, "%s; the workers%s start again, %d in all", job->round.elsewhere,
                  job->size > 0 ? " here" : "", job->plan.world);
     job->round.first_failed = NULL;
     job->round.elsewhere[0] = 0;
@@ -105,7 +105,8 @@ static void clear_workers(struct job *job)
                ? subreaper_kill(&job->subreaper, job->guard.pid, job->plan.generation)
                : 0;
     if (left > 0)
-        log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
+        log_line(LOG_WARN, "%d of the processes that workers started did not end after SIGKILL",
+                 left);
 }
 
 /* Returns 1 if each worker finished its program.  Ignores workers that failed while the others
@@ -293,7 +294,7 @@ void job_finish(struct job *job)
         log_line(LOG_WARN, "the job succeeded without %d of its %d workers here, which failed",
                  job->round.lost, job->size);
     else if (job->code == 0 && *job->round.elsewhere)
-        log_line(LOG_WARN, "%s; the others went on, and the job succeeded without it",
+        log_line(LOG_WARN, "%s; the others continued, and the job succeeded without it",
                  job->round.elsewhere);
     else
         say_what_failed(job, 0);

@@ -48,8 +48,8 @@ static void check_standalone(const struct options *o)
     struct why why;
 
     parse_nnodes(o->settings[OPTION_NNODES].text, &asked, &why);
-    say_if(asked.max > 1, o, OPTION_NNODES, "--standalone is one node");
-    say_if(o->node_rank > 0, o, OPTION_NODE_RANK, "--standalone is one node");
+    say_if(asked.max > 1, o, OPTION_NNODES, "--standalone runs on one node");
+    say_if(o->node_rank > 0, o, OPTION_NODE_RANK, "--standalone runs on one node");
     say_if(1, o, OPTION_MASTER_ADDR, "--standalone stays on 127.0.0.1");
     say_if(o->master_port > 0, o, OPTION_MASTER_PORT, "--standalone takes any free port");
     say_if(1, o, OPTION_LOCAL_ADDR, "--standalone stays on 127.0.0.1");
@@ -119,19 +119,19 @@ static void check_program(const struct options *o)
     const char *slurm = getenv("SLURM_JOB_ID"), *end = getenv("SLURM_JOB_END_TIME"),
                *secret = getenv("CT_STORE_SECRET");
 
-    say_if(o->run_path, o, OPTION_NO_PYTHON, "--run-path is stronger");
-    say_if(o->run_path, o, OPTION_MODULE, "--run-path is stronger");
+    say_if(o->run_path, o, OPTION_NO_PYTHON, "--run-path takes precedence");
+    say_if(o->run_path, o, OPTION_MODULE, "--run-path takes precedence");
     say_if(o->max_restarts.most == 0, o, OPTION_RESTART, "--max-restarts is 0");
     say_if(o->deadline != NULL, o, OPTION_DEADLINE_MARGIN, "--deadline says when");
     say_if(!o->deadline && !(slurm && *slurm) && !(end && *end), o, OPTION_DEADLINE_MARGIN,
-           "this is no job of Slurm's (SLURM_JOB_ID is not set)");
+           "this is not a Slurm job (SLURM_JOB_ID is not set)");
     say_if(!o->trace, o, OPTION_TRACE_SIZE, "there is no --trace");
     say_if(o->store_request > o->store_memory, o, OPTION_STORE_REQUEST, "--store-memory is less");
     say_if(o->encrypt, o, OPTION_STORE_ALLOW,
-           "--encrypt lets in none from other hosts that does not encrypt");
-    say_if(o->explain, o, OPTION_DRY_RUN, "--explain is stronger");
+           "--encrypt refuses clients on other hosts that do not encrypt");
+    say_if(o->explain, o, OPTION_DRY_RUN, "--explain takes precedence");
     say_if(o->settings[OPTION_STORE_SECRET_FILE].from != FROM_COMMAND_LINE && secret && *secret, o,
-           OPTION_STORE_SECRET_FILE, "CT_STORE_SECRET is stronger");
+           OPTION_STORE_SECRET_FILE, "CT_STORE_SECRET takes precedence");
 }
 
 static int names_more(const struct stream_spec *spec, int size)

@@ -167,7 +167,7 @@ void stop_tell_loss(struct job *job)
     job->round.lost++;
     job->round.failed->lost = 1;
     report_cause(job->round.failed, cause, sizeof cause);
-    log_line(LOG_WARN, "rank %d (pid %d) %s; the others go on (--on-failure=%s)",
+    log_line(LOG_WARN, "rank %d (pid %d) %s; the others continue (--on-failure=%s)",
              job->round.failed->rank, (int)job->round.failed->pid, cause,
              job->options->settings[OPTION_ON_FAILURE].text);
     tell_failure(job, job->nodes->ops->lost);
@@ -198,10 +198,12 @@ static void say_signal(const struct job *job)
 /* Logs that the workers did not stop when they were asked to at the deadline. */
 static void say_deadline(const struct job *job)
 {
-    log_line(
-        LOG_WARN, "--deadline was reached %d s ago and %d %s not stopped: SIGTERM; SIGKILL in %d s",
-        job->options->shutdown_timeout, job->round.running,
-        job->round.running == 1 ? "worker has" : "workers have", job->options->shutdown_timeout);
+    log_line(LOG_WARN,
+             "--deadline was reached %d s ago and %d %s not stopped: ctrun sends SIGTERM now and "
+             "SIGKILL in %d s",
+             job->options->shutdown_timeout, job->round.running,
+             job->round.running == 1 ? "worker has" : "workers have",
+             job->options->shutdown_timeout);
 }
 
 void stop_for_signal(struct job *job)

@@ -122,8 +122,8 @@ static void look_after_guard(struct job *job)
 
     if (guard_was_killed(&job->guard))
         log_line(LOG_WARN,
-                 "the guard (process %d) was killed; the job goes on, but if ctrun is killed now, "
-                 "too, what the workers started may stay behind",
+                 "the guard (process %d) was killed; the job continues, but if ctrun is killed "
+                 "too, processes that the workers started may stay behind",
                  pid);
 }
 

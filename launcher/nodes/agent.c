@@ -102,7 +102,7 @@ static void take_death(struct agent *a, const struct node_death *dead)
  * this node have ended. */
 static void join_again(struct agent *a)
 {
-    log_line(LOG_WARN, "tries to join the job again for %lld s",
+    log_line(LOG_WARN, "trying for %lld s to join the job again",
              (long long)a->heartbeat.patience_ms / 1000);
     connect_retry_start(&a->retry, (int)(a->heartbeat.patience_ms / 1000),
                         "--rdzv-conf=keep_alive_interval=...,keep_alive_max_attempt=...");
@@ -145,7 +145,7 @@ static void begin_round(struct agent *a, const char *text)
                          .address = a->meet->address };
 
     if (node_round_read(text, a->size, &plan, a->generation, a->mapping) < 0) {
-        log_line(LOG_ERROR, "%s begins a round that can't be (\"%.60s\"); is it another version?",
+        log_line(LOG_ERROR, "%s begins an invalid round (\"%.60s\"); does it run another version?",
                  a->meet->title, text);
         over(a, 1, "");
         return;
@@ -243,8 +243,8 @@ static void on_broke(void *arg, int error, const char *cause)
     const int stood_still = heartbeat_stood_still(&a->heartbeat);
     char words[96];
 
-    snprintf(words, sizeof words,
-             "this ctrun had stood still for %d s, and the connection was closed", stood_still);
+    snprintf(words, sizeof words, "this ctrun had not run for %d s, and the connection was closed",
+             stood_still);
     lose_coordinator(a, socket_error_is_silence(error) ? CONTROL_SILENT : CONTROL_CLOSED,
                      stood_still > 0 ? words : cause);
 }

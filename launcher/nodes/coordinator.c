@@ -351,7 +351,8 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         : type == NODE_ROWS ? take_rows(c, from, data, bytes)
                             : coordinator_take_message(c, from, type, text))
         return;
-    log_line(LOG_ERROR, "%s: its words are not understood (\"%.60s\"); is it another version?",
+    log_line(LOG_ERROR,
+             "%s: its message is not understood (\"%.60s\"); does it run another version?",
              from->name, text);
     store_agent_end(agent);
 }
@@ -398,7 +399,7 @@ static void give_up_the_silent(struct coordinator *c)
 
         if (member->ended || member == &c->own)
             continue;
-        log_line(LOG_ERROR, "%s does not say that its workers have stopped: given up",
+        log_line(LOG_ERROR, "%s has not reported that its workers stopped; ctrun waits no longer",
                  member->name);
         if (member->agent)
             store_agent_end(member->agent);

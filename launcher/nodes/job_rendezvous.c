@@ -322,8 +322,8 @@ static ct_status meet_by_launcher(struct job_rendezvous *meet, const struct opti
 
     if (!launcher_exchange_is_offered())
         return ct_fail(CT_ERR_INVALID,
-                       "%s started ctrun on %d nodes, and by neither PMIx nor PMI they can find "
-                       "node 0: add --master-addr=HOST, or --standalone for %d jobs",
+                       "%s started ctrun on %d nodes, and neither PMIx nor PMI tells them where "
+                       "node 0 is; add --master-addr=HOST, or --standalone for %d jobs",
                        options->surroundings.exchange_of, options->nnodes.max, options->nnodes.max);
     status = launcher_meet(&found, options->node_rank, clock_ms() + EXCHANGE_MS);
     if (status != CT_OK)

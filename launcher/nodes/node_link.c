@@ -165,7 +165,7 @@ static void take_messages(struct node_link *link)
         memcpy(&size, message, 4);
         most = message[4] == NODE_PUTS ? NODE_PIECE + 1 : NODE_TEXT;
         if (size == 0 || size > most) {
-            broken(link, 0, "it speaks another language: is it the same version of ctrun?");
+            broken(link, 0, "it speaks another protocol; is it the same version of ctrun?");
             return;
         }
         if (evbuffer_get_length(in) < 4 + size)

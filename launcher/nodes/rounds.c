@@ -482,7 +482,7 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
         failure.what = "its ctrun was lost: its host does not answer any more";
     } else if (stood_still > 0) {
         snprintf(words, sizeof words,
-                 "its ctrun was lost: its connection was closed after %s had stood still for %d s",
+                 "its ctrun was lost: its connection was closed after %s had not run for %d s",
                  c->meet->title, stood_still);
         failure.what = words;
     }

@@ -176,7 +176,8 @@ void join_agent(struct coordinator *c, struct store_agent *agent, const char *te
 
     if (node_join_read(text, &join) < 0) {
         join_refuse(agent, "a node",
-                    "its words are not understood (\"%.60s\"); is it another version?", text);
+                    "its message is not understood (\"%.60s\"); does it run another version?",
+                    text);
         return;
     }
     node_join_name(&join, join.node < 0, name, sizeof name);

@@ -78,7 +78,7 @@ static void events_end(struct events *events, struct json_text *json)
     if (wrote == (ssize_t)size || events->failed)
         return;
     events->failed = 1;
-    log_line(LOG_WARN, "--events=%s: %s; events are lost, the job goes on",
+    log_line(LOG_WARN, "--events=%s: %s; events are lost, but the job continues",
              events->job->options->events, wrote < 0 ? strerror(errno) : "a line was cut short");
 }
 

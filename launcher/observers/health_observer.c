@@ -38,8 +38,7 @@ static int health_job_began(void *state, struct job *job)
     port = strtol(text, &end, 10);
     if (*end || port < 1 || port > 65535)
         log_line(LOG_WARN,
-                 "No health check server started: TORCHELASTIC_HEALTH_CHECK_PORT=%s is "
-                 "no port",
+                 "No health check server started: TORCHELASTIC_HEALTH_CHECK_PORT=%s is not a port",
                  text);
     else if (socket_listen(NULL, (int)port, &listener) != CT_OK)
         log_line(LOG_WARN, "No health check server started: %s", ct_last_error());

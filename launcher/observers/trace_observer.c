@@ -230,7 +230,8 @@ static void tracer_settle(struct tracer *trace)
     struct trace_shared *shared = trace->shared;
 
     if (trace_file_settle(&trace->file) != CT_OK)
-        log_line(LOG_WARN, "%s; the rest of the trace is lost, the job goes on", ct_last_error());
+        log_line(LOG_WARN, "%s; the rest of the trace is lost, but the job continues",
+                 ct_last_error());
     atomic_store(&shared->at, trace->walk.at);
     atomic_store(&shared->ring, trace->walk.ring ? trace->walk.index : -1);
 }

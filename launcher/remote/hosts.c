@@ -665,16 +665,16 @@ static int hosts_check_options(const struct options *options, const struct host_
     if (hosts->count > 1 && !options->master_addr
         && hosts_is_loopback(host_without_user(hosts->hosts[0].name))) {
         log_line(LOG_ERROR,
-                 "--hosts: the first host is %s, where the others do not find it: give its name, "
-                 "or --master-addr",
+                 "--hosts: the first host is %s, where the other hosts do not find it; give its "
+                 "name, or --master-addr",
                  host_without_user(hosts->hosts[0].name));
         return -1;
     }
     for (int i = 1; i < hosts->count && hosts->count > FAN_OUT; i++)
         if (hosts_is_loopback(host_without_user(hosts->hosts[i].name))) {
             log_line(LOG_ERROR,
-                     "--hosts: %s: of more than %d hosts some are started by others, where this is "
-                     "another host: give its name",
+                     "--hosts: %s names a different host on each host, and with more than %d hosts "
+                     "some of them start others; give the host's own name",
                      host_without_user(hosts->hosts[i].name), FAN_OUT);
             return -1;
         }
@@ -696,8 +696,8 @@ static int find_input_node(struct hosts *h)
         return 0;
     if (is_given && options->nproc.kind != NPROC_NUMBER) {
         log_line(LOG_ERROR,
-                 "--stdin=%d: how many workers each host has is known there only "
-                 "(--nproc-per-node=%s): rank 0, all or none can have it",
+                 "--stdin=%d: with --nproc-per-node=%s only each host knows how many workers it "
+                 "has; give rank 0, all or none",
                  rank, options->settings[OPTION_NPROC_PER_NODE].text);
         return -1;
     }

@@ -240,10 +240,10 @@ void status_take(struct status_server *status, int node, unsigned look, const ch
     if (board_take(&status->board, node, look, bytes == 0, rows, bytes) < 0
         && !status->complained) {
         status->complained = 1;
-        log_line(LOG_WARN,
-                 "--status: what node %d shows of its ranks can't be read; is it another "
-                 "version?",
-                 node);
+        log_line(
+            LOG_WARN,
+            "--status: what node %d shows of its ranks can't be read; does it run another version?",
+            node);
     }
     if (status->is_looking && board_answers(&status->board) >= status->awaited)
         end_look(status);

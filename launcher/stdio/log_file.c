@@ -32,8 +32,8 @@ void log_file_write(struct log_file *file, const char *data, size_t size)
         if (wrote <= 0) {
             if (!file->complained)
                 log_line(LOG_ERROR,
-                         "cannot write to %s: %s; the workers go on, and what does not "
-                         "go in is lost to it",
+                         "cannot write to %s: %s; the workers continue, and the file lacks what "
+                         "could not be written",
                          file->path, strerror(errno));
             file->complained = 1;
             return;

@@ -190,12 +190,13 @@ ct_status trace_lines_open(struct trace_lines *lines, const char *path)
     if (stat(path, &info) < 0 || (S_ISREG(info.st_mode) && !(lines->file = fopen(path, "re"))))
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
     if (!lines->file)
-        return ct_fail(CT_ERR_INVALID, "%s: it is read twice, and is no regular file", path);
+        return ct_fail(CT_ERR_INVALID, "%s is not a regular file; ctctl must read a trace twice",
+                       path);
     if (line_read_line(lines) != CT_OK)
         return CT_ERR_INVALID;
     return !strcmp(lines->data, TRACE_FILE_HEAD "\n")
                ? CT_OK
-               : trace_lines_fail(lines, "a trace of ctrun does not begin so");
+               : trace_lines_fail(lines, "a trace of ctrun does not begin with this line");
 }
 
 ct_status trace_lines_next(struct trace_lines *lines, struct trace_line *line)
@@ -209,7 +210,7 @@ ct_status trace_lines_next(struct trace_lines *lines, struct trace_line *line)
     if (!strcmp(at, TRACE_FILE_TAIL) && lines->more <= 0)
         return getc(lines->file) == EOF
                    ? CT_OK
-                   : trace_lines_fail(lines, "the trace ends here, the file does not");
+                   : trace_lines_fail(lines, "the trace ends here, but the file does not");
     if (lines->more && parse(&at, line)) {
         lines->more = word(&at, ",");
         if (!strcmp(at, "\n"))

@@ -257,7 +257,7 @@ int serves_pmi(const struct options *options, const struct program *program)
     if (library == MPI_LIBRARY_OPEN && options->mpi != MPI_NONE)
         log_line(LOG_WARN,
                  "%s is linked with Open MPI, which finds no other ranks under ctrun: each rank is "
-                 "alone in its MPI_COMM_WORLD; start it by mpirun (--mpi=none silences this)",
+                 "alone in its MPI_COMM_WORLD; start it with mpirun (--mpi=none silences this)",
                  program->words[0]);
     return options->mpi == MPI_PMI || (options->mpi == MPI_AUTO && library == MPI_LIBRARY_MPICH);
 }

@@ -65,7 +65,7 @@ static int worker_refuse(const struct worker *worker, const struct program *prog
     }
     log_line(LOG_ERROR, "cannot run %s: %s%s",
              worker->wrapper ? worker->wrapper->path : program->path, strerror(cause),
-             cause == ENOEXEC  ? ": it is no program for this machine; a script needs a first "
+             cause == ENOEXEC  ? ": it is not a program for this machine; a script needs a first "
                                  "line such as #!/bin/sh"
              : cause == ENOENT ? ": the interpreter that it names is missing"
                                : "");

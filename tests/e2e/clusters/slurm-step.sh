@@ -34,7 +34,7 @@ PET_NNODES=1 step 2 2 true
 expect "also by its variable" is "$code $err" "0 "
 printf '[ctrun]\nnnodes = 1\n' >job.ini
 step 2 2 true
-expect "and in job.ini" is "$code $err" "0 ctrun: reading ./job.ini, which lies here (--job=/dev/null: not)"
+expect "and in job.ini" is "$code $err" "0 ctrun: reading ./job.ini, which is in this folder (--job=/dev/null ignores it)"
 rm job.ini
 TORCHELASTIC_RUN_ID=x step 2 2 true
 expect "a worker's own ctrun is a job of its own" is "$code $err" "0 "

@@ -31,7 +31,7 @@ expect "and there is no restart without it" is "$code $out" "1 a0"
 
 pair --on-failure=continue:1 "$seen echo done" "test \$LOCAL_RANK = 1 && exit 5; $seen echo done"
 expect "a worker that is lost on one node is forgiven on both" is "$code $out $(cat out1)" "0 done done"
-expect "the other node says that its own went on" matches "$err" 'node 1 \([^ ]+\): rank 2 \(pid [0-9]+\) exited with code 5; the others went on, and the job succeeded without it'
+expect "the other node says that its own went on" matches "$err" 'node 1 \([^ ]+\): rank 2 \(pid [0-9]+\) exited with code 5; the others continued, and the job succeeded without it'
 expect "and not that they were stopped" lacks "$err" stopped
 
 # member NAME LAST-OF-ADDRESS OPTIONS... -- PROGRAM, in the background: $! is its ctrun
@@ -87,6 +87,6 @@ touch said.end
 wait $host
 code=$? out=$(tr '\n' ' ' <out.host) err=$(cat err.host)
 expect "nodes come and go" is "$code $out" "0 1 2 1 "
-expect "each new beginning is said: who came" matches "$err" 'node 127.0.0.3 \(pid [0-9]+\) has come; the workers here begin again, 2 in all'
-expect "and who left" matches "$err" 'node 127.0.0.3 \(pid [0-9]+\): its ctrun was lost: its connection was closed; the workers here begin again, 1 in all'
+expect "each new beginning is said: who came" matches "$err" 'node 127.0.0.3 \(pid [0-9]+\) has come; the workers here start again, 2 in all'
+expect "and who left" matches "$err" 'node 127.0.0.3 \(pid [0-9]+\): its ctrun was lost: its connection was closed; the workers here start again, 1 in all'
 finish

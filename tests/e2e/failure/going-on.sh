@@ -4,13 +4,13 @@
 . "$CT_SOURCE/tests/e2e/lib.sh"
 export OMP_NUM_THREADS=1
 
-run --nproc-per-node=3 --on-failure=continue sh -c 'test $RANK = 1 && exit 7; until grep -q "the others go on" .err; do sleep 0.02; done; echo done $RANK'
-expect "the others go on, and the job succeeds" is "$code $(sorted "$out" | tr '\n' ' ')" "0 done 0 done 2 "
-expect "the loss is said" matches "$err" 'rank 1 \(pid [0-9]+\) exited with code 7; the others go on'
+run --nproc-per-node=3 --on-failure=continue sh -c 'test $RANK = 1 && exit 7; until grep -q "the others continue" .err; do sleep 0.02; done; echo done $RANK'
+expect "the others continue, and the job succeeds" is "$code $(sorted "$out" | tr '\n' ' ')" "0 done 0 done 2 "
+expect "the loss is said" matches "$err" 'rank 1 \(pid [0-9]+\) exited with code 7; the others continue \(--on-failure=continue\)'
 expect "and that the job succeeded without it" has "$err" "succeeded without 1 of its 3 workers"
 run --nproc-per-node=2 --on-failure=continue sh -c 'kill -KILL $$$$'
 expect "when nobody is left, the first loss is the code" is "$code" 137
-run --nproc-per-node=4 --on-failure=continue:3 sh -c 'test $RANK = 0 && exit 5; test $RANK = 1 && { until grep -q "the others go on" .err; do sleep 0.02; done; exit 6; }; exec sleep 50'
+run --nproc-per-node=4 --on-failure=continue:3 sh -c 'test $RANK = 0 && exit 5; test $RANK = 1 && { until grep -q "the others continue" .err; do sleep 0.02; done; exit 6; }; exec sleep 50'
 expect "too few left: the job fails with the first loss" is "$code" 5
 expect "which is named" matches "$err" 'rank 0 \(pid [0-9]+\) failed first: it exited with code 5'
 

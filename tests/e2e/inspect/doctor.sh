@@ -82,7 +82,7 @@ warn h2, bandwidth
 warn h2, own name"
 expect "the latter in a sentence of its own" has "$out" "FAIL h1, network: it does not reach h2: small packets pass, but 256 KiB do not: "
 expect "with the remedy" has "$out" "the same MTU on all hosts"
-expect "the former in one line" matches "$out" "warn h2, bandwidth: all that it sends and gets is slow; usual here are [0-9.e-]+ GB/s"
+expect "the former in one line" matches "$out" "warn h2, bandwidth: it sends and receives slowly; the usual bandwidth is [0-9.e-]+ GB/s"
 expect "marked in the matrix" matches "$out" "  h2 +0.000[0-9]*! +0.000[0-9]*! +[.]"
 
 # ---- One that is not there

@@ -40,7 +40,7 @@ expect "nobody waits for the reader of a FIFO" has "$code $err" "1 ctrun: --even
 expect "and no worker was started" [ ! -e ran ]
 run --events=/dev/full --nproc-per-node=3 echo x
 expect "a full disk is no reason to stop" is "$code $(wc -l <<<"$out")" "0 3"
-expect "and said once" is "$(grep -c 'events=/dev/full: No space left on device; events are lost, the job goes on' <<<"$err")" 1
+expect "and said once" is "$(grep -c 'events=/dev/full: No space left on device; events are lost, but the job continues' <<<"$err")" 1
 
 # Two jobs, one file: every line stays whole.
 rm -f e

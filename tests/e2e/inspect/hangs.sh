@@ -52,7 +52,7 @@ deadlock='deadlock for [0-9.]+ s:' blocks='this also blocks'
 sleeps='\(pid [0-9]+, sleeping\)'
 # idle STATE: the sentence when the others wait for rank 3 at $place.
 idle() { echo "rank 3 \(pid [0-9]+, $1\) has not joined $call; its last call was #1\. $waited at $place"; }
-lets='kill -CONT lets the job go on'
+lets='kill -CONT lets the job continue'
 hang sleeps "a rank sleeps" "$(idle sleeping)"
 hang stopped "a rank is stopped" "a signal stopped rank 3 after #1: $lets \(pid [0-9]+, stopped\)\. $waited $sum"
 hang order "calls in another order" "$deadlock 0 -> 1 -> 0, rank 0 in recv \(8 f32, tag 7\) at hangs\.c:[0-9]+ \(out_of_order\); rank 1 $sum; $blocks ranks 2-3 $sum"

@@ -115,7 +115,7 @@ for rank in 0 1 2; do
     expect "rank $rank without ctrun" is $? 0
 done
 merge run.rank*.json
-expect "wall clocks count" is "$code $err" "0 ctctl: these are not on the clock of run.rank0.json; wall clocks place them: run.rank1.json run.rank2.json"
+expect "wall clocks count" is "$code $err" "0 ctctl: these files do not share the clock of run.rank0.json; wall clocks place them: run.rank1.json run.rank2.json"
 expect "the ranks are in a call together" see run.json 'len(named("all_reduce")) == 3 and max(e["ts"] for e in named("all_reduce")) < min(e["ts"] for e in named("all_reduce")) + 5e6'
 expect "no error is known" see run.json '[p["clock_error_ns"] for p in part] == [None] * 3'
 expect "how far they were moved" see run.json '[round(p["clock_shift_ns"] / 1e9) for p in part] == [0, -100000, 1000]'

@@ -49,7 +49,7 @@ for node in 1 2 0; do
     ended h$node
     expect "all end well, h$node" is "$code" 0
 done
-expect "the serving node says what happened" matches "$err" "node h1 \(pid [0-9]+\): its ctrun was lost: its connection was closed; the workers begin again, 1 in all"
+expect "the serving node says what happened" matches "$err" "node h1 \(pid [0-9]+\): its ctrun was lost: its connection was closed; the workers start again, 1 in all"
 expect "and has no worker in its events" is "$(grep -c worker_ events)" 0
 expect "but the rounds" is "$(grep -o '"node":-1.*"nodes":[0-9]' events | grep -o '.$' | tr -d '\n')" 212
 

@@ -63,7 +63,7 @@ on_h0 --hosts=h1:2,h2:2 --stdin=2 sh -c 'sum=$(cksum); [ $RANK = 2 ] && echo $su
 expect "--stdin=2: only the host of that rank gets it" is "$code $(sort -u <<<"$out")" "0 $(seq 500000 | cksum)
 rest: $(cksum </dev/null)"
 on_h0 --hosts=h1,h2 --stdin=1 --nproc-per-node=cpu true </dev/null
-expect "where that is not known here it is refused" is "$code $(grep -c -- '--stdin=1: how many workers each host has is known there only' .err)" "2 1"
+expect "where that is not known here it is refused" is "$code $(grep -c -- '--stdin=1: with --nproc-per-node=cpu only each host knows how many workers it has; give rank 0, all or none' .err)" "2 1"
 on_h0 --hosts=h1,h2 --stdin=none cksum <numbers
 expect "--stdin=none: none has" is "$code $out" "0 $(cksum </dev/null)
 $(cksum </dev/null)"

@@ -29,7 +29,7 @@ expect "before anything runs" [ ! -e ran ]
 limited 100 --trace=run.json --trace-size=90k --max-restarts=20 --nproc-per-node=2 \
     sh -c "$demo >>/dev/null 2>&1; exit \$((TORCHELASTIC_RESTART_COUNT < 20))"
 expect "a file of the trace that may not grow ends the trace, not the job" is "$code" 0
-expect "with a sentence" has "$err" "ulimit -f is 100 KiB); the rest of the trace is lost, the job goes on"
+expect "with a sentence" has "$err" "ulimit -f is 100 KiB); the rest of the trace is lost, but the job continues"
 expect "it is whole" is "$(tail -n 1 run.json)" '],"displayTimeUnit":"ns"}'
 
 limited 8 --nproc-per-node=1 sh -c 'head -c 20000 /dev/zero >zeros'

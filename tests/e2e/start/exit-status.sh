@@ -85,7 +85,7 @@ ends 2 "bad.ini:2: tee: 9 does not match" --job=bad.ini
 printf '[ctrun]\ntea = 1\n' >bad.ini
 ends 2 "bad.ini:2: unknown key 'tea'" --job=bad.ini
 printf '[env]\nRANK = 1\n' >bad.ini
-ends 2 "bad.ini:2: RANK is ctrun's to set" --job=bad.ini
+ends 2 "bad.ini:2: RANK can't be set here; ctrun sets it for each worker" --job=bad.ini
 ends 2 "nowhere.ini: cannot be read" --job=nowhere.ini
 run
 expect "2: no program" matches "$code $err" '^2 .*no program to run is given'

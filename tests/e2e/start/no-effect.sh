@@ -35,7 +35,7 @@ works --restart=on-exit:75 --max-restarts=1
 idle "--store-request=2G has no effect: --store-memory is less" --store-memory=1G --store-request=2G
 idle "--trace-size=1M has no effect: there is no --trace" --trace-size=1M
 idle "--deadline-margin=5 has no effect: --deadline says when" --deadline=1h --deadline-margin=5
-idle "--deadline-margin=5 has no effect: this is no job of Slurm's (SLURM_JOB_ID is not set)" --deadline-margin=5
+idle "--deadline-margin=5 has no effect: this is not a Slurm job (SLURM_JOB_ID is not set)" --deadline-margin=5
 SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) works --deadline-margin=5
 idle "--log-line-prefix-template=x has no effect: there is no --tee" --log-line-prefix-template=x
 idle "--duplicate-stdout-filters=a has no effect: --tee has no stdout" --duplicate-stdout-filters=a --tee=2 --log-dir=logs
@@ -44,21 +44,21 @@ idle "--tee=3 has no effect: --log-dir is /dev/null" --tee=3 --log-dir=/dev/null
 idle "--redirects=1 has no effect: --log-dir is /dev/null" --redirects=1 --log-dir=/dev/null
 CT_STORE_SECRET=0123456789abcdef CT_STORE_SECRET_FILE=x works
 printf '[ctrun]\nstore-secret-file = x\n' >secret.ini
-CT_STORE_SECRET=0123456789abcdef idle "secret.ini:2: store-secret-file = x has no effect: CT_STORE_SECRET is stronger" --job=secret.ini
+CT_STORE_SECRET=0123456789abcdef idle "secret.ini:2: store-secret-file = x has no effect: CT_STORE_SECRET takes precedence" --job=secret.ini
 run --explain --dry-run true
-expect "--dry-run beside --explain" is "$code $err" "0 ctrun: --dry-run has no effect: --explain is stronger"
+expect "--dry-run beside --explain" is "$code $err" "0 ctrun: --dry-run has no effect: --explain takes precedence"
 run --run-path --module --dry-run /dev/null
-expect "-m beside --run-path" has "$err" "--module has no effect: --run-path is stronger"
+expect "-m beside --run-path" has "$err" "--module has no effect: --run-path takes precedence"
 
 # ---- Where nodes meet
-idle "--nnodes=2 has no effect: --standalone is one node" --standalone --nnodes=2
+idle "--nnodes=2 has no effect: --standalone runs on one node" --standalone --nnodes=2
 works --standalone --nnodes=1
 idle "--rdzv-backend=c10d has no effect: --standalone meets no other node" --standalone --rdzv-backend=c10d
 idle "--rdzv-endpoint=h:1 has no effect: --standalone meets no other node" --standalone --rdzv-endpoint=h:1
 idle "--master-addr=h has no effect: --standalone stays on 127.0.0.1" --standalone --master-addr=h
 idle "--master-port=5 has no effect: --standalone takes any free port" --standalone --master-port=5
 idle "--local-addr=h has no effect: --standalone stays on 127.0.0.1" --standalone --local-addr=h
-idle "--node-rank=7 has no effect: --standalone is one node" --standalone --node-rank=7
+idle "--node-rank=7 has no effect: --standalone runs on one node" --standalone --node-rank=7
 idle "--rdzv-conf=join_timeout=5 has no effect: one node meets no other" --rdzv-conf=join_timeout=5
 new_port
 idle "--master-addr=h has no effect: --rdzv-endpoint says where the nodes meet" --rdzv-endpoint=localhost:$port --master-addr=h

@@ -22,9 +22,9 @@ refused "0 workers are too few for a job. Without workers, ctrun can host the re
 refused "with --nnodes=2 the nodes are 0 to 1" --nnodes=2 --node-rank=2 true
 refused "cannot be read: No such file" --job=nowhere.ini true
 printf '[env]\nRANK = 77\n' >own.ini
-refused "own.ini:2: RANK is ctrun's to set" --job=own.ini true
+refused "own.ini:2: RANK can't be set here; ctrun sets it for each worker" --job=own.ini true
 printf '[env]\nCT_STORE_SECRET = 0123456789abcdef\n' >own.ini
-refused "own.ini:2: CT_STORE_SECRET is ctrun's to set" --job=own.ini true
+refused "own.ini:2: CT_STORE_SECRET can't be set here; ctrun sets it for each worker" --job=own.ini true
 run --help
 expect "help on stdout" matches "$code $out" '^0 usage: ctrun'
 expect "each option in it" has "$out" "--shutdown-timeout, --grace=SECONDS"
@@ -63,7 +63,7 @@ expect "  and a sentence" has "$err" "Cuda is not available"
 printf '[ctrun]\nnproc-per-node = 2\n[env]\nA = file\nB = file\n[collectives]\nall_reduce = ring\n' >job.ini
 A=env run sh -c 'echo $WORLD_SIZE $A $B $CT_ALL_REDUCE'
 expect "./job.ini is read; the environment is stronger" is "$out" $'2 env file ring\n2 env file ring'
-expect "and a line says that it is" is "$(grep -c "reading ./job.ini, which lies here (--job=/dev/null: not)" <<<"$err")" 1
+expect "and a line says that it is" is "$(grep -c "reading ./job.ini, which is in this folder (--job=/dev/null ignores it)" <<<"$err")" 1
 run --job=job.ini true
 expect "not of one that is named" lacks "$err" "reading"
 PET_NPROC_PER_NODE=3 run sh -c 'echo $WORLD_SIZE'

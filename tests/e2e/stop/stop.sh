@@ -73,7 +73,7 @@ expect "which is said" has "$err" "--deadline is reached, and SIGTERM follows in
 fresh
 run --nproc-per-node=2 --deadline=1 --shutdown-timeout=1 "$stops" world 75 never
 expect "who does not stop is stopped after the grace" is "$code" 143
-expect "as the deadline says" has "$err" "--deadline was reached 1 s ago and 2 workers have not stopped: SIGTERM; SIGKILL in 1 s"
+expect "as the deadline says" has "$err" "--deadline was reached 1 s ago and 2 workers have not stopped: ctrun sends SIGTERM now and SIGKILL in 1 s"
 expect "and not by a signal that nobody sent" lacks "$err" "Received"
 
 fresh
@@ -103,7 +103,7 @@ expect "with the code" is "$code" 75
 fresh
 "$CTRUN" --on-failure=continue --nproc-per-node=3 "$stops" world 75 loses >out 2>err </dev/null &
 ctrun=$!
-within 30 grep -q "the others go on" err
+within 30 grep -q "the others continue" err
 kill -TERM $ctrun
 wait $ctrun
 code=$? out=$(stopped) err=$(cat err)
@@ -224,7 +224,7 @@ new_job
 meet="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port --nproc-per-node=2 --on-failure=continue"
 agent a --node-rank=0 "$stops" world 75 loses
 agent b --node-rank=1 "$stops" world 75 loses
-within 30 grep -q "the others go on" a.err
+within 30 grep -q "the others continue" a.err
 kill -TERM "${pid[b]}"
 ended a
 codes=$code

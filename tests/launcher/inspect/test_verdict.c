@@ -154,7 +154,7 @@ static void says(const struct job_snapshot *job, const char *state, const char *
 #define MISSED                                                                                   \
     " has not joined all_reduce #1842 (1024 f32, sum); its last call was #1841. Ranks 0-2 have " \
     "waited 2.1 s at train.c:88 (step)"
-#define LET_GO ": kill -CONT lets the job go on "
+#define LET_GO ": kill -CONT lets the job continue "
 
 /* ---- One is missing ------------------------------------------------------------ */
 
@@ -240,7 +240,7 @@ static void when_all_are_stopped_that_explains_nothing(void **state)
     process(&job, 3, 'S', "sleep");
     job.launcher_state = 'T';
     SAYS(&job, "stuck", "rank 3 (pid 4313, sleeping)" MISSED,
-         "a signal stopped ctrun (pid 4000): kill -CONT lets it go on");
+         "a signal stopped ctrun (pid 4000): kill -CONT lets it continue");
     free_job(&job);
 }
 
@@ -666,7 +666,7 @@ static void messages_that_do_not_fit_are_a_mismatch(void **state)
          "(tag 0); rank 1 called recv of 8 f32 from rank 0 (tag 0)");
     process(&job, 1, 'T', "");
     SAYS(&job, "stuck",
-         "a signal stopped rank 1 in the same call: kill -CONT lets the job go on (pid 4311, "
+         "a signal stopped rank 1 in the same call: kill -CONT lets the job continue (pid 4311, "
          "stopped). Rank 0 has waited 2.0 s in send of 8 f32 to rank 1 (tag 0)");
     free_job(&job);
 }

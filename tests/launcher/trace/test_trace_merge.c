@@ -392,7 +392,8 @@ static void what_is_no_trace_of_a_node_is_refused(void **state)
     expect_refused(2, paths, "1.json are both of node 0 in the same round");
     expect_refused(1, (char *[]){ (char *)"/no/such/file" },
                    "/no/such/file: No such file or directory");
-    expect_refused(1, (char *[]){ folder }, ": it is read twice, and is no regular file");
+    expect_refused(1, (char *[]){ folder },
+                   " is not a regular file; ctctl must read a trace twice");
     write_node("1.json", 1, "node 0 (h0)", "");
     free(merged(2, paths, &(size_t){ 0 }));
     assert_int_equal(rename(path_of("merged.json"), path_of("again.json")), 0);
@@ -408,10 +409,10 @@ static void what_is_no_trace_of_a_node_is_refused(void **state)
 static const struct {
     const char *old, *new, *words;
 } breaks[] = {
-    { "{\"traceEvents\":[\n", "", "0.json:1: a trace of ctrun does not begin so" },
+    { "{\"traceEvents\":[\n", "", "0.json:1: a trace of ctrun does not begin with this line" },
     { "\n],\"displayTimeUnit\":\"ns\"}\n", "", "0.json:8: this is not a whole line" },
     { "],\"displayTimeUnit\":\"ns\"}\n", "", "0.json:9: the file ends before the trace does" },
-    { "\"ns\"}\n", "\"ns\"}\n\n", "0.json:9: the trace ends here, the file does not" },
+    { "\"ns\"}\n", "\"ns\"}\n\n", "0.json:9: the trace ends here, but the file does not" },
     { ",\n{\"ph\":\"s\"", "\n{\"ph\":\"s\"", "0.json:5: a node's trace has no such line" },
     { "null}}\n", "null}},\n", "0.json:9: a node's trace has no such line" },
     { "\"to rank 1\"", "\"to rank \xff\"", "0.json:4: a node's trace has no such line" },
