@@ -120,7 +120,7 @@ expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh, which st
 
 # "CT>", type 1, node 5, number 0, size 2, and a start that is none for this version
 answer=$(printf 'CT>\1\0\0\0\5\0\0\0\0\0\0\0\2x\0' | timeout 20 "$CTRUN" --hosts-node | tr -d '\0-\37'; echo "${PIPESTATUS[1]}")
-expect "the ctrun of another version says which version it is, and ends" is "$answer" "CT>$("$CTRUN" --version | cut -d' ' -f2)0"
+expect "the ctrun of another version says which version it is, and ends" is "$answer" "CT>$("$CTRUN" --version | sed -n 's,^ctrun ,,p')0"
 
 ${on[3]} ip route add unreachable 10.77.0.2
 ${on[0]} "$CTRUN" --hosts=h1,h3 true >.out 2>.err </dev/null &
