@@ -97,7 +97,7 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     shown |= by_c_tool(pid);
     if (!shown)
         by_proc(process);
-    if (!tool_is_there("eu-stack") && !tool_is_there("gdb"))
+    if (!shown && !tool_is_there("eu-stack") && !tool_is_there("gdb"))
         printf("the stack needs eu-stack or gdb: apt-get install elfutils\n");
     return NO_RANK_WAITS;
 }
