@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/types/dtype.h"
@@ -162,6 +163,14 @@ static const char *describe_state(const struct process_snapshot *process)
     return "";
 }
 
+/* Returns the index of the last of the members from `first` on whose ranks are successive. */
+static int last_in_row(const struct rank_set *set, int first)
+{
+    while (first + 1 < set->count && set->member[first + 1].rank == set->member[first].rank + 1)
+        first++;
+    return first;
+}
+
 /* Writes "rank 3" or "ranks 0-2,5".  A long list ends in "...", so that other clauses still fit. */
 static void describe_ranks(const struct rank_set *set, char *text, size_t size)
 {
@@ -171,8 +180,7 @@ static void describe_ranks(const struct rank_set *set, char *text, size_t size)
     if (member->rank < 0)
         snprintf(text, size, "%d of its ranks", set->count);
     for (int i = 0, last; i < set->count && member->rank >= 0; i = last + 1) {
-        for (last = i; last + 1 < set->count && member[last + 1].rank == member[last].rank + 1;)
-            last++;
+        last = last_in_row(set, i);
         if (used + 32 > size) {
             snprintf(text + used, size - used, ",...");
             return;
@@ -510,15 +518,14 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
 
 /* ---- Parts ------------------------------------------------------------------------------ */
 
-/* Adds the ranks of a set to a list such as "0-2,5", unless they do not fit. */
-static void list_add(char *list, size_t size, const struct rank_set *set)
+/* Adds the ranks of a set to a list such as "0-2,5". */
+static void list_add(struct text *list, const struct rank_set *set)
 {
-    const size_t used = strlen(list);
-    char text[1000];
-
-    describe_ranks(set, text, sizeof text);
-    if (used + strlen(text) < size)
-        snprintf(list + used, size - used, "%s%s", used ? "," : "", strchr(text, ' ') + 1);
+    for (int i = 0, last; i < set->count && set->member->rank >= 0; i = last + 1) {
+        last = last_in_row(set, i);
+        text_print(list, last > i ? "%s%d-%d" : "%s%d", list->used ? "," : "", set->member[i].rank,
+                   set->member[last].rank);
+    }
 }
 
 /* Takes the call, its place and its key from a set of waiting ranks. */
@@ -557,7 +564,7 @@ void verdict_parts(const struct verdict *verdict, const struct job_snapshot *job
         const struct rank_set *set = &verdict->set[i];
 
         if (set->does.waits) {
-            list_add(parts->waiting, sizeof parts->waiting, set);
+            list_add(&parts->waiting, set);
             if (!*parts->call)
                 take_call(verdict, set, parts);
         } else if (set->does.kind != RANK_NOT_HERE) {
@@ -565,11 +572,19 @@ void verdict_parts(const struct verdict *verdict, const struct job_snapshot *job
             verdict_put(&s, "; ", s.used ? 2 : 0, 0);
             verdict_expand(&s, activities[set->does.kind].text, &fields);
         } else if (set->member->rank >= 0) {
-            list_add(parts->awaited, sizeof parts->awaited, set);
+            list_add(&parts->awaited, set);
         } else {
             parts->unnamed += set->count;
         }
     }
+    text_add(&parts->waiting, "", 1);
+    text_add(&parts->awaited, "", 1);
+}
+
+void verdict_parts_free(struct verdict_parts *parts)
+{
+    free(parts->waiting.data);
+    free(parts->awaited.data);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */

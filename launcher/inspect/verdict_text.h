@@ -5,6 +5,7 @@
 
 #include "launcher/inspect/verdict.h"
 #include "runtime/util/json_writer.h"
+#include "runtime/util/text.h"
 
 /* longest text of a verdict, in bytes; a line of ctrun's log can't be longer */
 #define VERDICT_TEXT 1000
@@ -19,14 +20,17 @@ struct verdict_parts {
     /* the call in which ranks wait, the same on each host; "" if the verdict can't be joined with
      * another host's, as it is about a message, a deadlock or calls that differ */
     char key[40];
-    char call[240], where[160];        /* that call or message, such as "barrier #8"; its place */
-    char waiting[1000], awaited[1000]; /* "0-2,5": ranks that wait; ranks that are not here */
-    int unnamed;                 /* number of ranks that are not here and have no known rank */
-    char culprits[VERDICT_TEXT]; /* clauses about the ranks here that are waited for */
+    char call[240], where[160];   /* that call or message, such as "barrier #8"; its place */
+    struct text waiting, awaited; /* "0-2,5": ranks that wait; ranks that are not here */
+    int unnamed;                  /* number of ranks that are not here and have no known rank */
+    char culprits[VERDICT_TEXT];  /* clauses about the ranks here that are waited for */
 };
 
+/* The caller must call verdict_parts_free().  The lists end with a NUL; without memory they have no
+ * data. */
 void verdict_parts(const struct verdict *verdict, const struct job_snapshot *job,
                    struct verdict_parts *parts);
+void verdict_parts_free(struct verdict_parts *parts);
 
 /* Writes the verdict as an object of an array, with its text.  `seconds` is the name of the JSON
  * field for the waiting time. */

@@ -167,11 +167,12 @@ static void print_verdict(const struct verdict *verdict, const struct job_snapsh
                        &(struct stuck_row){ .key = parts.key,
                                             .waited_ms = (int64_t)(verdict->waited_ns / 1000000),
                                             .unnamed = parts.unnamed,
-                                            .waiting = parts.waiting,
-                                            .awaited = parts.awaited,
+                                            .waiting = parts.waiting.data ? parts.waiting.data : "",
+                                            .awaited = parts.awaited.data ? parts.awaited.data : "",
                                             .call = parts.call,
                                             .where = parts.where,
                                             .culprits = parts.culprits });
+    verdict_parts_free(&parts);
 }
 
 void node_rows_print(struct node_rows *rows, const char *host, int restarts, struct text *to)

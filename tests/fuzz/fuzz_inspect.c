@@ -150,10 +150,11 @@ static void judge(const struct job_snapshot *job, uint64_t least_ns)
         holds(*text && list.verdict[i].sets > 0);
         is_text(text, sizeof text);
         verdict_parts(&list.verdict[i], job, &parts);
-        is_text(parts.waiting, sizeof parts.waiting);
-        is_text(parts.awaited, sizeof parts.awaited);
+        is_text(parts.waiting.data ? parts.waiting.data : "", parts.waiting.used + 1);
+        is_text(parts.awaited.data ? parts.awaited.data : "", parts.awaited.used + 1);
         is_text(parts.call, sizeof parts.call);
         is_text(parts.culprits, sizeof parts.culprits);
+        verdict_parts_free(&parts);
         is_text(list.verdict[i].group, sizeof list.verdict[i].group);
         verdict_json(&json, &list.verdict[i], job, "seconds");
     }

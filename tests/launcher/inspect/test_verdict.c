@@ -839,6 +839,32 @@ static void json_has_the_data_of_the_text(void **state)
     free_job(&job);
 }
 
+static void the_parts_of_a_verdict_name_each_rank(void **state)
+{
+    struct job_snapshot job = job_of(1024);
+    struct verdict_list list;
+    struct verdict_parts parts;
+    int commas = 0;
+
+    (void)state;
+    for (int i = 0; i < 1024; i++)
+        if (i % 2 == 0)
+            all_wait(&job, i, i, 5, 3);
+        else
+            in_world(&job, i, 5);
+    assert_int_equal(verdict_list_make(&list, &job, SECOND), 0);
+    verdict_parts(&list.verdict[0], &job, &parts);
+    for (const char *at = parts.waiting.data; (at = strchr(at, ',')); at++)
+        commas++;
+    assert_int_equal(commas, 511);
+    assert_int_equal(strncmp(parts.waiting.data, "0,2,4,", 6), 0);
+    assert_string_equal(strrchr(parts.waiting.data, ','), ",1022");
+    assert_string_equal(parts.awaited.data, "");
+    verdict_parts_free(&parts);
+    verdict_list_free(&list);
+    free_job(&job);
+}
+
 /* ---- One word for each rank ------------------------------------------------------- */
 
 static void stages_are(const struct job_snapshot *job, const char *words)
@@ -948,6 +974,7 @@ int main(void)
         cmocka_unit_test(ranks_that_move_have_no_verdict),
         cmocka_unit_test(a_verdict_that_only_grew_older_has_the_same_key),
         cmocka_unit_test(json_has_the_data_of_the_text),
+        cmocka_unit_test(the_parts_of_a_verdict_name_each_rank),
         cmocka_unit_test(each_rank_has_the_word_of_its_part_in_the_verdict),
         cmocka_unit_test(the_ranks_of_a_circle_block_and_the_others_wait),
         cmocka_unit_test(an_ended_rank_has_the_word_of_its_end),
