@@ -9,7 +9,8 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/json_writer.h"
 
-#define ANSWER_MOST (64 << 20) /* most bytes of a node's answer */
+#define ANSWER_MOST (64 << 20)          /* most bytes of a node's answer */
+#define MOST_LINES (4 * SNAPSHOT_LOCAL) /* most lines of a node's answer */
 #define SAID_LINES 20
 
 int board_set_nodes(struct board *board, int nodes)
@@ -43,8 +44,8 @@ void board_free(struct board *board)
 /* ---- Lines --------------------------------------------------------------------------- */
 
 /* Splits an answer into lines, which are the line of the node, then its messages about stuck ranks,
- * then its ranks.  Returns the number of lines, or -1 if the text is not a valid answer or memory
- * runs out.  The caller frees *lines in both cases. */
+ * then its ranks.  Returns the number of lines, or -1 if the text is not a valid answer, has more
+ * than MOST_LINES lines, or memory runs out.  The caller frees *lines in both cases. */
 static int read_lines(struct text *answer, struct status_line **lines)
 {
     const size_t size = answer->used;
@@ -57,6 +58,8 @@ static int read_lines(struct text *answer, struct status_line **lines)
         return -1;
     for (at = answer->data; (end = strchr(at, '\n')); at = end + 1) {
         *end = '\0';
+        if (count == MOST_LINES)
+            break;
         grown = realloc(line, (size_t)(count + 1) * sizeof *line);
         if (!grown)
             break;
@@ -127,15 +130,16 @@ static void json_lines(struct json_text *json, const char *name, const char *tex
     json_close(json, ']');
 }
 
-static void board_json_rank(struct json_text *json, const struct rank_row *row)
+static void board_json_rank(struct json_text *json, const struct status_line *line)
 {
+    const struct rank_row *const row = &line->row;
     const char process[] = { row->process, '\0' };
 
     json_open(json, NULL, '{');
     json_number(json, "rank", row->rank);
     json_number(json, "local_rank", row->local_rank);
     json_number(json, "pid", row->pid);
-    json_string(json, "state", rank_stage_name(row->stage));
+    json_string(json, "state", rank_stage_name(board_stage(line)));
     json_string(json, "process", process);
     json_number(json, "calls", (long)row->calls);
     json_number(json, "bytes", (long)row->bytes);
@@ -165,7 +169,7 @@ static void json_node(struct json_text *json, const struct board_node *node)
     json_close(json, ']');
     json_open(json, "ranks", '[');
     for (; i < node->lines; i++)
-        board_json_rank(json, &node->line[i].row);
+        board_json_rank(json, &node->line[i]);
     json_close(json, ']');
 }
 
@@ -323,7 +327,8 @@ static void print_ranks(const struct board_node *from, int node, int metric, str
         if (from->line[i].kind != LINE_RANK)
             continue;
         if (metric == STATE)
-            snprintf(state, sizeof state, ",state=\"%s\"", rank_stage_name(row->stage));
+            snprintf(state, sizeof state, ",state=\"%s\"",
+                     rank_stage_name(board_stage(&from->line[i])));
         text_print(to, "%s{rank=\"%d\",node=\"%d\",host=\"%s\"%s} %.17g\n", metrics[metric].name,
                    row->rank, node, host, state, board_value_of(row, metric));
     }

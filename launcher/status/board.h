@@ -46,6 +46,8 @@ int board_answers(const struct board *board);
  */
 void board_judge(struct board *board);
 void board_drop_verdicts(struct board *board);
+/* Returns the stage of the line's rank by what its node and the verdicts say. */
+enum rank_stage board_stage(const struct status_line *line);
 
 /* Facts about the whole job. */
 struct job_facts {

@@ -12,7 +12,8 @@
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/status/board.h"
 
-#define MOST_CLAUSES 4 /* most clauses about ranks that are not in the call */
+#define MOST_CLAUSES 4    /* most clauses about ranks that are not in the call */
+#define MOST_VERDICTS 256 /* most verdicts over all nodes */
 
 /* The marks of a rank. */
 enum { WAITS = 1, AWAITED = 2 };
@@ -24,18 +25,21 @@ struct judgement {
     unsigned char *marks; /* [SNAPSHOT_RANKS] */
     struct text culprits;
     int64_t waited_ms;
-    int clauses, unnamed, waiting;
+    int clauses; /* number of clauses, of which the sentence has MOST_CLAUSES */
+    int unnamed, waiting;
 };
 
 /* ---- Lists of ranks ------------------------------------------------------------------ */
 
-/* Marks each rank of a list such as "0-2,5".  Returns their number. */
+/* Marks each rank of a list such as "0-2,5".  Returns their number.  A list from another node may
+ * name the same ranks again and again, so the function ends after as many ranks as a job can have.
+ */
 static int mark_ranks(unsigned char *marks, const char *list, unsigned char mark)
 {
     int count = 0;
     char *end;
 
-    while (isdigit((unsigned char)*list)) {
+    while (isdigit((unsigned char)*list) && count < SNAPSHOT_RANKS) {
         long rank = strtol(list, &end, 10), last = rank;
 
         if (*end == '-')
@@ -84,67 +88,119 @@ static int is_in_it(const struct judgement *j, const struct rank_row *row)
     return *j->first->key && !strncmp(row->now, j->first->call, length) && row->now[length] == ' ';
 }
 
-static void begin_clause(struct judgement *j)
+static void put_semicolon(struct judgement *j)
 {
     if (j->culprits.used > 0)
         text_add(&j->culprits, "; ", 2);
-    j->clauses++;
 }
 
-/* Adds what the awaited ranks of this node do that do the same as `row`, and takes their marks. */
-static void say_ranks_like(struct judgement *j, const struct board_node *node,
-                           const struct rank_row *row)
+/* Returns 1 if the sentence has room for another clause, which the caller must add. */
+static int begin_clause(struct judgement *j)
+{
+    if (j->clauses++ >= MOST_CLAUSES)
+        return 0;
+    put_semicolon(j);
+    return 1;
+}
+
+/* True if the line is about the call of the verdict. */
+static int is_about_it(const struct judgement *j, const struct status_line *line)
+{
+    return line->kind == LINE_STUCK
+           && (&line->stuck == j->first
+               || (*j->first->key && !strcmp(line->stuck.key, j->first->key)));
+}
+
+/* True if the node itself says why its ranks are not in the call. */
+static int says_why(const struct judgement *j, const struct board_node *node)
+{
+    for (int i = 0; i < node->lines; i++)
+        if (is_about_it(j, &node->line[i]) && *node->line[i].stuck.culprits)
+            return 1;
+    return 0;
+}
+
+/* Adds what the ranks of `same` do: `count` ranks of the node that do the same as the rank of
+ * `line`. */
+static void put_ranks_like(struct judgement *j, const struct board_node *node,
+                           const struct status_line *line, const unsigned char *same, int count)
+{
+    const struct rank_row *const row = &line->row;
+    const char *const now = row->process == '-' ? rank_stage_name(board_stage(line))
+                            : *row->now         ? row->now
+                                                : "computing";
+
+    put_ranks(&j->culprits, same, AWAITED);
+    text_print(&j->culprits, " (");
+    if (count == 1)
+        text_print(&j->culprits, "pid %d ", row->pid);
+    text_print(&j->culprits, "on %.64s", node->line[0].text);
+    if (*now != '(')
+        text_print(&j->culprits, ": %.200s", now);
+    text_print(&j->culprits, ") %s not %s %s", count > 1 ? "have" : "has",
+               *j->first->key ? "joined" : "made the call that matches", j->first->call);
+}
+
+/* Adds what the awaited ranks of this node do that do the same as the rank of `line`, and takes
+ * their marks. */
+static void say_ranks_like(struct judgement *j, struct board_node *node, struct status_line *line)
 {
     unsigned char *const same = calloc(SNAPSHOT_RANKS, 1);
-    char now[200];
     int count = 0;
 
-    snprintf(now, sizeof now, "%s", row->now);
     for (int i = 0; i < node->lines && same; i++) {
-        struct rank_row *const other = &node->line[i].row;
+        struct status_line *const other = &node->line[i];
 
-        if (node->line[i].kind != LINE_RANK || other->rank >= SNAPSHOT_RANKS
-            || j->marks[other->rank] != AWAITED || strcmp(other->now, row->now) != 0)
+        if (other->kind != LINE_RANK || other->row.rank >= SNAPSHOT_RANKS
+            || j->marks[other->row.rank] != AWAITED || strcmp(other->row.now, line->row.now) != 0
+            || other->row.process != line->row.process)
             continue;
-        j->marks[other->rank] = 0;
-        same[other->rank] = AWAITED;
+        j->marks[other->row.rank] = 0;
+        same[other->row.rank] = AWAITED;
+        other->is_awaited = 1;
         count++;
-        if (other->stage == STAGE_RUNS || other->stage == STAGE_STARTS)
-            other->stage = STAGE_BLOCKS;
     }
-    if (count > 0 && j->clauses < MOST_CLAUSES) {
-        begin_clause(j);
-        put_ranks(&j->culprits, same, AWAITED);
-        text_print(&j->culprits, " (");
-        if (count == 1)
-            text_print(&j->culprits, "pid %d ", row->pid);
-        text_print(&j->culprits, "on %s%s%s) %s not %s %s", node->line[0].text,
-                   *now == '(' ? "" : ": ",
-                   *now == '(' ? ""
-                   : *now      ? now
-                               : "computing",
-                   count > 1 ? "have" : "has",
-                   *j->first->key ? "joined" : "made the call that matches", j->first->call);
-    }
+    if (count > 0)
+        put_ranks_like(j, node, line, same, count);
     free(same);
 }
 
 /* Looks at each awaited rank.  Ranks without a row stay marked. */
 static void look_at_awaited(struct judgement *j)
 {
-    for (int i = 0; i < j->board->nodes; i++)
-        for (int k = 0; k < j->board->node[i].lines; k++) {
-            struct board_node *const node = &j->board->node[i];
-            struct rank_row *const row = &node->line[k].row;
+    for (int i = 0; i < j->board->nodes; i++) {
+        struct board_node *const node = &j->board->node[i];
+        const int is_said = says_why(j, node);
 
-            if (node->line[k].kind != LINE_RANK || row->rank >= SNAPSHOT_RANKS
-                || j->marks[row->rank] != AWAITED)
+        for (int k = 0; k < node->lines; k++) {
+            struct status_line *const line = &node->line[k];
+            const int rank = line->row.rank;
+
+            if (line->kind != LINE_RANK || rank >= SNAPSHOT_RANKS || j->marks[rank] != AWAITED)
                 continue;
-            if ((is_problem(row->stage) && j->culprits.used > 0) || is_in_it(j, row))
-                j->marks[row->rank] = is_problem(row->stage) ? 0 : WAITS;
-            else
-                say_ranks_like(j, node, row);
+            if (is_problem(line->row.stage) && is_said)
+                j->marks[rank] = 0;
+            else if (is_in_it(j, &line->row))
+                j->marks[rank] = WAITS;
+            else if (begin_clause(j))
+                say_ranks_like(j, node, line);
+            else {
+                line->is_awaited = 1;
+                j->marks[rank] = 0;
+            }
         }
+    }
+}
+
+enum rank_stage board_stage(const struct status_line *line)
+{
+    const enum rank_stage stage = line->row.stage;
+
+    if (!line->is_awaited)
+        return stage;
+    return stage == STAGE_RUNS || stage == STAGE_STARTS ? STAGE_BLOCKS
+           : stage == STAGE_DONE                        ? STAGE_LEFT
+                                                        : stage;
 }
 
 /* ---- Verdicts ------------------------------------------------------------------------ */
@@ -163,8 +219,8 @@ static void judgement_take(struct judgement *j, const struct stuck_row *stuck)
             && memmem(j->culprits.data, j->culprits.used, stuck->culprits,
                       strlen(stuck->culprits))))
         return; /* another node has said the same */
-    begin_clause(j);
-    text_add(&j->culprits, stuck->culprits, strlen(stuck->culprits));
+    if (begin_clause(j))
+        text_add(&j->culprits, stuck->culprits, strlen(stuck->culprits));
 }
 
 /* Adds a verdict, which takes the text. */
@@ -196,17 +252,17 @@ static void judgement_end(struct judgement *j)
         waits += j->marks[rank] == WAITS;
         unknown += j->marks[rank] == AWAITED;
     }
+    if (j->clauses > MOST_CLAUSES)
+        text_print(&j->culprits, "; %d more like these", j->clauses - MOST_CLAUSES);
     if (unknown > 0) {
-        begin_clause(j);
+        put_semicolon(j);
         text_print(&j->culprits, "the node of ");
         put_ranks(&j->culprits, j->marks, AWAITED);
         text_print(&j->culprits, " has not answered");
     }
-    if (j->unnamed > 0 && j->culprits.used == 0) {
-        begin_clause(j);
+    if (j->unnamed > 0 && j->culprits.used == 0)
         text_print(&j->culprits, "%d other %s of the group %s not in the call", j->unnamed,
                    j->unnamed > 1 ? "ranks" : "rank", j->unnamed > 1 ? "are" : "is");
-    }
     is_stuck = j->culprits.used > 0;
     describe_time((uint64_t)j->waited_ms * 1000000, time, sizeof time);
     text_add(&text, j->culprits.data, j->culprits.used);
@@ -241,9 +297,7 @@ static void judge_line(struct board *board, int node, const struct status_line *
         for (int k = 0; k < board->node[i].lines; k++) {
             const struct status_line *const other = &board->node[i].line[k];
 
-            if (other == line
-                || (other->kind == LINE_STUCK && *line->stuck.key
-                    && !strcmp(other->stuck.key, line->stuck.key)))
+            if (is_about_it(&j, other))
                 judgement_take(&j, &other->stuck);
         }
     look_at_awaited(&j);
@@ -276,8 +330,11 @@ void board_judge(struct board *board)
     unsigned char *const marks = calloc(SNAPSHOT_RANKS, 1);
 
     board_drop_verdicts(board);
+    for (int i = 0; i < board->nodes; i++)
+        for (int k = 0; k < board->node[i].lines; k++)
+            board->node[i].line[k].is_awaited = 0;
     for (int i = 0; i < board->nodes && marks; i++)
-        for (int k = 0; k < board->node[i].lines; k++) {
+        for (int k = 0; k < board->node[i].lines && board->verdicts < MOST_VERDICTS; k++) {
             const struct status_line *const line = &board->node[i].line[k];
 
             if (line->kind == LINE_STUCK && !is_judged(board, i, line))

@@ -40,6 +40,7 @@ struct status_line {
     enum { LINE_NODE, LINE_STUCK, LINE_RANK } kind; /* an answer has the lines in this order */
     const char *text;                               /* host of LINE_NODE, message of LINE_STUCK */
     int pid, restarts;
+    int is_awaited; /* set by board_judge(): ranks of another node wait for the rank of this row */
     struct stuck_row stuck;
     struct rank_row row;
 };

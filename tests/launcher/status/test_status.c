@@ -409,6 +409,109 @@ static void what_one_node_knows_is_shown_as_it_says_it(void **state)
     judged(&board, 1, "as the node says");
 }
 
+static void ranks_that_two_calls_wait_for_are_named_for_both(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier, there = barrier;
+
+    (void)state;
+    here.waiting = "0";
+    here.awaited = "2-3";
+    there.key = "2#4";
+    there.call = "all_reduce #4 of group tp";
+    there.waiting = "1";
+    there.awaited = "2-3";
+    answer(&board, 0, 0, 0, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    answer(&board, 1, 1, 1, STAGE_WAITS, "all_reduce #4 on group tp", &there);
+    answer(&board, 2, 2, 2, STAGE_RUNS, "", NULL);
+    answer(&board, 3, 3, 3, STAGE_RUNS, "(read)", NULL);
+    board_judge(&board);
+    board_judge(&board); /* with the answers of before, as if no node had answered since */
+    assert_int_equal(board.verdicts, 2);
+    assert_string_equal(ended(&board.verdict[0].text),
+                        "rank 2 (pid 102 on h2: computing) has not joined barrier #8; rank 3 (pid "
+                        "103 on h3) has not joined barrier #8. Rank 0 has waited 6.0 s in barrier "
+                        "#8 at a.c:3 (main)");
+    assert_non_null(strstr(ended(&board.verdict[1].text), "rank 2 (pid 102 on h2: computing) has"));
+    assert_non_null(strstr(ended(&board.verdict[1].text), "; rank 3 (pid 103 on h3) has not"));
+    board_free(&board);
+}
+
+static void a_rank_that_has_ended_elsewhere_does_not_compute(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier;
+    struct text text = { 0 };
+
+    (void)state;
+    here.waiting = "0-2";
+    here.awaited = "3";
+    here.waited_ms = 7000;
+    answer(&board, 0, 0, 2, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    status_print_node(&text, "h1", 99, 1);
+    status_print_rank(&text, &(struct rank_row){ .rank = 3,
+                                                 .pid = 103,
+                                                 .process = '-',
+                                                 .stage = STAGE_DONE,
+                                                 .now = "",
+                                                 .out = "",
+                                                 .err = "" });
+    assert_int_equal(board_set_nodes(&board, 2), 0);
+    assert_int_equal(board_take(&board, 1, 1, 1, text.data, text.used), 0);
+    free(text.data);
+    judged(&board, 1, "rank 3 (pid 103 on h1: left) has not joined barrier #8" WAITED);
+}
+
+static void of_many_clauses_a_sentence_has_the_first(void **state)
+{
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier;
+    struct text metrics = { 0 };
+
+    (void)state;
+    here.waiting = "0-2";
+    here.awaited = "3-9";
+    here.waited_ms = 7000;
+    answer(&board, 0, 0, 2, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    for (int i = 1; i < 7; i++)
+        answer(&board, i, 2 + i, 2 + i, STAGE_RUNS, "(read)", NULL);
+    board_judge(&board);
+    board_metrics(&board, &facts, &metrics);
+    assert_non_null(
+        strstr(ended(&metrics), "rank=\"8\",node=\"6\",host=\"h6\",state=\"blocking\""));
+    free(metrics.data);
+    judged(&board, 1,
+           "rank 3 (pid 103 on h1) has not joined barrier #8; rank 4 (pid 104 on h2) has not "
+           "joined barrier #8; rank 5 (pid 105 on h3) has not joined barrier #8; rank 6 (pid 106 "
+           "on h4) has not joined barrier #8; 2 more like these; the node of rank 9 has not "
+           "answered" WAITED);
+}
+
+static void a_node_cannot_make_the_others_count_for_ever(void **state)
+{
+    static const char all[] = "0-65535,";
+    struct board board = { .nodes = 0 };
+    struct stuck_row here = barrier;
+    struct text list = { 0 }, lines = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 2000000; i++)
+        text_add(&list, all, strlen(all));
+    here.waiting = "0-2";
+    here.awaited = ended(&list);
+    here.waited_ms = 7000;
+    answer(&board, 0, 0, 2, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
+    free(list.data);
+    board_judge(&board);
+    assert_int_equal(board.verdicts, 1);
+    status_print_node(&lines, "h0", 99, 1);
+    for (int i = 0; i < 1000000; i++)
+        text_add(&lines, "stuck\t\n", 7);
+    assert_int_equal(board_take(&board, 0, 2, 1, lines.data, lines.used), -1);
+    free(lines.data);
+    board_free(&board);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +529,10 @@ int main(void)
         cmocka_unit_test(a_node_that_has_not_answered_is_named_by_its_ranks),
         cmocka_unit_test(when_all_nodes_are_in_the_call_nobody_is_missing),
         cmocka_unit_test(what_one_node_knows_is_shown_as_it_says_it),
+        cmocka_unit_test(ranks_that_two_calls_wait_for_are_named_for_both),
+        cmocka_unit_test(a_rank_that_has_ended_elsewhere_does_not_compute),
+        cmocka_unit_test(of_many_clauses_a_sentence_has_the_first),
+        cmocka_unit_test(a_node_cannot_make_the_others_count_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
