@@ -9,22 +9,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/inspect/page_reader.h"
 
 #define HEADERS 64 /* most program headers that are read */
 
-/* Turns an offset in the file into an address in the file's symbol tables.  Returns the offset
- * itself if the file is not a 64-bit ELF file. */
-static uint64_t own_address(const char *path, uint64_t offset)
+/* Turns an offset in the module's file into an address in the file's symbol tables, which is the
+ * offset itself if the file is not a 64-bit ELF file.  Also says which file that is. */
+static void read_file_of(struct module *module, uint64_t offset)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     Elf64_Ehdr head;
-    uint64_t found = offset;
+    struct stat file;
 
+    module->at = offset;
     if (fd < 0)
-        return offset;
+        return;
+    if (fstat(fd, &file) == 0) {
+        module->inode = file.st_ino;
+        module->changed = file.st_ctim;
+    }
     if (pread(fd, &head, sizeof head, 0) == sizeof head && !memcmp(head.e_ident, ELFMAG, SELFMAG)
         && head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr))
         for (int i = 0; i < head.e_phnum && i < HEADERS; i++) {
@@ -35,10 +41,9 @@ static uint64_t own_address(const char *path, uint64_t offset)
                 break;
             if (part.p_type == PT_LOAD && offset >= part.p_offset
                 && offset - part.p_offset < part.p_filesz)
-                found = offset - part.p_offset + part.p_vaddr;
+                module->at = offset - part.p_offset + part.p_vaddr;
         }
     close(fd);
-    return found;
 }
 
 /* Sets the module's name and path.  The path begins with /proc/<pid>/root, since in a container the
@@ -84,23 +89,29 @@ int module_find(pid_t pid, uint64_t address, struct module *module)
             continue;
         line[strcspn(line, "\n")] = '\0';
         name_module(pid, line + path, module);
-        module->at = own_address(module->path, address - from + offset);
+        read_file_of(module, address - from + offset);
         found = 0;
     }
     fclose(maps);
     return found;
 }
 
+int module_of_call(const struct rank_snapshot *rank, struct group_snapshot *group,
+                   struct module *module)
+{
+    if (!group->id || group->now.phase != CONTROL_IN || !rank->process.state
+        || module_find(rank->process.pid, group->caller, module) < 0)
+        return -1;
+    snprintf(group->where, sizeof group->where, "%s+0x%llx", module->name,
+             (unsigned long long)module->at);
+    return 0;
+}
+
 void module_places(struct job_snapshot *job)
 {
-    for (int i = 0; i < job->ranks; i++)
-        for (int j = 0; j < CONTROL_GROUPS; j++) {
-            struct group_snapshot *group = &job->rank[i].group[j];
-            struct module module;
+    struct module module;
 
-            if (group->id && group->now.phase == CONTROL_IN && job->rank[i].process.state
-                && module_find(job->rank[i].process.pid, group->caller, &module) == 0)
-                snprintf(group->where, sizeof group->where, "%s+0x%llx", module.name,
-                         (unsigned long long)module.at);
-        }
+    for (int i = 0; i < job->ranks; i++)
+        for (int j = 0; j < CONTROL_GROUPS; j++)
+            module_of_call(&job->rank[i], &job->rank[i].group[j], &module);
 }

@@ -15,8 +15,9 @@
 
 /* ---- Addresses, by addr2line ------------------------------------------------- */
 
-/* Many ranks are at the same few places of a program.  So each place is looked up only once in the
- * life of this process, and addr2line runs only once for all new places in a file. */
+/* Many ranks are at the same few places of a program.  So each place is looked up only once, and
+ * addr2line runs only once for all new places in a file.  Places stay known as long as there is
+ * room. */
 
 #define MOST_PLACES 64
 #define TIMEOUT_S 10
@@ -24,6 +25,7 @@
 struct source_place {
     struct module module;
     int looked_up;
+    unsigned seen;   /* number of the last look that found a rank there */
     char words[160]; /* source line as text; "" if not known */
 };
 
@@ -35,7 +37,8 @@ struct source_places {
 static struct {
     pthread_mutex_t lock;
     struct source_places places;
-    int is_looking; /* 1 while a thread looks up places */
+    unsigned looks; /* number of calls of write_places() */
+    int is_looking; /* 1 while a thread looks up places, which then keep their index */
 } known = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int source_words(const char *function, const char *place, char *text, size_t size)
@@ -74,10 +77,15 @@ static void parse_output(struct source_places *places, const int *which, int cou
     }
 }
 
+static int is_same_file(const struct module *a, const struct module *b)
+{
+    return a->inode == b->inode && a->changed.tv_sec == b->changed.tv_sec
+           && a->changed.tv_nsec == b->changed.tv_nsec && !strcmp(a->name, b->name);
+}
+
 /* Looks up all places that are in the same file as place number `first`. */
 static void lines_look_up(struct source_places *places, int first)
 {
-    const char *name = places->place[first].module.name;
     char *argv[MOST_PLACES + 5], digits[MOST_PLACES][24];
     int which[MOST_PLACES], count = 0, words = 0;
     struct text out = { 0 };
@@ -87,7 +95,7 @@ static void lines_look_up(struct source_places *places, int first)
     argv[words++] = "-e";
     argv[words++] = places->place[first].module.path;
     for (int i = first; i < places->count; i++) {
-        if (strcmp(places->place[i].module.name, name) != 0)
+        if (!is_same_file(&places->place[i].module, &places->place[first].module))
             continue;
         snprintf(digits[count], sizeof digits[count], "0x%llx",
                  (unsigned long long)places->place[i].module.at);
@@ -104,38 +112,56 @@ static void lines_look_up(struct source_places *places, int first)
     free(out.data);
 }
 
-/* Finds the place in the list, or adds it.  Returns NULL if the list is full. */
-static struct source_place *find_place(struct source_places *places, const struct module *module)
+/* Returns room for another place; NULL if there is none. */
+static struct source_place *place_room(void)
 {
-    for (int i = 0; i < places->count; i++)
-        if (places->place[i].module.at == module->at
-            && !strcmp(places->place[i].module.name, module->name))
+    struct source_places *const places = &known.places;
+
+    if (places->count < MOST_PLACES)
+        return &places->place[places->count++];
+    for (int i = 0; i < MOST_PLACES && !known.is_looking; i++)
+        if (places->place[i].seen + 1 < known.looks)
             return &places->place[i];
-    if (places->count == MOST_PLACES)
-        return NULL;
-    places->place[places->count] = (struct source_place){ .module = *module };
-    return &places->place[places->count++];
+    return NULL;
+}
+
+/* Finds the place among the known ones, or adds it.  Returns NULL if there is no room. */
+static struct source_place *find_place(const struct module *module)
+{
+    struct source_place *place = NULL;
+
+    for (int i = 0; i < known.places.count && !place; i++)
+        if (known.places.place[i].module.at == module->at
+            && is_same_file(&known.places.place[i].module, module))
+            place = &known.places.place[i];
+    /* The path is in /proc of the first process that was seen there.  If that process ended before
+     * the tool read the file, another process helps. */
+    if (place && place->looked_up && !*place->words && access(place->module.path, R_OK) < 0
+        && access(module->path, R_OK) == 0)
+        *place = (struct source_place){ .module = *module };
+    if (!place && (place = place_room()))
+        *place = (struct source_place){ .module = *module };
+    if (place)
+        place->seen = known.looks;
+    return place;
 }
 
 /* Writes the place of each call that a living rank is in, as its source line if that is known.
  * Adds the place to the known places.  The caller holds the lock. */
 static void write_places(struct job_snapshot *job)
 {
+    known.looks++;
     for (int i = 0; i < job->ranks; i++)
         for (int j = 0; j < CONTROL_GROUPS; j++) {
             struct group_snapshot *group = &job->rank[i].group[j];
             const struct source_place *place;
             struct module module;
 
-            if (!group->id || group->now.phase != CONTROL_IN || !job->rank[i].process.state
-                || module_find(job->rank[i].process.pid, group->caller, &module) < 0)
+            if (module_of_call(&job->rank[i], group, &module) < 0)
                 continue;
-            place = find_place(&known.places, &module);
+            place = find_place(&module);
             if (place && *place->words)
                 snprintf(group->where, sizeof group->where, "%s", place->words);
-            else
-                snprintf(group->where, sizeof group->where, "%s+0x%llx", module.name,
-                         (unsigned long long)module.at);
         }
 }
 
@@ -157,8 +183,10 @@ static void *look_up_new(void *unused)
     (void)unused;
     do {
         pthread_mutex_lock(&known.lock);
-        for (int i = 0; copy && i < copy->count; i++)
-            known.places.place[i] = copy->place[i];
+        for (int i = 0; copy && i < copy->count; i++) {
+            known.places.place[i].looked_up = copy->place[i].looked_up;
+            memcpy(known.places.place[i].words, copy->place[i].words, sizeof copy->place[i].words);
+        }
         if (copy)
             *copy = known.places;
         first = copy ? first_new(copy) : -1;
@@ -180,15 +208,11 @@ void source_lines(struct job_snapshot *job)
 
 void source_lines_known(struct job_snapshot *job)
 {
-    int begins;
-
     pthread_mutex_lock(&known.lock);
     write_places(job);
-    begins = !known.is_looking && first_new(&known.places) >= 0;
-    known.is_looking |= begins;
+    if (!known.is_looking && first_new(&known.places) >= 0)
+        known.is_looking = thread_start(NULL, look_up_new, NULL) == 0;
     pthread_mutex_unlock(&known.lock);
-    if (begins && thread_start(NULL, look_up_new, NULL) != 0)
-        known.is_looking = 0;
 }
 
 /* ---- Python, by py-spy, which reads the memory of the process from outside --- */

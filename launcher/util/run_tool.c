@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,11 +33,17 @@ int tool_is_there(const char *name)
     return 0;
 }
 
-static _Noreturn void tool_child(char *const *argv, int out)
+static _Noreturn void tool_child(char *const *argv, int out, pid_t parent)
 {
     const int null = open("/dev/null", O_RDONLY);
+    sigset_t none;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the tool does not outlive the thread that runs it */
+    if (getppid() != parent)
+        _exit(127);
     setpgid(0, 0); /* so that kill(-pid) also ends the tool's children */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL); /* that thread may block all (thread.h) */
     if (dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0
         && dup2(out, STDERR_FILENO) >= 0)
         execvp(argv[0], argv);
@@ -69,13 +76,14 @@ static int read_all(int fd, int64_t deadline, struct text *out)
 int tool_run(char *const *argv, int seconds, struct text *out)
 {
     int pipes[2], status = 0;
+    const pid_t parent = getpid();
     pid_t pid;
 
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return -1;
     pid = fork();
     if (pid == 0)
-        tool_child(argv, pipes[1]);
+        tool_child(argv, pipes[1], parent);
     close(pipes[1]);
     if (pid > 0) {
         setpgid(pid, pid);

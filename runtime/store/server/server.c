@@ -85,7 +85,8 @@ static void log_repeats(const struct store_server *s)
 
     for (size_t i = 0; i < most && s->refusals[i].why; i++)
         if (s->refusals[i].count > 1)
-            log_line(LOG_WARN, "store: %lu more connections%s%s were closed for the same reason: %s",
+            log_line(LOG_WARN,
+                     "store: %lu more connections%s%s were closed for the same reason: %s",
                      s->refusals[i].count - 1, *s->refusals[i].host ? " from " : "",
                      s->refusals[i].host, s->refusals[i].why);
 }

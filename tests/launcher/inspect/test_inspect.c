@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "launcher/util/run_tool.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/thread.h"
 
 /* ---- A page ------------------------------------------------------------------- */
 
@@ -427,6 +429,124 @@ static void a_new_place_is_looked_up_while_the_caller_goes_on(void **state)
     assert_int_equal(strncmp(group->where, "test_inspect.c:", 15), 0);
 }
 
+/* Makes an addr2line of ours. */
+static void tool_says(const char *folder, const char *script)
+{
+    char path[200];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/eu-addr2line", folder);
+    assert_non_null(file = fopen(path, "w"));
+    fputs(script, file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+/* Maps a new file with this content. */
+static void *map_file(const char *path, const char *content)
+{
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    void *map;
+
+    assert_true(fd >= 0 && write(fd, content, strlen(content)) == (ssize_t)strlen(content));
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    assert_ptr_not_equal(map, MAP_FAILED);
+    close(fd);
+    return map;
+}
+
+static const char *line_at(pid_t pid, const void *map, int at)
+{
+    static struct rank_snapshot rank;
+    struct job_snapshot job = { .ranks = 1, .rank = &rank };
+
+    rank = (struct rank_snapshot){ .process = { .pid = pid, .state = 'R' } };
+    rank.group[0].id = 1;
+    rank.group[0].now.phase = CONTROL_IN;
+    rank.group[0].caller = (uint64_t)(uintptr_t)map + (uint64_t)at + 1;
+    source_lines(&job);
+    return rank.group[0].where;
+}
+
+static void a_line_is_that_of_the_file_that_the_rank_executes(void **state)
+{
+    char folder[] = "/tmp/ct_lines_XXXXXX", path[200], words[2000];
+    const char *const before = getenv("PATH");
+    pid_t pid;
+    void *map;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(words, sizeof words, "%s:%s", folder, before);
+    setenv("PATH", words, 1);
+    snprintf(path, sizeof path, "%s/lib", folder);
+    tool_says(folder, "#!/bin/sh\nexit 1\n");
+    map = map_file(path, "1");
+    assert_true((pid = fork()) >= 0);
+    if (pid == 0)
+        for (;;)
+            pause();
+    assert_string_equal(line_at(pid, map, 8), "lib+0x8"); /* as if that rank had just ended */
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    tool_says(folder, "#!/bin/sh\nn=$(tr -d '\\0' <$3); shift 3\n"
+                      "for address; do printf 'f\\n/a.c:%s\\n' $n; done\n");
+    assert_string_equal(line_at(getpid(), map, 8), "a.c:1 (f)");
+    for (int at = 9; at < 209; at++) /* more places than are kept */
+        assert_string_equal(line_at(getpid(), map, at), "a.c:1 (f)");
+    unlink(path);
+    munmap(map, 4096);
+    map = map_file(path, "2");
+    assert_string_equal(line_at(getpid(), map, 208), "a.c:2 (f)");
+    munmap(map, 4096);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/eu-addr2line", folder);
+    unlink(path);
+    rmdir(folder);
+    snprintf(words, sizeof words, "%s", strchr(getenv("PATH"), ':') + 1);
+    setenv("PATH", words, 1);
+}
+
+static void *run_long(void *script)
+{
+    char *argv[] = { "sh", "-c", script, NULL };
+    struct text out = { 0 };
+
+    tool_run(argv, 1000, &out);
+    return NULL;
+}
+
+static void a_tool_ends_with_the_process_that_runs_it(void **state)
+{
+    const int64_t end = clock_ms() + 20000;
+    int pipes[2], tool;
+    char script[100], said[100] = "";
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    snprintf(script, sizeof script,
+             "echo $(grep SigBlk /proc/self/status) $$ >&%d; exec sleep 1000", pipes[1]);
+    assert_true((pid = fork()) >= 0);
+    if (pid == 0) {
+        if (thread_start(NULL, run_long, script) != 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_true(read(pipes[0], said, sizeof said - 1) > 0);
+    kill(pid, SIGTERM);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(sscanf(said, "SigBlk: 0000000000000000 %d", &tool), 1);
+    for (char letter = 'R'; letter && letter != 'Z'; letter = process_read(tool).state) {
+        assert_true(clock_ms() < end);
+        usleep(1000);
+    }
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 /* ---- --stall --------------------------------------------------------------------- */
 
 static void count_it(void *said, const struct verdict_list *list)
@@ -513,6 +633,8 @@ int main(void)
         cmocka_unit_test(an_address_is_found_in_its_file),
         cmocka_unit_test(the_output_of_tools_becomes_places),
         cmocka_unit_test(a_new_place_is_looked_up_while_the_caller_goes_on),
+        cmocka_unit_test(a_line_is_that_of_the_file_that_the_rank_executes),
+        cmocka_unit_test(a_tool_ends_with_the_process_that_runs_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
