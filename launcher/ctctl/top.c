@@ -4,8 +4,8 @@
  * The page of a job shows where a rank is at a moment.  ctctl top reads the page several times a
  * second, to find how much of the time a rank is in calls, and how many calls it makes.  Problems
  * come first, and ranks that do the same share a line.  On a terminal each picture replaces the
- * previous picture, until the user presses q or Ctrl-C.  If standard output is not a terminal,
- * ctctl top prints one picture and ends. */
+ * previous picture, until the user presses q or Ctrl-C.  If standard output is not a terminal, or
+ * one that can't move the cursor, ctctl top prints one picture and ends. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,14 +21,14 @@
 #include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/observers/straggler_observer.h"
+#include "launcher/util/progress_line.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
 #define LOOK_MS 100
 #define PICTURE_MS 1000
-#define LOOKS 50          /* looks after which those before count half, for stragglers */
-#define BEFORE_FIGURES 41 /* columns of a line before its figures */
-#define CANDIDATES 64     /* most ranks of which the commonest activity is looked for */
+#define LOOKS 50      /* looks after which those before count half, for stragglers */
+#define CANDIDATES 64 /* most ranks of which the commonest activity is looked for */
 
 /* What a rank did since the last picture. */
 struct top_row {
@@ -222,12 +222,13 @@ static void list_ranks(const struct job_snapshot *job, const int *order, int cou
     for (int i = 0, last; i < count; i = last + 1) {
         char range[32];
 
-        for (last = i; last + 1 < count && order[last + 1] == order[last] + 1;)
+        for (last = i; last + 1 < count
+                       && job->rank[order[last + 1]].rank == job->rank[order[last]].rank + 1;)
             last++;
         snprintf(range, sizeof range, last > i ? "%s%d-%d" : "%s%d", i ? "," : "",
                  job->rank[order[i]].rank, job->rank[order[last]].rank);
         if (used + strlen(range) + (last + 1 < count ? 4 : 0) >= size) {
-            snprintf(text + used, size - used, ",...");
+            snprintf(text + used, size - used, i ? ",..." : "%d...", job->rank[*order].rank);
             return;
         }
         used += (size_t)snprintf(text + used, size - used, "%s", range);
@@ -263,9 +264,44 @@ static const char *figure(char *text, size_t size, int is_known, double value, c
     return text;
 }
 
+/* The screen below what is printed so far: its columns, and the lines that are left. */
+struct room {
+    int width, lines;
+};
+
+/* Returns how many bytes of the text fit into `width`.  Does not split a character. */
+static int bytes_that_fit(const char *text, int width)
+{
+    int bytes = width > 0 ? width : 0;
+
+    if (strlen(text) <= (size_t)bytes)
+        return (int)strlen(text);
+    while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80)
+        bytes--;
+    return bytes;
+}
+
+/* Prints the start of the text, and returns the width that is left. */
+static int print_part(const char *text, int width)
+{
+    const int bytes = bytes_that_fit(text, width);
+
+    printf("%.*s", bytes, text);
+    return width - bytes;
+}
+
+static void print_line(const char *text, struct room *room)
+{
+    if (room->lines <= 0)
+        return;
+    print_part(text, room->width);
+    printf("\n");
+    room->lines--;
+}
+
 /* Prints the line of `count` ranks that do the same; their figures are the means. */
 static void print_row(const struct top *top, const struct job_snapshot *job, const int *order,
-                      int count, double seconds, int width)
+                      int count, double seconds, struct room *room)
 {
     /* colours that can be read on white and on black */
     static const char *const colours[STAGES] = {
@@ -277,9 +313,9 @@ static void print_row(const struct top *top, const struct job_snapshot *job, con
     const char *const colour = top->is_colour ? colours[stage] : NULL;
     char letter = job->rank[*order].process.state ? job->rank[*order].process.state : '-';
     char ranks[16], who[24], cpu[24], calls[24], share[24], now[RANK_TEXT + 32],
-        rest[RANK_TEXT + 128];
+        text[RANK_TEXT + 128];
     double cpu_s = 0, inside = 0, looks = 0, begun = 0;
-    int known = seconds > 0 && job->rank[*order].process.state;
+    int width = room->width, known = seconds > 0 && job->rank[*order].process.state;
 
     for (int i = 0; i < count; i++) {
         const struct top_row *const row = &top->row[order[i]];
@@ -298,82 +334,99 @@ static void print_row(const struct top *top, const struct job_snapshot *job, con
     snprintf(who, sizeof who, count > 1 ? "%d ranks" : "%d",
              count > 1 ? count : (int)job->rank[*order].process.pid);
     commonest(top, order, count, now, sizeof now);
-    printf("%-15s %10s %c  %s%s%s%c %-9s%s", ranks, who, letter, colour ? "\033[" : "",
-           colour ? colour : "", colour ? "m" : "", rank_stage_glyph(stage), rank_stage_name(stage),
-           colour ? "\033[0m" : "");
-    snprintf(rest, sizeof rest, " %5s %8s %8s  %s",
+    snprintf(text, sizeof text, "%-15s %10s %c  ", ranks, who, letter);
+    width = print_part(text, width);
+    if (colour)
+        printf("\033[%sm", colour);
+    snprintf(text, sizeof text, "%c %-9s", rank_stage_glyph(stage), rank_stage_name(stage));
+    width = print_part(text, width);
+    if (colour)
+        printf("\033[0m");
+    snprintf(text, sizeof text, " %5s %8s %8s  %s",
              figure(cpu, sizeof cpu, known, 100 * cpu_s / count / seconds, ""),
              figure(calls, sizeof calls, known, begun / count / seconds, ""),
              figure(share, sizeof share, known && looks > 0, 100 * inside / looks, " %"), now);
-    printf("%.*s\n", width > BEFORE_FIGURES ? width - BEFORE_FIGURES : 0, rest);
+    print_part(text, width);
+    printf("\n");
+    room->lines--;
 }
 
-/* Prints at most `lines` lines, and how many ranks these leave out. */
+/* Prints the lines that fit, at least the first, and how many ranks these leave out. */
 static void print_rows(const struct top *top, const struct job_snapshot *job, double seconds,
-                       int width, int lines)
+                       struct room *room)
 {
     int next;
 
-    for (int i = 0; i < top->ranks; i = next, lines--) {
+    for (int i = 0; i < top->ranks && room->lines > 0; i = next) {
         const struct top_row *const first = &top->row[top->order[i]];
 
         for (next = i + 1; next < top->ranks && !top->unfolded
                            && row_differs(first, &top->row[top->order[next]]) == 0;)
             next++;
-        if (lines <= 1 && next < top->ranks) {
-            printf("and %d more ranks\n", top->ranks - i);
+        if (room->lines == 1 && i > 0 && next < top->ranks) {
+            char text[48];
+
+            snprintf(text, sizeof text, "and %d more ranks", top->ranks - i);
+            print_line(text, room);
             return;
         }
-        print_row(top, job, top->order + i, next - i, seconds, width);
+        print_row(top, job, top->order + i, next - i, seconds, room);
     }
 }
 
-/* Prints the text in lines of at most `width` columns, broken at spaces.  Returns their number. */
-static int print_lines(const char *text, int width)
+/* Prints the text in lines that are broken at spaces, and leaves `least` lines of the room. */
+static void print_lines(const char *text, struct room *room, int least)
 {
-    int lines = 0;
-
-    for (int length; *text; text += length + (text[length] == ' '), lines++) {
-        length = (int)strnlen(text, (size_t)width);
-        for (int i = length; text[length] && i > width / 2; i--)
+    for (int length; *text && room->lines > least; text += length + (text[length] == ' ')) {
+        length = bytes_that_fit(text, room->width);
+        if (length == 0) /* a character is wider than the screen */
+            return;
+        for (int i = length; text[length] && i > room->width / 2; i--)
             if (text[i] == ' ') {
                 length = i;
                 break;
             }
         printf("%.*s\n", length, text);
+        room->lines--;
     }
-    return lines;
 }
 
+/* The text above the table leaves half of the screen to the table. */
 static void print_picture(struct top *top, struct job_snapshot *job, double seconds)
 {
     struct winsize window = { .ws_row = 0 };
     char ranks[48], since[32], text[VERDICT_TEXT];
     struct verdict_list list;
-    int lines, width;
+    struct room room = { .width = 200, .lines = 1 << 20 };
+    int least;
 
     if (top->is_terminal) {
         ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
+        room.width = progress_room(STDOUT_FILENO);
         printf("\033[H\033[J");
     }
-    width = window.ws_col ? window.ws_col - 1 : 200;
+    if (window.ws_row)
+        room.lines = window.ws_row - 1; /* the cursor is on the last line */
+    least = room.lines / 2;
     source_lines(job);
     verdict_list_make(&list, job, (uint64_t)(top->options->after_s * 1e9));
     job_ranks(job, ranks, sizeof ranks);
     job_since(job, since, sizeof since);
     snprintf(text, sizeof text, "job %s (%s, %s, for %s, %d restarts): %s", job->run_id,
              job->program, ranks, since, job->restarts, list.state);
-    lines = (window.ws_row ? window.ws_row : 1 << 20) - 4 - print_lines(text, width);
+    print_lines(text, &room, least);
     for (int i = 0; i < list.count && i < 3; i++) {
         verdict_text(&list.verdict[i], job, text, sizeof text);
-        lines -= print_lines(text, width);
+        print_lines(text, &room, least);
     }
+    snprintf(text, sizeof text, "%d more like these: ctctl status", list.count - 3);
     if (list.count > 3)
-        printf("%d more like these: ctctl status\n", list.count - 3);
-    printf("\n%.*s\n", width,
-           "RANKS                  PID S  STATE        %CPU  CALLS/s IN CALLS  NOW");
+        print_lines(text, &room, least);
+    if (room.lines > 4)
+        print_line("", &room);
+    print_line("RANKS                  PID S  STATE        %CPU  CALLS/s IN CALLS  NOW", &room);
     if (judge_rows(top, job, &list) == 0)
-        print_rows(top, job, seconds, width, lines);
+        print_rows(top, job, seconds, &room);
     verdict_list_free(&list);
     fflush(stdout);
 }
@@ -381,8 +434,7 @@ static void print_picture(struct top *top, struct job_snapshot *job, double seco
 /* ---- The loop ---------------------------------------------------------------------------- */
 
 /* Finds the job to show.  If the user selected no job or several jobs, prints an error message and
- * returns NULL.  If the job that was shown before is
- * gone, returns NULL without a message. */
+ * returns NULL.  If the job that was shown before is gone, returns NULL without a message. */
 static struct job_snapshot *find_job(const struct top *top, struct job_list *jobs)
 {
     struct job_snapshot *found = NULL;
@@ -426,11 +478,11 @@ static int is_ended_by_key(struct top *top, int ms)
 
 static void terminal_begin(struct top *top)
 {
-    const char *const no_colour = getenv("NO_COLOR"), *const kind = getenv("TERM");
+    const char *const no_colour = getenv("NO_COLOR");
     struct termios raw;
 
-    top->is_terminal = isatty(STDOUT_FILENO);
-    top->is_colour = top->is_terminal && !(no_colour && *no_colour) && kind && strcmp(kind, "dumb");
+    top->is_terminal = progress_room(STDOUT_FILENO) > 0;
+    top->is_colour = top->is_terminal && !(no_colour && *no_colour);
     signal(SIGINT, top_end);
     signal(SIGTERM, top_end);
     if (!top->is_terminal)

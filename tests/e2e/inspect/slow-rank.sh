@@ -35,6 +35,12 @@ expect "  the straggler has a colour" grep -qa $'\033\[1;38;5;30m~ straggler' .s
 expect "  and no line is wider than the terminal" is "$(tr -d '\r' <.screen | sed $'s/\033\\[[^a-zA-Z]*[a-zA-Z]//g' | tail -n +2 | awk 'length > 59' | grep -c .)" 0
 { within 20 pictures 2; printf q; } | NO_COLOR=1 timeout 60 script -qefc "$ctctl top top$$" /dev/null >.screen
 expect "  nor has it one with NO_COLOR" is "$(grep -ac $'\033\[1;38;5;30m' .screen)" 0
+{ within 20 pictures 3; printf q; } | TERM=xterm timeout 60 script -qefc "stty cols 20 rows 5; $ctctl top top$$" /dev/null >.screen
+expect "a screen of 5 lines of 20 characters is not left" is "$? $(tr -d '\r' <.screen | sed $'s/\033\\[H\033\\[J/\\f/g; s/\033\\[[^a-zA-Z]*[a-zA-Z]//g' |
+    awk '/\f/ { lines = 0; sub(/.*\f/, "") } ++lines > 4 || length > 19' | sed '/^$/d')" "0 "
+expect "  and the straggler is on it" grep -qa '^1  ' .screen
+TERM=dumb timeout 60 script -qefc "$ctctl top top$$" /dev/null >.screen
+expect "a terminal that can't move the cursor gets one picture" is "$? $(pictures 1; echo $?) $(grep -c $'\033' .screen)" "0 0 0"
 kill $job
 wait $job 2>/dev/null
 timeout 30 "$ctctl" top top$$ >.top 2>.err
