@@ -202,8 +202,6 @@ static int judge_rows(struct top *top, const struct job_snapshot *job,
         describe_rank(job, &job->rank[i], row->now, sizeof row->now);
         if (row->stage == STAGE_RUNS)
             drop_number(row->now);
-        if (!*row->now)
-            snprintf(row->now, sizeof row->now, "computing");
         top->order[i] = i;
     }
     qsort_r(top->order, (size_t)top->ranks, sizeof *top->order, order_rows, top->row);

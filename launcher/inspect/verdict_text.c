@@ -671,7 +671,6 @@ void describe_rank(const struct job_snapshot *job, const struct rank_snapshot *r
     const struct group_snapshot *group = group_of_call(rank);
     char call[160];
 
-    *text = '\0';
     if (death) {
         describe_death(death, text, size);
     } else if (rank->process.pid == 0 || !rank->process.state) {
@@ -684,7 +683,11 @@ void describe_rank(const struct job_snapshot *job, const struct rank_snapshot *r
         snprintf(text, size, "waits for %s", rank->waiting_for);
     } else if (rank->state == CONTROL_INIT) {
         snprintf(text, size, "ct_init_process_group()");
+    } else if (rank->process.state == 'T') {
+        snprintf(text, size, "stopped by a signal");
     } else if (*rank->process.waits_in) {
         snprintf(text, size, "(%s)", rank->process.waits_in);
+    } else {
+        snprintf(text, size, "computing");
     }
 }

@@ -49,8 +49,7 @@ void describe_call(const struct call_snapshot *call, int peer, char *text, size_
 void describe_death(const struct death_snapshot *death, char *text, size_t size);
 
 /* Writes what the rank does now, such as "all_reduce #12 (4 f32, sum) on group world at
- * train.c:88", "waits for key x of the store", "exited with code 3" or "(futex)".  Writes "" if the
- * rank computes. */
+ * train.c:88", "waits for key x of the store", "exited with code 3", "(futex)" or "computing". */
 #define RANK_TEXT 512
 void describe_rank(const struct job_snapshot *job, const struct rank_snapshot *rank, char *text,
                    size_t size);

@@ -126,17 +126,14 @@ static void put_ranks_like(struct judgement *j, const struct board_node *node,
                            const struct status_line *line, const unsigned char *same, int count)
 {
     const struct rank_row *const row = &line->row;
-    const char *const now = row->process == '-' ? rank_stage_name(board_stage(line))
-                            : *row->now         ? row->now
-                                                : "computing";
 
     put_ranks(&j->culprits, same, AWAITED);
     text_print(&j->culprits, " (");
     if (count == 1)
         text_print(&j->culprits, "pid %d ", row->pid);
     text_print(&j->culprits, "on %.64s", node->line[0].text);
-    if (*now != '(')
-        text_print(&j->culprits, ": %.200s", now);
+    if (*row->now && *row->now != '(')
+        text_print(&j->culprits, ": %.200s", row->now);
     text_print(&j->culprits, ") %s not %s %s", count > 1 ? "have" : "has",
                *j->first->key ? "joined" : "made the call that matches", j->first->call);
 }
@@ -152,8 +149,7 @@ static void say_ranks_like(struct judgement *j, struct board_node *node, struct 
         struct status_line *const other = &node->line[i];
 
         if (other->kind != LINE_RANK || other->row.rank >= SNAPSHOT_RANKS
-            || j->marks[other->row.rank] != AWAITED || strcmp(other->row.now, line->row.now) != 0
-            || other->row.process != line->row.process)
+            || j->marks[other->row.rank] != AWAITED || strcmp(other->row.now, line->row.now) != 0)
             continue;
         j->marks[other->row.rank] = 0;
         same[other->row.rank] = AWAITED;

@@ -135,7 +135,10 @@ if command -v chromium >/dev/null; then
         'wait=/ 100 % .* barrier #8 on group world at looked_at\.c:\d+ \(main\)$/.test(document.querySelectorAll("tr.row")[1].innerText.replace(/\s+/g, " "))' \
         'do=document.querySelectorAll("tr.row")[1].click()' "say=$rows" \
         'do=byId("open").click()' 'do=byId("fold").click()' "say=$rows" "say=$boxes" \
-        'do=(byId("filter").value = "rank 2 has", byId("filter").oninput())' 'say=document.querySelectorAll("tr.row").length'
+        'do=(byId("filter").value = "rank 2 has", byId("filter").oninput())' 'say=document.querySelectorAll("tr.row").length' \
+        'do=(byId("filter").value = "", byId("filter").oninput(), byId("fold").click())' \
+        'do=for (let i = 0; i < 1000; i++) { for (const r of job.nodes[0].ranks) r.now = "barrier #" + i; take({ data: JSON.stringify(job) }); }' \
+        'say=rows.size < 10'
     expect "the page shows the rank that the others wait for on top, and the others in one row" is "$? $(sed -n 1p .page)" "0 1 PID ! blocking; 0, 2 2 ranks = waiting"
     expect "  the last lines of the first one, as text" is "$(sed -n 2p .page)" "rank 1 has <b>begun</b> & � waits|to stderr"
     expect "  each rank in its node, with glyph and number" is "$(sed -n 3p .page)" "tile waiting = 0,tile blocking ! 1,tile waiting = 2"
@@ -145,6 +148,7 @@ if command -v chromium >/dev/null; then
     expect "  or all ranks have a row, still problems first" is "$(sed -n 7p .page)" "1 PID ! blocking; 0 PID = waiting; 2 PID = waiting"
     expect "  with the last lines of all" is "$(sed -n 8p .page)" "rank 1 has <b>begun</b> & � waits|to stderr,rank 0 has <b>begun</b> & � waits|to stderr,rank 2 has <b>begun</b> & � waits|to stderr"
     expect "  or only those with a word" is "$(sed -n 9p .page)" 1
+    expect "  and of rows that are gone it keeps none" is "$(sed -n 10p .page)" True
 else
     echo "skipped: the page in a browser, since there is no chromium"
 fi
@@ -225,6 +229,7 @@ fi
 # ---- A browser at the end of a job: who was at fault
 if command -v chromium >/dev/null; then
     start --nproc-per-node=3 sh -c 'while [ ! -e go ]; do sleep 0.1; done; exec "$0" "$@"' "$CT_BUILD/tests/e2e_culprit" leave 1
+    rm .page # its "running" is of the job before
     browse 'wait=job' 'say=byId("state").textContent' 'wait=job.state == "failed"' "say=$rows" 'say=document.querySelectorAll(".note")[1].innerText' &
     within 20 grep -q running .page
     touch go

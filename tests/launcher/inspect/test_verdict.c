@@ -865,6 +865,30 @@ static void the_parts_of_a_verdict_name_each_rank(void **state)
     free_job(&job);
 }
 
+static void does(const struct job_snapshot *job, const char *words)
+{
+    char text[RANK_TEXT];
+
+    describe_rank(job, job->rank, text, sizeof text);
+    assert_string_equal(text, words);
+}
+
+static void a_stopped_rank_does_not_compute(void **state)
+{
+    struct job_snapshot job = job_of(1);
+
+    (void)state;
+    process(&job, 0, 'R', "");
+    does(&job, "computing");
+    process(&job, 0, 'S', "read");
+    does(&job, "(read)");
+    process(&job, 0, 'T', "");
+    does(&job, "stopped by a signal");
+    process(&job, 0, '\0', "");
+    does(&job, "gone");
+    free_job(&job);
+}
+
 /* ---- One word for each rank ------------------------------------------------------- */
 
 static void stages_are(const struct job_snapshot *job, const char *words)
@@ -975,6 +999,7 @@ int main(void)
         cmocka_unit_test(a_verdict_that_only_grew_older_has_the_same_key),
         cmocka_unit_test(json_has_the_data_of_the_text),
         cmocka_unit_test(the_parts_of_a_verdict_name_each_rank),
+        cmocka_unit_test(a_stopped_rank_does_not_compute),
         cmocka_unit_test(each_rank_has_the_word_of_its_part_in_the_verdict),
         cmocka_unit_test(the_ranks_of_a_circle_block_and_the_others_wait),
         cmocka_unit_test(an_ended_rank_has_the_word_of_its_end),

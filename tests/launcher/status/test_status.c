@@ -423,7 +423,7 @@ static void ranks_that_two_calls_wait_for_are_named_for_both(void **state)
     there.awaited = "2-3";
     answer(&board, 0, 0, 0, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
     answer(&board, 1, 1, 1, STAGE_WAITS, "all_reduce #4 on group tp", &there);
-    answer(&board, 2, 2, 2, STAGE_RUNS, "", NULL);
+    answer(&board, 2, 2, 2, STAGE_RUNS, "computing", NULL);
     answer(&board, 3, 3, 3, STAGE_RUNS, "(read)", NULL);
     board_judge(&board);
     board_judge(&board); /* with the answers of before, as if no node had answered since */
@@ -437,7 +437,7 @@ static void ranks_that_two_calls_wait_for_are_named_for_both(void **state)
     board_free(&board);
 }
 
-static void a_rank_that_has_ended_elsewhere_does_not_compute(void **state)
+static void a_rank_that_has_ended_on_another_node_has_left(void **state)
 {
     struct board board = { .nodes = 0 };
     struct stuck_row here = barrier;
@@ -448,18 +448,13 @@ static void a_rank_that_has_ended_elsewhere_does_not_compute(void **state)
     here.awaited = "3";
     here.waited_ms = 7000;
     answer(&board, 0, 0, 2, STAGE_WAITS, "barrier #8 on group world at a.c:3 (main)", &here);
-    status_print_node(&text, "h1", 99, 1);
-    status_print_rank(&text, &(struct rank_row){ .rank = 3,
-                                                 .pid = 103,
-                                                 .process = '-',
-                                                 .stage = STAGE_DONE,
-                                                 .now = "",
-                                                 .out = "",
-                                                 .err = "" });
-    assert_int_equal(board_set_nodes(&board, 2), 0);
-    assert_int_equal(board_take(&board, 1, 1, 1, text.data, text.used), 0);
+    answer(&board, 1, 3, 3, STAGE_DONE, "exited with code 0", NULL);
+    board_judge(&board);
+    board_metrics(&board, &facts, &text);
+    assert_non_null(strstr(ended(&text), "rank=\"3\",node=\"1\",host=\"h1\",state=\"left\""));
     free(text.data);
-    judged(&board, 1, "rank 3 (pid 103 on h1: left) has not joined barrier #8" WAITED);
+    judged(&board, 1,
+           "rank 3 (pid 103 on h1: exited with code 0) has not joined barrier #8" WAITED);
 }
 
 static void of_many_clauses_a_sentence_has_the_first(void **state)
@@ -530,7 +525,7 @@ int main(void)
         cmocka_unit_test(when_all_nodes_are_in_the_call_nobody_is_missing),
         cmocka_unit_test(what_one_node_knows_is_shown_as_it_says_it),
         cmocka_unit_test(ranks_that_two_calls_wait_for_are_named_for_both),
-        cmocka_unit_test(a_rank_that_has_ended_elsewhere_does_not_compute),
+        cmocka_unit_test(a_rank_that_has_ended_on_another_node_has_left),
         cmocka_unit_test(of_many_clauses_a_sentence_has_the_first),
         cmocka_unit_test(a_node_cannot_make_the_others_count_for_ever),
     };
