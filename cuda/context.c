@@ -113,7 +113,7 @@ static ct_status context_wait_for(struct device *gpu, const struct stream_end *e
 
     while ((result = context_ask(gpu->driver, end)) == CUDA_ERROR_NOT_READY) {
         if (wait.given_up && atomic_load(wait.given_up))
-            return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
+            return ct_fail(CT_ERR_ABORTED, "aborted while the GPU was working");
         if (clock_ms() >= wait.deadline)
             return ct_fail(CT_ERR_TIMEOUT,
                            "the GPU has not done what was enqueued in the stream in time");

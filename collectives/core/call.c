@@ -107,7 +107,8 @@ ct_status call_await_streams(const struct call *c)
         if (status != CT_OK)
             return status;
         if (now >= c->deadline)
-            return ct_fail(CT_ERR_TIMEOUT, "the group's stream has not passed the calls before it");
+            return ct_fail(CT_ERR_TIMEOUT,
+                           "the group's stream has not completed the earlier calls");
         until = now + LOOKS_MS < c->deadline ? now + LOOKS_MS : c->deadline;
     }
     return CT_OK;

@@ -77,7 +77,7 @@ void job_stop_begin(struct job *job)
                  on_worker_signalled, job);
     event_add(&job->stop.wanted, NULL);
     if (job->stop.after_deadline) /* the deadline was reached between two rounds */
-        job_ask_stop(job, "the deadline is over", 1);
+        job_ask_stop(job, "the deadline has passed", 1);
 }
 
 void job_stop_end(struct job *job)

@@ -31,7 +31,7 @@ static void stuck_found(struct job *job, const struct worker *worker, double sec
 {
     char what[160];
 
-    snprintf(what, sizeof what, "rank %d (pid %d) waits in the kernel (state D) for %g s",
+    snprintf(what, sizeof what, "rank %d (pid %d) has been stuck in the kernel (state D) for %g s",
              worker->rank, (int)worker->pid, seconds);
     job_found_failure(
         job,

@@ -101,7 +101,7 @@ class Work:
         would have raised.
         """
         if timeout is not None and not done_within(self.done, milliseconds(timeout) / 1000):
-            raise TimedOut(f"the call was not done within {timeout} s; it goes on")
+            raise TimedOut(f"the call was not done within {timeout} s; it continues")
         with self._lock:
             if not self._ended:
                 handle, self._handle = (

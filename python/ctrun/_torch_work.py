@@ -221,7 +221,7 @@ class Work(Held):
 def wait_for(work, limit):
     """On the host, for as long as a wait(limit) says; None and 0 say nothing."""
     if limit and limit > timedelta(0) and not done_within(work.is_completed, limit.total_seconds()):
-        raise Error(Status.TIMEOUT, f"ct: Timed out after {limit} of wait(); the call goes on")
+        raise Error(Status.TIMEOUT, f"ct: Timed out after {limit} of wait(); the call continues")
 
 
 def _is_done(handle):

@@ -172,8 +172,8 @@ static ct_status joined_before(ct_store *store, int lives, const char *who)
                        who);
     poll(NULL, 0, PAUSE_MS);
     return ct_fail(CT_ERR_PEER,
-                   "%s; the first one has joined a group, which others can't join: end all its "
-                   "ranks before you start them again",
+                   "%s; the group of the first one is complete, so no other can join it: end all "
+                   "ranks of that job before you start it again",
                    who);
 }
 

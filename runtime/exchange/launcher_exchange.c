@@ -233,7 +233,8 @@ static ct_status meet_rank_0(struct launcher_meeting *m, int rank, int64_t deadl
         return ct_fail(CT_ERR_PEER, "rank 0 can't serve the store: %s", text + 2);
     }
     if (sscanf(text, "%d,%256[^,],%n", &m->port, secret, &addresses) != 2 || addresses == 0)
-        return ct_fail(CT_ERR_SYSTEM, "the launcher carried no address of rank 0: \"%.32s\"", text);
+        return ct_fail(CT_ERR_SYSTEM, "the launcher returned no valid address of rank 0: \"%.32s\"",
+                       text);
     if (!strcmp(secret, "-")) {
         status = secret_read(&m->secret, NULL);
     } else {

@@ -58,7 +58,8 @@ static void meet_eager(struct mesh *mesh, struct frame_stream *stream)
             stream->unexpected->cost = eager_cost(frame->bytes);
             return;
         }
-        log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
+        log_line(LOG_ERROR,
+                 "a message of %zu bytes from rank %d is lost: there is no memory to keep it",
                  stream->left, stream->peer); /* that message's receive waits until its deadline */
     }
     eager_consumed(mesh, stream->peer, eager_cost(frame->bytes));

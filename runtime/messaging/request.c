@@ -436,7 +436,8 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
     message =
         scratch_take(&mesh->scratch, sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
     if (!message) {
-        log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
+        log_line(LOG_ERROR,
+                 "a message of %zu bytes from rank %d is lost: there is no memory to keep it",
                  receive->bytes, receive->peer);
         return;
     }

@@ -442,7 +442,7 @@ static ct_status handover_look(const struct watched *w)
     const ct_group *group = w->call.group;
 
     if (atomic_load(&group->failure.status) != CT_OK || is_broken(group))
-        return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
+        return ct_fail(CT_ERR_ABORTED, "aborted while the GPU was working");
     return CT_OK;
 }
 

@@ -31,7 +31,7 @@ enum { POLLS_US = 5000, NAP_US = 50, OTHERS_US = 2000 };
 static ct_status comm_is_over(const struct call *c)
 {
     if (atomic_load(&c->group->failure.status) != CT_OK)
-        return ct_fail(CT_ERR_ABORTED, "given up while NCCL was at work");
+        return ct_fail(CT_ERR_ABORTED, "aborted while NCCL was working");
     return clock_ms() < c->deadline ? CT_OK
                                     : ct_fail(CT_ERR_TIMEOUT, "NCCL has not done it in time");
 }

@@ -67,7 +67,7 @@ static enum progress command_no_memory(struct session *session, struct entry *en
 {
     if (entry)
         map_drop_if_idle(&session->engine->map, entry);
-    session->why = "the store has no memory left for its request (store-memory in job.ini)";
+    session->why = "the store has no memory left for its request (raise --store-memory)";
     return BROKEN;
 }
 

@@ -37,7 +37,7 @@ static const struct shape shapes[STORE_COMMANDS] = {
 
 enum parse_step { COMMAND, HOW_MANY, LENGTH, BLOB, LARGE_BLOB, NUMBER, WHOLE };
 
-#define NO_ROOM "the store has no memory left for its request (store-memory in job.ini)"
+#define NO_ROOM "the store has no memory left for its request (raise --store-memory)"
 
 static void bad(struct request_reader *r, const char *why)
 {
@@ -97,7 +97,7 @@ static void read_length(struct request_reader *r)
     const uint64_t size = u64_at(r, r->parsed);
 
     if (size > r->most || r->parsed + r->large_total + size > r->most) {
-        bad(r, "it sent a request larger than is allowed (store-request in job.ini)");
+        bad(r, "it sent a request larger than is allowed (raise --store-request)");
         return;
     }
     r->parsed += 8;

@@ -177,7 +177,7 @@ static int feed_session(struct conn *conn, const unsigned char *data, size_t byt
         return -1;
     case SESSION_BUSY:
         if (keep_backlog(conn, data + used, bytes - used) < 0) {
-            *why = "the store has no memory left for its request (store-memory in job.ini)";
+            *why = "the store has no memory left for its request (raise --store-memory)";
             return -1;
         }
         if (!conn->paused)

@@ -194,7 +194,7 @@ static void server_add_pending(struct conn *conn)
     if (s->unverified_count > MOST_UNVERIFIED || s->count > s->policy.clients)
         if (server_first_of(&s->unverified) == conn
             || !evict_unverified(s)) /* no other connection can be evicted */
-            conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
+            conn_close(conn, "there are as many clients as are allowed (raise --store-clients)");
 }
 
 static void server_accept_one(struct store_server *s, int fd)
