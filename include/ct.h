@@ -235,7 +235,7 @@ typedef struct ct_init_options {
     int rank;                /* -1 to read it from the environment */
     int world_size;          /* -1 to read it from the environment */
     /* "cpu" or its synonym "gloo"; "mpi" for collectives over the MPI that started the program
-     * (docs/mpi.md); NULL for CT_BACKEND or "cpu" */
+     * (docs/mpi.md); NULL to take CT_BACKEND if it is set, else "cpu" */
     const char *backend;
     /* time limit of init and of the group's calls; -1 for CT_TIMEOUT_MS or 30 min */
     int timeout_ms;
@@ -410,8 +410,8 @@ CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **sur
  *
  * The job shall stop after SIGTERM to ctrun or to any rank, at ctrun --deadline, or shortly before
  * Slurm ends the job.  Without ctrun the deadline is $CT_DEADLINE, in seconds since the epoch, or
- * else 60 s before $SLURM_JOB_END_TIME.  If less than 120 s are left until $SLURM_JOB_END_TIME at
- * the first call, the deadline is after half of the time left.
+ * else 60 s before $SLURM_JOB_END_TIME.  If the first call comes less than 120 s before
+ * $SLURM_JOB_END_TIME, the deadline is halfway between that call and the end.
  *
  * This is a collective of the group: all ranks must call it, equally often.  After the death of a
  * member it returns CT_ERR_PEER; then call it on the survivors' group.
@@ -729,9 +729,10 @@ typedef struct ct_store_ops {
     void (*close)(void *arg); /* called when the last holder has closed the store */
 } ct_store_ops;
 /* Creates a store that uses the functions in *ops, which is copied.  `timeout_ms` is the timeout of
- * the store's calls, and -1 waits forever.  Queues, ct_store_num_keys() and ct_store_list_keys() of
- * the store return CT_ERR_UNSUPPORTED.  Returns CT_ERR_INVALID if ops->size is wrong, or if a
- * pointer that is needed is NULL.  [torch.distributed.Store as a base class] */
+ * the store's calls, and -1 waits forever.  On this store the queue functions,
+ * ct_store_num_keys() and ct_store_list_keys() return CT_ERR_UNSUPPORTED.  Returns CT_ERR_INVALID
+ * if ops->size is wrong, or if a pointer that is needed is NULL.  [torch.distributed.Store as a
+ * base class] */
 CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_ms,
                                ct_store **store);
 /* Returns the store at which the default group met, or NULL before init.  The library owns the

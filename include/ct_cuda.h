@@ -61,9 +61,9 @@ extern "C" {
  *
  * Launch.  A launch of the graph does not call libct.  All ranks must launch at the same place
  * among their calls on the group, while no call of the group is running.  If a rank dies during a
- * launch, or never launches, at most NCCL notices.  ct_abort() and then ct_destroy_process_group()
- * end a launch that waits for such a rank.  Destroy the graph before the group.  Only if a launch
- * of the graph still waits, destroy the graph after the group.
+ * launch, or never launches, libct does not notice; NCCL may.  ct_abort() and then
+ * ct_destroy_process_group() end a launch that waits for such a rank.  Destroy the graph before the
+ * group.  Only if a launch of the graph still waits, destroy the graph after the group.
  *
  * A rank that neither sends nor receives a byte in a gather_v, scatter_v or all_to_all_v has no GPU
  * memory in the call.  The call of that rank is in no stream, and returns when the call is over.

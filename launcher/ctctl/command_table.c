@@ -58,7 +58,7 @@ struct ctctl_command {
 
 static const struct ctctl_command commands[] = {
     { { "ps", "", " json after ",
-        "List jobs: their ctrun, their ranks, and their state in one word." },
+        "List jobs: the pid of ctrun, the ranks, and the state in one word." },
       0,
       0,
       command_ps },

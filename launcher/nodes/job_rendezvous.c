@@ -238,7 +238,8 @@ ct_status job_rendezvous_look_up(struct job_rendezvous *meet)
         got = fscanf(file, "%255s %d", meet->address, &meet->port);
         fclose(file);
     }
-    return got == 2 ? CT_OK : ct_fail(CT_ERR_PEER, "%s names no node yet", meet->file);
+    return got == 2 ? CT_OK
+                    : ct_fail(CT_ERR_PEER, "the file %s has no address of a node yet", meet->file);
 }
 
 /* Waits until the name of the endpoint resolves, since ctrun can tell only then whether the address

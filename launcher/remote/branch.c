@@ -297,7 +297,8 @@ static int branch_spawn(struct branch *branch, const struct start *start, int *f
     }
     snprintf(path, sizeof path, "%s", start->path);
     if (!here && (cause = program_search(command[0], path, sizeof path)) != 0) {
-        log_line(LOG_ERROR, "%s, which starts %s on %s: %s (--ssh=COMMAND names another)",
+        log_line(LOG_ERROR,
+                 "%s can't be run to start %s on %s: %s (--ssh=COMMAND names another command)",
                  command[0], branch->program, branch->host, strerror(cause));
         free(command);
         return -1;

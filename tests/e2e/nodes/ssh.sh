@@ -116,7 +116,7 @@ chmod +x noisy.sh
 on_h0 --hosts=h1,h2 --ssh="$PWD/noisy.sh" true </dev/null
 expect "a shell that prints is quoted" matches "$code $err" "^1 ctrun: host (h1 .node 0.|h2 .node 1.): its shell printed 'welcome' before ctrun began"
 on_h0 --hosts=h1,h2 --ssh=no-such-ssh true </dev/null
-expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh, which starts ctrun on h1: No such file or directory (--ssh=COMMAND names another)"
+expect "a missing ssh is named" has "$code $err" "1 ctrun: no-such-ssh can't be run to start ctrun on h1: No such file or directory (--ssh=COMMAND names another command)"
 
 # "CT>", type 1, node 5, number 0, size 2, and a start that is none for this version
 answer=$(printf 'CT>\1\0\0\0\5\0\0\0\0\0\0\0\2x\0' | timeout 20 "$CTRUN" --hosts-node | tr -d '\0-\37'; echo "${PIPESTATUS[1]}")
