@@ -23,11 +23,11 @@ int parse_streams(const char *text, void *field, struct why *why)
     do {
         if (!isdigit((unsigned char)at[0]) || at[1] != ':' || at[2] < '0' || at[2] > '3'
             || (at[3] && at[3] != ','))
-            return value_wrong(
-                why,
-                "%s is not 0 to 3 (1 is stdout, 2 stderr, 3 both) for all ranks, nor a "
-                "list such as 0:3,1:1 for local ranks 0 to 9",
-                text);
+            return value_wrong(why,
+                               "%s does not match: write 0 to 3 (1 is stdout, 2 stderr, 3 both) "
+                               "for all ranks, or a "
+                               "list such as 0:3,1:1 for local ranks 0 to 9",
+                               text);
         spec.ranks[*at - '0'] = (unsigned char)(at[2] - '0');
         at += 3;
     } while (*at++ == ',');
