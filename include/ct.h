@@ -27,12 +27,12 @@
  *    on the same group.  The library does not notice two calls at the same time on one group: their
  *    results are wrong.
  *  - The library prints one line on stderr when ct_init_process_group() or
- *    ct_destroy_process_group() has waited for 5 s.  It also prints one line when a program with
- *    exit code 0 has left calls or CT_WORLD unfinished.  CT_LOG=none turns both lines off;
- *    CT_LOG=warn prints more.  The library never calls exit() or abort().  It starts threads only
- *    when it needs them: at init a thread that makes connections, if ranks communicate over
- *    sockets, and a thread that serves the store, if this rank hosts the store; later a thread for
- *    asynchronous calls.  These threads block all signals.
+ *    ct_destroy_process_group() has waited for 5 s.  It also prints one line if a program ends
+ *    with exit code 0 but did not wait for a call or did not destroy CT_WORLD.  CT_LOG=none turns
+ * both lines off; CT_LOG=warn prints more.  The library never calls exit() or abort().  It starts
+ * threads only when it needs them: at init a thread that makes connections, if ranks communicate
+ * over sockets, and a thread that serves the store, if this rank hosts the store; later a thread
+ * for asynchronous calls.  These threads block all signals.
  *
  * A call on a group returns these statuses besides CT_OK.  ct_last_error() says why.
  *  - CT_ERR_INVALID if an argument is wrong, if there is no default group, or in a child of fork().
@@ -89,7 +89,8 @@
  *    group, and call ct_should_stop() on the survivors' group.  CT_WORLD must still be destroyed
  *    with ct_destroy_process_group().
  *  - After a restart by ctrun --max-restarts, ct_restart_count() returns the number of restarts (0
- *    if none).  Starts in an elastic job after nodes joined or left are not counted.  The program
+ *    if none).  It does not count the restarts of an elastic job after nodes joined
+ *    or left.  The program
  *    continues from its checkpoint: rank 0 reads the step and broadcasts it. */
 #ifndef CT_H
 #define CT_H
@@ -562,10 +563,11 @@ CT_API ct_status ct_coalesce_begin(ct_group *group);
  * broadcasts, all-gathers or reduce-scatters of up to 8 KiB each are sent as one call if they have
  * the same operation, dtype, op and root.  If work == NULL, the function blocks until all calls are
  * done.  Otherwise the caller must call ct_wait() once for *work (*work is NULL if there was
- * nothing to do).  The first failure ends the list.  The group stops collecting in any case.
- * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID without ct_coalesce_begin(),
- * or if a call writes what another call that is sent with it reads or writes; none of the calls is
- * made then.  [ncclGroupEnd] */
+ * nothing to do).  If a call fails, the later ones are not made.  The group always stops
+ * collecting.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID, and makes
+ * none of the calls, if the group does not collect, or if a call writes memory that another call of
+ * the same message reads or writes.  [ncclGroupEnd] */
 CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 
 /* ---- Point-to-point ---------------------------------------------------- */
@@ -582,7 +584,8 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
  * another count or dtype than the sender; the receive returns it, and so does the send unless its
  * message was small enough to leave at once. */
 
-/* Sends a message to rank dst.  CT_OK means that the receiver has the message, or stores it.  A
+/* Sends a message to rank dst.  CT_OK means that the message was received, or that the
+ * receiver stores it until it calls a receive.  A
  * send of more than 256 KiB blocks until the message is received.  A send of up to 32 KiB does not
  * wait for its receive, unless the receiver already stores about 4 MiB of this rank's messages that
  * no receive has taken.  In between it depends on the connection.  Returns CT_ERR_INVALID if dst is

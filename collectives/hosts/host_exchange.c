@@ -40,7 +40,7 @@ ct_status host_trip_begin(struct host_trip *t, struct call *c, const struct leve
         t->room = call_scratch(c, ranks * bytes);
     return t->shown && (t->room || !goes_by_message(t))
                ? CT_OK
-               : ct_fail(CT_ERR_NOMEM, "no memory for what %d ranks show", level->ranks);
+               : ct_fail(CT_ERR_NOMEM, "no memory for the buffers of %d ranks", level->ranks);
 }
 
 void host_trip_end(struct host_trip *t)

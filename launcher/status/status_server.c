@@ -420,7 +420,9 @@ void status_begin_round(struct status_server *status, struct worker *workers, in
 {
     status->was_asked = 0;
     if (node_rows_begin(&status->rows, workers, size, status->options->status.is_on) < 0)
-        log_line(LOG_WARN, "out of memory: --status shows no time of the ranks here");
+        log_line(
+            LOG_WARN,
+            "out of memory: --status will not show the time in calls of the ranks on this host");
 }
 
 void status_end_round(struct status_server *status)
