@@ -31,7 +31,7 @@ ct_status shm_look_at(const struct shm_group *f, int rank)
     }
     if (state == LEFT)
         return ct_fail_because((struct blame){ f->peers[rank].rank, BLAME_LEFT }, CT_ERR_PEER,
-                               "%s left the group without making this call", name);
+                               "%s destroyed the group without making this call", name);
     if (node_peer_gone(&f->mesh->node, f->peers[rank].local))
         return ct_fail_because(died, CT_ERR_PEER, "%s is gone: its process ended", name);
     return CT_OK;

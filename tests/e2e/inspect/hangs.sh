@@ -72,7 +72,7 @@ for way in count root; do
     expect "a wrong $way is told to both sides" matches "$code $err" "^3 .*the ranks disagree: rank [0-3] calls (reduce|all_reduce) #2"
 done
 run --nproc-per-node=4 "$hangs" returns
-expect "a rank returned early" matches "$code $err" "^3 .*all_reduce #2 \(1024 f32, sum\) on group eval, rank [0-2]: rank 3 .*left the group without making this call"
+expect "a rank returned early" matches "$code $err" "^3 .*all_reduce #2 \(1024 f32, sum\) on group eval, rank [0-2]: rank 3 .*destroyed the group without making this call"
 
 # ---- All stopped, ctrun too: ctctl needs no answer of theirs.
 job "$hangs" sleeps
