@@ -1,97 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ct.h - process groups, collectives and point-to-point for C programs.
  *
- * Start the program with ctrun, torchrun, mpirun or srun, or alone.  Call ct_init_process_group()
- * once, then call the same collectives in the same order on every rank.  Names and meanings are
- * those of torch.distributed, and those of the MPI standard where torch.distributed defines none.
- * A name in brackets at the end of a comment is a function of another library that is like this
- * one.
+ * Start the program with ctrun, torchrun, mpirun or srun, or without a launcher as a single rank.
+ * Call ct_init_process_group() once, then call the same collectives in the same order on every
+ * rank.  Functions have the names and meanings of torch.distributed, or those of MPI if
+ * torch.distributed has no such function.  A comment may end with names in brackets, which are
+ * similar functions of other libraries.
  *
  * These rules hold for all calls:
- *  - Counts are in elements, never in bytes, and may be 0.  Durations are in milliseconds.
- *    A buffer may be NULL if its count is 0, and has at most PTRDIFF_MAX bytes.
- *  - `root`, `peer`, `src`, `dst` are ranks in the group of the call.
- *  - A NULL group (CT_WORLD) is the default group.
- *  - Buffers stay the caller's.  If work == NULL, a call blocks, and the caller may use the buffers
- *    again when the call returns.  Otherwise the call returns at once, and the library uses the
- *    buffers until the work is done.  The caller must then call ct_wait() exactly once for *work.
- *  - All buffers of one call must be in host memory on all ranks, or in the memory of one GPU on
- *    each rank (ct_cuda.h has the rules for GPU memory).
- *  - A call is in place if send == recv, where the two buffers have the same size.  Where the sizes
- *    differ, a call is in place if the smaller buffer is the rank's own block of the larger buffer
- *    (each function says which block).  Any other overlap returns CT_ERR_INVALID, including an
- *    overlap of two blocks that are received.
- *  - Where only the root uses a buffer, the other ranks may pass NULL for that buffer.
- *  - Rank-major means that the block of rank 0 comes first, then the block of rank 1, and so on.
- *  - Threads may use different groups in parallel, but only one thread at a time may call functions
- *    on the same group.  The library does not notice two calls at the same time on one group: their
- *    results are wrong.
+ *  - A count is a number of elements, not of bytes, and may be 0.  Durations are in milliseconds.
+ *    A buffer may be NULL if its count is 0.  No buffer may have more than PTRDIFF_MAX bytes.
+ *  - `root`, `peer`, `src` and `dst` are ranks in the group that is passed to the call.
+ *  - CT_WORLD, which is NULL, means the default group.
+ *  - The caller owns all buffers.  If `work` is NULL, the call blocks until the caller may use the
+ *    buffers again.  If `work` is not NULL, the call is asynchronous: it returns at once and uses
+ *    the buffers until the work is done.  For each asynchronous call the caller must call ct_wait()
+ *    exactly once, with *work.
+ *  - The buffers of a call must be in host memory on all ranks, or in GPU memory on all ranks.  On
+ *    each rank all GPU buffers of a call must be in the memory of the same GPU (ct_cuda.h).
+ *  - A call whose two buffers have the same size is in place if send == recv.  A call whose buffers
+ *    have different sizes is in place if the smaller buffer is the rank's own block of the larger
+ *    buffer.  The comment of each function says which block that is.  A call returns CT_ERR_INVALID
+ *    if its buffers overlap in any other way, or if two blocks overlap in the buffer that receives
+ *    them.
+ *  - If only the root uses a buffer, the other ranks may pass NULL for the buffer.
+ *  - A rank-major buffer begins with the block of rank 0, followed by the block of rank 1, and so
+ *    on.
+ *  - Different threads may use different groups at the same time, but only one thread at a time may
+ *    call functions on the same group.  If two threads call functions on one group at the same
+ *    time, their results are wrong, and the library does not report an error.
  *  - The library prints one line on stderr when ct_init_process_group() or
- *    ct_destroy_process_group() has waited for 5 s.  It also prints one line if a program ends
- *    with exit code 0 but did not wait for a call or did not destroy CT_WORLD.  CT_LOG=none turns
- * both lines off; CT_LOG=warn prints more.  The library never calls exit() or abort().  It starts
- * threads only when it needs them: at init a thread that makes connections, if ranks communicate
- * over sockets, and a thread that serves the store, if this rank hosts the store; later a thread
- * for asynchronous calls.  These threads block all signals.
+ *    ct_destroy_process_group() has waited for 5 s.  The library prints another line if a program
+ *    ends with exit code 0 but has not destroyed CT_WORLD, or has not called ct_wait() for a work.
+ *    CT_LOG=none suppresses both lines, and CT_LOG=warn also prints warnings.
+ *  - The library never calls exit() or abort().  At init the library starts a thread that makes
+ *    connections if ranks communicate over sockets, and a thread that serves the store if this rank
+ *    hosts the store.  Asynchronous calls may start another thread.  All these threads block all
+ *    signals.
  *
- * A call on a group returns these statuses besides CT_OK.  ct_last_error() says why.
- *  - CT_ERR_INVALID if an argument is wrong, if there is no default group, or in a child of fork().
- *    The call was refused and changed nothing.
- *  - CT_ERR_NOT_MEMBER if this rank is not a member of the group.  The call was refused, too.
+ * A call on a group returns CT_OK or one of these statuses.  After a failure, ct_last_error()
+ * returns a message with the reason.
+ *  - CT_ERR_INVALID if an argument is wrong, if there is no default group, or if the group was
+ *    created before this process was forked.
+ *  - CT_ERR_NOT_MEMBER if this rank is not a member of the group.  A call that returns
+ *    CT_ERR_INVALID or CT_ERR_NOT_MEMBER was refused, which means that it changed nothing.
  *  - CT_ERR_TIMEOUT if the time limit of the call passed (ct_set_timeout()).
  *  - CT_ERR_PEER if another rank died, left the group, or failed first.
- *  - CT_ERR_MISMATCH if the ranks called different operations, or the same one with another count,
- *    dtype, op or root.
+ *  - CT_ERR_MISMATCH if the ranks called different operations, or passed different counts, dtypes,
+ *    ops or roots to the same operation.
  *  - CT_ERR_ABORTED if this rank called ct_abort().
  *  - CT_ERR_NOMEM if this rank is out of memory.
  *  - CT_ERR_SYSTEM if a system call failed.
- *  - CT_ERR_UNSUPPORTED if an algorithm that the program or the environment set can't do the call.
- *  - CT_ERR_CUDA if a CUDA call failed, on GPU memory.
- *  - CT_ERR_NCCL if an NCCL call failed, on GPU memory.
+ *  - CT_ERR_UNSUPPORTED if the program or the environment chose an algorithm that can't execute the
+ *    call.
+ *  - CT_ERR_CUDA if the buffers are in GPU memory and a CUDA function failed.
+ *  - CT_ERR_NCCL if the buffers are in GPU memory and an NCCL function failed.
  *
- * What the other ranks get when the call of one rank fails:
- *  - The other ranks do not notice a call that was refused.  They wait until this rank calls
- *    correctly, or until their time limit passes.
- *  - Any other failure of a collective breaks the group.  After CT_ERR_MISMATCH all ranks get that
- *    status; a rank that has finished its part gets it from its next call.  After any other status
- *    the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own time limit passed first.  Each
- *    later call on the group returns the same status again.
- *  - A message that fails (ct_send() and similar functions) does not break the group.
+ * When a call fails on one rank, the calls of the other ranks return as follows:
+ *  - If the call of one rank is refused, the other ranks do not notice: their calls wait until that
+ *    rank calls correctly, or until their time limit passes.
+ *  - A collective that fails without being refused breaks the group.  If one rank gets
+ *    CT_ERR_MISMATCH, all ranks get CT_ERR_MISMATCH.  A rank on which the mismatched call has
+ *    already returned CT_OK gets CT_ERR_MISMATCH from its next call.  If one rank gets any other
+ *    status from such a collective, the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own
+ *    time limit passed first.  After a failure, each later call of a rank on the broken group
+ *    returns the status of the rank's failed call again.
+ *  - If a send or receive fails (ct_send() and similar functions), the group is not broken.
  *
- * What must be freed:
- *  - The world must be destroyed with ct_destroy_process_group(CT_WORLD).  A group that was created
- *    from the world may be destroyed earlier; otherwise it ends with the world.  A group of
- *    ct_create_group() or ct_shrink_group() does not end with the world and must be destroyed.
- *  - Each work must be passed to ct_wait() before its group is destroyed.  Each store must be
- *    closed with ct_store_close(), except that of ct_store_default().  Values of a store must be
- *    freed with free().  Strings that the library returns must not be freed.
+ * These objects must be freed:
+ *  - The world must be destroyed with ct_destroy_process_group(CT_WORLD), which also destroys all
+ *    groups that were created from the world.  These groups may be destroyed earlier.  A group of
+ *    ct_create_group() or ct_shrink_group() is not part of the world and must be destroyed
+ *    separately.
+ *  - Each work must be passed to ct_wait() before its group is destroyed.  Each store except that
+ *    of ct_store_default() must be closed with ct_store_close().  Values that a store function
+ *    returns must be freed with free().  Strings that a function returns as const char * must not
+ *    be freed.
  *
- * The largest tag is INT_MAX (2147483647).  Only memory limits how many groups, works, sends and
- * receives exist at a time.
+ * The largest tag is INT_MAX (2147483647).  The numbers of groups, works, sends and receives that
+ * exist at a time are limited only by memory.
  *
- * These rules hold when processes fork, end and die:
+ * These rules apply when a process forks, ends or dies:
  *  - After fork() the child keeps no connection and no port of its parent open.  In the child,
  *    every call on a group, work or store that was created before the fork returns CT_ERR_INVALID
- *    and changes nothing.  That includes a ct_destroy_process_group() by the program's atexit().
- *    ct_rank(), ct_size() and similar functions return what they return in the parent, and memory
- *    of ct_mem_alloc() can be read.  If the parent has a default group, the child can't initialize
- *    one; otherwise both may.  Ranks of ct_spawn() may initialize in any case.
- *  - A rank that ends without ct_destroy_process_group() counts as dead: each call of another rank
- *    that needs the dead rank returns CT_ERR_PEER.  If the dead rank hosted the store, the store is
- *    gone.
- *  - When a rank dies in a collective, some of the other ranks may get CT_OK and their result, and
- *    some may get CT_ERR_PEER.  Before the survivors continue, they must agree which step was the
- *    last, for example by an all_reduce with CT_MIN in the group that ct_shrink_group() created.
- *  - Under ctrun the survivors continue only with --on-failure=continue; otherwise ctrun ends them.
- *  - A broken CT_WORLD stays broken after ct_shrink_group().  ct_rank() and ct_size() of CT_WORLD
- *    return the old numbers.  Calls on CT_WORLD fail, including ct_new_group() and
- *    ct_should_stop().  Instead, use ct_new_group_with() with options.parent set to the survivors'
- *    group, and call ct_should_stop() on the survivors' group.  CT_WORLD must still be destroyed
- *    with ct_destroy_process_group().
- *  - After a restart by ctrun --max-restarts, ct_restart_count() returns the number of restarts (0
- *    if none).  It does not count the restarts of an elastic job after nodes joined
- *    or left.  The program
- *    continues from its checkpoint: rank 0 reads the step and broadcasts it. */
+ *    and changes nothing.  If an atexit() handler of the program calls ct_destroy_process_group()
+ *    in the child, that call returns CT_ERR_INVALID, too.  In the child, ct_rank(), ct_size() and
+ *    similar functions return the same values as in the parent, and memory of ct_mem_alloc() can be
+ *    read.  If the parent had a default group at the fork, the child can't initialize a default
+ *    group.  Children of ct_spawn() can always initialize a default group.
+ *  - If a rank ends without ct_destroy_process_group(), the other ranks treat the rank as dead:
+ *    each of their calls that needs the dead rank returns CT_ERR_PEER.  If the dead rank hosted the
+ *    store, the store no longer exists.
+ *  - When a rank dies during a collective, the collective may return CT_OK on some of the other
+ *    ranks and CT_ERR_PEER on others.  Before the survivors continue, they must agree on the last
+ *    step that all of them finished, for example by an all-reduce with CT_MIN in the group that
+ *    ct_shrink_group() created.
+ *  - Under ctrun the survivors can continue only with --on-failure=continue; otherwise ctrun ends
+ *    the survivors.
+ *  - A broken CT_WORLD stays broken after ct_shrink_group().  ct_rank(CT_WORLD) and
+ *    ct_size(CT_WORLD) return the same numbers as before the failure.  Other calls on a broken
+ *    CT_WORLD fail, including ct_new_group() and ct_should_stop().  To create groups of survivors,
+ *    call ct_new_group_with() with options.parent set to the group of ct_shrink_group().  To ask
+ *    whether to stop, call ct_should_stop() on the group of ct_shrink_group().  A broken CT_WORLD
+ *    must still be destroyed with ct_destroy_process_group().
+ *  - After ctrun --max-restarts has restarted the ranks, ct_restart_count() returns the number of
+ *    restarts.  The number does not include restarts of an elastic job because nodes joined or
+ *    left.  A restarted program must continue from its checkpoint: for example, rank 0 reads the
+ *    step from a file and broadcasts the step. */
 #ifndef CT_H
 #define CT_H
 
@@ -117,8 +132,8 @@ CT_API const char *ct_version(void);
 
 /* ---- Status ------------------------------------------------------------ */
 
-/* The list of all statuses, from which the enum, the names and the texts of ct_strerror() are
- * made. */
+/* Lists the name, the value and the text of each status.  The enum ct_status and the texts of
+ * ct_strerror() are made from this list. */
 #define CT_STATUS_MAP(X)                                            \
     X(OK, 0, "success")                                             \
     X(ERR_INVALID, -1, "invalid argument")                          \
@@ -139,22 +154,22 @@ typedef enum ct_status {
 #undef CT_STATUS_ENUM
 } ct_status;
 
-/* Returns the status in a few words, as a constant string.  ct_last_error() returns the whole error
- * message.  [ncclGetErrorString; MPI_Error_string] */
+/* Returns a short description of the status, as a constant string.  ct_last_error() returns the
+ * full error message of a failed call.  [ncclGetErrorString; MPI_Error_string] */
 CT_API const char *ct_strerror(ct_status status);
 
-/* Returns the error message of this thread's last failure.  The message contains the operation, its
- * number, the group, the rank, how long the call waited, and what to do.  It identifies other ranks
- * by their rank in the world, and the peer of a message also by its rank in the group.  Returns ""
- * before the first failure.  The library owns the string, which is valid until the next call of
- * this thread that fails.  [ncclGetLastError] */
+/* Returns the error message of this thread's last failure.  The message contains the operation, the
+ * number of the call, the group, the rank, how long the call waited, and what to do.  The message
+ * identifies other ranks by their ranks in the world, and the peer of a send or receive also by its
+ * rank in the group.  Returns "" before the first failure.  The library owns the string, which is
+ * valid until the next failure in this thread.  [ncclGetLastError] */
 CT_API const char *ct_last_error(void);
 
 /* ---- Types ------------------------------------------------------------- */
 
-typedef struct ct_group ct_group; /* ranks that call collectives together */
-typedef struct ct_work ct_work;   /* an asynchronous call, until its ct_wait() */
-typedef struct ct_store ct_store; /* keys and values with which ranks find each other */
+typedef struct ct_group ct_group; /* a set of ranks that call collectives together */
+typedef struct ct_work ct_work;   /* a handle of an asynchronous call, freed by ct_wait() */
+typedef struct ct_store ct_store; /* a key-value store through which ranks find each other */
 
 #ifdef __cplusplus
 #define CT_WORLD (static_cast<ct_group *>(nullptr))
@@ -174,23 +189,23 @@ typedef enum ct_dtype {
     CT_I64,
     CT_U64,
     CT_F16,  /* IEEE binary16 */
-    CT_BF16, /* upper half of an f32 */
+    CT_BF16, /* bfloat16: the upper 16 bits of an f32 */
     CT_F32,
     CT_F64,
-    CT_BOOL,   /* one byte; any non-zero value is true, results are 0 or 1 */
+    CT_BOOL,   /* one byte; any non-zero value is true; results are 0 or 1 */
     CT_C64,    /* two f32: real, imaginary */
     CT_C128,   /* two f64 */
-    CT_F8E4M3, /* as torch.float8_e4m3fn: no infinity, overflow becomes NaN */
-    CT_F8E5M2  /* as torch.float8_e5m2 */
+    CT_F8E4M3, /* torch.float8_e4m3fn: overflow becomes NaN, not infinity */
+    CT_F8E5M2  /* torch.float8_e5m2 */
 } ct_dtype;
 
-/* How a reduction combines elements.  Integers wrap around. f16, bf16 and both f8 types are
- * accumulated in f32 and rounded once.  AVG is the sum divided by the group's size; for integers
- * the quotient is rounded towards zero.  If an input of MIN or MAX is NaN, the result is NaN.  For
- * bool, SUM, MAX and BOR are "or"; PRODUCT, MIN and BAND are "and".  These combinations have no
- * meaning and return CT_ERR_INVALID: MIN and MAX of complex types, AVG of bool, and BAND, BOR and
- * BXOR of all types but integers and bool.  The order in which ranks are reduced is fixed
- * (CT_ORDER; docs/algorithms.md). */
+/* Says how a reduction combines elements.  Sums and products of integers wrap around.  Elements of
+ * f16, bf16 and both f8 types are accumulated in f32 and rounded once.  AVG is the sum divided by
+ * the group's size; for integers the quotient is rounded towards zero.  If an input of MIN or MAX
+ * is NaN, the result is NaN.  On bool elements, SUM, MAX and BOR compute "or", while PRODUCT, MIN
+ * and BAND compute "and".  Some combinations return CT_ERR_INVALID: MIN or MAX of complex types;
+ * AVG of bool; BAND, BOR or BXOR of floating or complex types.  CT_ORDER sets the order in which
+ * ranks are reduced (docs/algorithms.md). */
 typedef int ct_op;
 enum {
     CT_SUM,
@@ -208,39 +223,43 @@ enum {
 CT_API size_t ct_dtype_size(ct_dtype dtype);
 
 /* Converts `count` elements from CT_F32 to CT_F16, CT_BF16, CT_F8E4M3 or CT_F8E5M2, or from one of
- * these dtypes to CT_F32.  A conversion from CT_F32 rounds to the nearest value, ties to even.  A
- * value that is too large becomes infinity, or NaN in CT_F8E4M3.  A conversion to CT_F32 is exact.
- * `from` and `to` are arrays of `count` elements in host memory that must not overlap.  A group is
- * not needed.  Returns CT_ERR_INVALID for other dtypes, or if an array is NULL and count > 0.
- * [torch.Tensor.to] */
+ * these four dtypes to CT_F32.  A conversion from CT_F32 rounds to the nearest value, ties to even.
+ * A value that is too large for the new dtype becomes infinity, or NaN in CT_F8E4M3.  A conversion
+ * to CT_F32 is exact.  `from` and `to` are arrays of `count` elements in host memory that must not
+ * overlap.  The function does not need a group.  Returns CT_ERR_INVALID for any other pair of
+ * dtypes, or if an array is NULL and count > 0.  [torch.Tensor.to] */
 CT_API ct_status ct_convert(const void *from, ct_dtype from_dtype, void *to, ct_dtype to_dtype,
                             size_t count);
 
-/* Creates an op that multiplies this rank's input by *scalar, then sums.  `scalar` points to one
- * element of dtype in host memory, which is copied.  Ranks may use different scalars.  Each rank
- * rounds its products to dtype before it sends them; the sum of the products is rounded once.  The
- * op is valid for this dtype, in this process, until ct_op_free().  Returns CT_ERR_INVALID if dtype
- * is neither floating nor complex, or if a pointer is NULL.  Returns CT_ERR_NOMEM if 256 such ops
- * exist.  [ncclRedOpCreatePreMulSum] */
+/* Creates an op that multiplies this rank's input by *scalar and then sums over all ranks.
+ * `scalar` points to one element of type `dtype` in host memory; the function copies this element.
+ * Ranks may use different scalars.  Each rank rounds its products to `dtype` before it sends them;
+ * the sum of the products is rounded once.  The op is valid only with `dtype` and in this process,
+ * until ct_op_free().  Returns CT_ERR_INVALID if dtype is neither floating nor complex, or if a
+ * pointer is NULL.  Returns CT_ERR_NOMEM if this process already has 256 such ops.
+ * [ncclRedOpCreatePreMulSum] */
 CT_API ct_status ct_op_premul(const void *scalar, ct_dtype dtype, ct_op *op);
-/* Frees an op of ct_op_premul().  A call that started before may still use the op.  Returns
- * CT_ERR_INVALID if op is not such an op, or was freed before.  [ncclRedOpDestroy] */
+/* Frees an op that ct_op_premul() created.  A call that started before ct_op_free() may still use
+ * the op.  Returns CT_ERR_INVALID if ct_op_premul() did not create the op, or if the op was freed
+ * before.  [ncclRedOpDestroy] */
 CT_API ct_status ct_op_free(ct_op op);
 
 /* ---- Start and end ----------------------------------------------------- */
 
-/* Initialize this struct with CT_INIT_OPTIONS_INIT.  The strings are read only during the call. */
+/* Initialize this struct with CT_INIT_OPTIONS_INIT.  The strings must be valid only during the call
+ * of ct_init_process_group(). */
 typedef struct ct_init_options {
     size_t size;             /* sizeof(ct_init_options), set by the INIT macro */
     const char *init_method; /* "env://" (same as NULL), "tcp://host:port", "file:///path" */
-    int rank;                /* -1 to read it from the environment */
-    int world_size;          /* -1 to read it from the environment */
-    /* "cpu" or its synonym "gloo"; "mpi" for collectives over the MPI that started the program
-     * (docs/mpi.md); NULL to take CT_BACKEND if it is set, else "cpu" */
+    int rank;                /* -1 reads the rank from the environment */
+    int world_size;          /* -1 reads the number of ranks from the environment */
+    /* "cpu", or "gloo" with the same meaning, or "mpi", which executes collectives with the MPI
+     * that started the program (docs/mpi.md); NULL takes CT_BACKEND if it is set, else "cpu" */
     const char *backend;
-    /* time limit of init and of the group's calls; -1 for CT_TIMEOUT_MS or 30 min */
+    /* time limit of init and of the group's calls; -1 takes CT_TIMEOUT_MS if it is set, else 30 min
+     */
     int timeout_ms;
-    ct_store *store; /* the store to meet at instead of init_method; stays the caller's */
+    ct_store *store; /* where ranks meet, owned by the caller; NULL means at init_method */
 } ct_init_options;
 #define CT_INIT_OPTIONS_INIT                                  \
     {                                                         \
@@ -248,32 +267,35 @@ typedef struct ct_init_options {
     }
 
 /* Joins the default group and returns when every rank has joined.  If options is NULL, all settings
- * come from the environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or else the variables
- * that mpirun, mpiexec or srun set.  Without any of these variables this process is alone, in a
- * world of one rank.
+ * come from the environment.  These are RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT if they are
+ * set, else the variables that mpirun, mpiexec or srun sets.  If none of these variables is set,
+ * this process is the only rank of its world.
  *
- * After a failure the default group does not exist.  Returns CT_ERR_INVALID if a variable or option
- * is wrong, or if there is a default group already; the error message says which.  Returns
- * CT_ERR_TIMEOUT if ranks are missing; the error message lists them.  Returns CT_ERR_PEER if the
- * store is gone or a rank died.  Returns CT_ERR_MISMATCH if ranks have different world sizes, the
- * same rank, or different versions of libct.  Returns CT_ERR_UNSUPPORTED if libct does not have the
- * backend.  Returns CT_ERR_NOMEM if this rank is out of memory.  Returns CT_ERR_SYSTEM if a system
- * call failed.  [torch.distributed.init_process_group] */
+ * If the function fails, it does not create a default group.  Returns CT_ERR_INVALID if a variable
+ * or option is wrong, or if there is a default group already; the error message says which.
+ * Returns CT_ERR_TIMEOUT if ranks did not join in time; the error message lists the missing ranks.
+ * Returns CT_ERR_PEER if the store is gone or a rank died.  Returns CT_ERR_MISMATCH if ranks have
+ * different world sizes, the same rank, or different versions of libct.  Returns CT_ERR_UNSUPPORTED
+ * if the backend is one of torch.distributed that libct does not have.  Returns CT_ERR_NOMEM if
+ * this rank is out of memory.  Returns CT_ERR_SYSTEM if a system call failed.
+ * [torch.distributed.init_process_group] */
 CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
-/* Leaves a group and frees its handle.  Asynchronous collectives are completed first.  Messages of
- * ct_isend() and ct_irecv() without a ct_wait() are abandoned.  Works that ct_wait() has not freed
- * are freed and must not be used any more.  With CT_WORLD all groups that were created from the
- * default group end, too: their handles are freed and must not be used or destroyed.  A rank that
- * hosts the store serves it until all ranks have called this function or the group's timeout has
- * passed.  The function is safe on a broken group and on a non-member's handle.
+/* Leaves a group and frees its handle.  The function first completes asynchronous collectives.  It
+ * abandons sends and receives of ct_isend() and ct_irecv() for which ct_wait() was not called.
+ * Works that ct_wait() has not freed are freed and must not be used any more.  Destroying CT_WORLD
+ * also destroys all groups that were created from the default group: their handles are freed and
+ * must not be used or destroyed.  A rank that hosts the store serves the store until all ranks have
+ * called this function or the group's timeout has passed.  The group may be broken, and this rank
+ * need not be a member.
  *
- * If a program ends with exit code 0 and has not destroyed CT_WORLD, or has not waited for a work,
- * the library prints a line on stderr.  CT_LOG=none, waits or error suppresses this line.
+ * If a program ends with exit code 0 and has not destroyed CT_WORLD, or has not called ct_wait()
+ * for a work, the library prints a line on stderr.  To suppress this line, set CT_LOG to none,
+ * waits or error.
  *
- * The group is destroyed after CT_ERR_MISMATCH, too.  Returns CT_ERR_MISMATCH if the ranks made
- * different calls, but this rank had finished its part, so no call has returned the error.  For
- * example, each rank passed itself as the root of the last broadcast.
+ * The function destroys the group even if it returns CT_ERR_MISMATCH.  Returns CT_ERR_MISMATCH if
+ * the ranks made different calls, and this rank's call returned CT_OK before the difference was
+ * noticed.  An example is a last broadcast in which each rank passed its own rank as root.
  * [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 
@@ -284,40 +306,42 @@ CT_API int ct_is_initialized(void);
 CT_API int ct_rank(const ct_group *group);
 /* Returns the number of ranks in the group, or -1 if there is no default group.  [MPI_Comm_size] */
 CT_API int ct_size(const ct_group *group);
-/* Returns this process's number among the ranks of its host (LOCAL_RANK); 0 if it is alone. */
+/* Returns this process's number among the ranks of its host (LOCAL_RANK), or 0 if the process is
+ * the only rank. */
 CT_API int ct_local_rank(void);
-/* Returns the number of restarts after a failure (ctrun --max-restarts); 0 at the first start. */
+/* Returns how often ctrun --max-restarts has restarted the ranks after a failure, or 0 if never. */
 CT_API int ct_restart_count(void);
 /* Returns the group's backend, "cpu" or "mpi", as a constant string, or "" if there is no default
  * group.  [torch.distributed.get_backend] */
 CT_API const char *ct_backend(const ct_group *group);
 
 /* Sets the time limit of each later call on the group, in ms.  An asynchronous collective keeps the
- * limit that was set when it started.  The time of an isend or irecv runs while ct_wait() waits for
- * it.  The error message of a CT_ERR_TIMEOUT contains the call, how long it waited, the limit, what
- * set the limit, and, if known, where the missing ranks are.  Returns CT_ERR_INVALID if timeout_ms
- * < 1. */
+ * limit that was set when the collective started.  For ct_isend() and ct_irecv(), the limit applies
+ * to the time that ct_wait() waits.  The error message of a CT_ERR_TIMEOUT contains the call, how
+ * long the call waited, the limit, what set the limit, and, if known, where the missing ranks are.
+ * Returns CT_ERR_INVALID if timeout_ms < 1. */
 CT_API ct_status ct_set_timeout(ct_group *group, int timeout_ms);
-/* Sets the time limit of the next call on the group only, in ms.  Returns CT_ERR_INVALID if
+/* Sets the time limit, in ms, of only the next call on the group.  Returns CT_ERR_INVALID if
  * timeout_ms < 1. */
 CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 
 /* ---- Groups ------------------------------------------------------------ */
 
-/* Initialize this struct with CT_GROUP_OPTIONS_INIT.  The strings are read only during the call. */
+/* Initialize this struct with CT_GROUP_OPTIONS_INIT.  The strings must be valid only during the
+ * call that creates the group. */
 typedef struct ct_group_options {
     size_t size;      /* sizeof(ct_group_options), set by the INIT macro */
-    const char *name; /* for messages, at most 63 bytes; NULL for a generated name */
-    /* the parent's, or NULL for the same; any other returns CT_ERR_UNSUPPORTED */
+    const char *name; /* shown in messages, at most 63 bytes; NULL generates a name */
+    /* the parent's backend; NULL also means the parent's; any other returns CT_ERR_UNSUPPORTED */
     const char *backend;
-    int timeout_ms;   /* time limit of each call; -1 for the parent's limit */
-    ct_group *parent; /* `ranks` are ranks in this group; NULL for the default group */
+    int timeout_ms;   /* time limit of each call; -1 takes the parent's limit */
+    ct_group *parent; /* `ranks` are ranks in this group; NULL means the default group */
     int local_sync;   /* non-zero if only the members call the function */
-    /* The algorithms that the group's calls use: "all_reduce=shm_one_shot:32K,shm_two_shot;
-     * broadcast=shm".  A size is the largest number of bytes per rank for which the algorithm is
-     * used.  All members must pass the same text.  If NULL, the environment chooses the algorithms
-     * (CT_ALL_REDUCE and similar variables, CT_TUNING), or else the library chooses the best known
-     * ones (docs/algorithms.md). */
+    /* The algorithms that the group's calls use, for example "all_reduce=shm_one_shot:32K,
+     * shm_two_shot; broadcast=shm".  A size such as 32K is the largest number of bytes per rank for
+     * which the algorithm is used.  All members must pass the same text.  If `algorithms` is NULL,
+     * CT_TUNING, CT_ALL_REDUCE and similar variables choose the algorithms.  If none of these
+     * variables is set, the library chooses the best known algorithms (docs/algorithms.md). */
     const char *algorithms;
 } ct_group_options;
 #define CT_GROUP_OPTIONS_INIT                                   \
@@ -325,146 +349,163 @@ typedef struct ct_group_options {
         sizeof(ct_group_options), NULL, NULL, -1, NULL, 0, NULL \
     }
 
-/* Creates a group of `count` ranks of the world.  The position in the list is the rank in the new
- * group.  Every rank of the world must call this function, in the same order and with the same
- * list. A rank that is not on the list gets a handle too: its ct_rank() is -1, and every operation
- * on the handle returns CT_ERR_NOT_MEMBER at once.  If each rank is in one of several groups, as
- * with rows and columns, one call of ct_split_group() creates all these groups.  A group may be
- * destroyed with ct_destroy_process_group() at any time, by each rank for itself, and ends at the
- * latest with the group from which it was created.
- * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if a rank is listed twice, or
- * is outside of the world.  Returns CT_ERR_MISMATCH if the ranks passed different lists; the world
- * is not broken then.  [torch.distributed.new_group; MPI_Comm_create] */
+/* Creates a group of `count` ranks of the world.  A rank's position in `ranks` is its rank in the
+ * new group.  This function is a collective of the world: every rank of the world must call it,
+ * with the same list.  A rank that is not on the list gets a handle, too.  For that handle
+ * ct_rank() returns -1, and every operation returns CT_ERR_NOT_MEMBER at once.  To put each rank
+ * into one of several groups, for example one group per row of a grid, call ct_split_group() once
+ * instead.  Each rank may destroy the group with ct_destroy_process_group() at any time, without
+ * waiting for other ranks.  The group is destroyed at the latest with the group from which it was
+ * created.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the list contains a rank
+ * twice, or a rank that is not in the world.  Returns CT_ERR_MISMATCH if the ranks passed different
+ * lists; this does not break the world.  [torch.distributed.new_group; MPI_Comm_create] */
 CT_API ct_status ct_new_group(const int *ranks, int count, ct_group **group);
-/* Creates a group like ct_new_group(), with options.  `ranks` are ranks of options.parent, and the
- * ranks of options.parent must call this function.  With options.local_sync only the ranks of the
- * list must call it.  If options is NULL, the function does the same as ct_new_group().
- * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if a rank is listed twice, is
- * outside of the parent, or if an option is wrong.  Returns CT_ERR_MISMATCH if the ranks passed
- * different lists; the parent is not broken then.  Returns CT_ERR_UNSUPPORTED if options.backend is
- * not the parent's.  [torch.distributed.new_group] */
+/* Creates a group like ct_new_group(), with options.  `ranks` are ranks in options.parent.  All
+ * ranks of options.parent must call this function.  If options.local_sync is not 0, only the ranks
+ * on the list must call this function.  If options is NULL, the function does the same as
+ * ct_new_group().
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the list contains a rank
+ * twice, or a rank that is not in the parent, or if an option is wrong.  Returns CT_ERR_MISMATCH if
+ * the ranks passed different lists; this does not break the parent.  Returns CT_ERR_UNSUPPORTED if
+ * options.backend is not the parent's backend.  [torch.distributed.new_group] */
 CT_API ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options *options,
                                    ct_group **group);
 
-/* Creates groups of the ranks of `parent` that pass the same color.  A group is ordered by key,
- * then by rank in parent.  This is a collective of parent.  A rank with color < 0 is in no group
- * and gets a non-member's handle.  Returns the statuses of a call on a group.  [MPI_Comm_split] */
+/* Creates one group for each color that ranks of `parent` pass.  Each rank gets the group of its
+ * color.  A new group is ordered by key, and ranks with the same key are ordered by their rank in
+ * `parent`.  This function is a collective of `parent`.  A rank that passes color < 0 joins no
+ * group and gets a handle with which every operation returns CT_ERR_NOT_MEMBER.  Returns the
+ * statuses of a call on a group.  [MPI_Comm_split] */
 CT_API ct_status ct_split_group(ct_group *parent, int color, int key, ct_group **group);
 
-/* Divides the world into groups of `size` consecutive ranks.  Each rank gets the group that it is
- * in.  This is a collective of the world.  Returns the statuses of a call on a group.  Returns
- * CT_ERR_INVALID if the world's size is not a multiple of `size`; all ranks get it.
+/* Divides the world into groups of `size` consecutive ranks.  Each rank gets the group that
+ * contains this rank.  This function is a collective of the world.  Returns the statuses of a call
+ * on a group.  Returns CT_ERR_INVALID on all ranks if the world's size is not a multiple of `size`.
  * [torch.distributed.new_subgroups] */
 CT_API ct_status ct_new_subgroups(int size, ct_group **group);
 
-/* Creates a group that is not part of the world; a default group is not needed.  `size` callers
- * (processes, or threads of one process) meet at `store`.  Each passes a different rank below
- * `size`.  The store stays the caller's.  If the caller closes the store before the group ends, the
- * group keeps the store open until then, since survivors would meet there.  Each group needs its
- * own keys: pass the store of a ct_store_prefix().  The group must be destroyed.  Returns
- * CT_ERR_INVALID if rank is not below size, if a pointer is NULL, or if an option is wrong. Returns
- * CT_ERR_TIMEOUT if callers are missing; the error message lists them.  Returns CT_ERR_PEER if the
- * store is gone or a caller died.  Returns CT_ERR_MISMATCH if callers pass different sizes, or the
- * same rank.  Returns CT_ERR_UNSUPPORTED if options.backend is not "cpu" or "gloo".  Returns
- * CT_ERR_NOMEM if this process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
+/* Creates a group that is not part of the world; a default group is not needed.  The `size`
+ * callers, which are processes or threads of one process, meet at `store`.  Each caller passes a
+ * different rank from 0 to size - 1.  The caller still owns the store.  If the caller closes the
+ * store before the group is destroyed, the group keeps the store open, because ct_shrink_group()
+ * would use the store.  Each group needs different keys in the store, so pass a store of
+ * ct_store_prefix().  The group must be destroyed with ct_destroy_process_group().  Returns
+ * CT_ERR_INVALID if rank is not from 0 to size - 1, if a pointer is NULL, or if an option is wrong.
+ * Returns CT_ERR_TIMEOUT if callers did not come in time; the error message lists the missing
+ * callers.  Returns CT_ERR_PEER if the store is gone or a caller died.  Returns CT_ERR_MISMATCH if
+ * callers pass different sizes, or the same rank.  Returns CT_ERR_UNSUPPORTED if options.backend is
+ * not "cpu" or "gloo".  Returns CT_ERR_NOMEM if this process is out of memory.  Returns
+ * CT_ERR_SYSTEM if a system call failed. */
 CT_API ct_status ct_create_group(ct_store *store, int rank, int size,
                                  const ct_group_options *options, ct_group **group);
 
-/* Returns the rank in the group of rank `global` of the group's root, or -1 if that rank is not a
- * member.  The root is the world, or a group of ct_create_group() or ct_shrink_group(). */
+/* Returns the rank in `group` of the process that has rank `global` in the group's root group, or
+ * -1 if this process is not a member of `group`.  The root group is the world, or the group of
+ * ct_create_group() or ct_shrink_group() from which `group` was created. */
 CT_API int ct_group_rank(const ct_group *group, int global);
-/* Returns the rank in the group's root of a rank in the group, or -1 if there is no such rank.
- * [torch.distributed.get_global_rank; MPI_Group_translate_ranks] */
+/* Returns the rank in the group's root group (ct_group_rank()) of the process that has rank `rank`
+ * in `group`, or -1 if `group` has no such rank.  [torch.distributed.get_global_rank;
+ * MPI_Group_translate_ranks] */
 CT_API int ct_global_rank(const ct_group *group, int rank);
-/* Returns an array of ct_size() ranks in the group's root, ordered by rank in the group, or NULL if
- * there is no default group.  The group owns the array. */
+/* Returns an array of ct_size() ranks, or NULL if there is no default group.  Entry r is the rank
+ * in the group's root group (ct_group_rank()) of the process that has rank r in `group`.  The group
+ * owns the array. */
 CT_API const int *ct_group_ranks(const ct_group *group);
 
-/* Breaks the group.  Each call of this rank that waits in the group, and each later call, returns
- * CT_ERR_ABORTED.  Calls of the other members return CT_ERR_PEER.  Any thread may call this
- * function.  The group must still be destroyed with ct_destroy_process_group().  Returns
- * CT_ERR_NOT_MEMBER if this rank is not a member of the group.  [ncclCommAbort] */
+/* Breaks the group.  On this rank, calls on the group that are waiting and all later calls on the
+ * group return CT_ERR_ABORTED.  On the other members, calls on the group return CT_ERR_PEER.  Any
+ * thread may call this function.  The group must still be destroyed with
+ * ct_destroy_process_group().  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
+ * [ncclCommAbort] */
 CT_API ct_status ct_abort(ct_group *group);
 
 /* Creates a group of the survivors after a member died (CT_ERR_PEER).  Each survivor must call this
- * function.  The survivors agree which of them are left, keep their order, and get a new group
- * (like a group of ct_create_group()) that shares no message with the old group.  From then on the
- * old group is broken on all survivors.  The new group must be destroyed, too.
+ * function.  The survivors agree which members are left, and get a new group in which they keep
+ * their order.  Like a group of ct_create_group(), the new group is not part of the world and must
+ * be destroyed.  The new group gets no message of the old group.  The function breaks the old group
+ * on all survivors.
  *
- * A member that is not known to be dead and does not call within timeout_ms (the group's
- * timeout if timeout_ms < 0) is left out and gets CT_ERR_TIMEOUT.  A member that dies while the
- * survivors agree is left out, too.  All survivors get the same group, or none does.  After that,
- * creating the group takes at most as long again, or 10 s if that is more.
+ * The survivors wait up to timeout_ms for each member that is not known to be dead.  If timeout_ms
+ * < 0, they wait up to the group's timeout.  A member that calls the function later is left out of
+ * the new group and gets CT_ERR_TIMEOUT.  A member that dies while the survivors agree is left out,
+ * too.  Either all survivors get the same group, or none gets a group.  Creating the group after
+ * this wait takes at most timeout_ms or 10 s, whichever is longer.
  *
- * The survivors meet at the store at which the group was created.  ctrun's store outlives all
- * ranks. Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.  Returns
- * CT_ERR_TIMEOUT if this rank came too late, or if the survivors could not agree in time.  Returns
- * CT_ERR_PEER if the store is gone, for example because rank 0 hosted it and died.  Returns
- * CT_ERR_NOMEM if this rank is out of memory.  Returns CT_ERR_SYSTEM if a system call failed.
- * [MPI's ULFM: revoke, agree, shrink] */
+ * The survivors meet at the store at which the group was created.  A store that ctrun hosts
+ * outlives all ranks.  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
+ * Returns CT_ERR_TIMEOUT if this rank called too late, or if the survivors could not agree in time.
+ * Returns CT_ERR_PEER if the store is gone, for example because rank 0 hosted the store and died.
+ * Returns CT_ERR_NOMEM if this rank is out of memory.  Returns CT_ERR_SYSTEM if a system call
+ * failed.  [MPI's ULFM: revoke, agree, shrink] */
 CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors);
 
-/* Asks whether the job shall stop.  A program that can stop early calls this function once per
- * step. Returns 0 until the job shall stop, and 1 from then on, or a negative ct_status after a
- * failure. All ranks get the first 1 at the same step.  Returns the statuses of a call on a group.
- * Returns CT_ERR_INVALID if CT_DEADLINE is not a number.
+/* Asks whether the job should stop.  A program that can stop early calls this function once per
+ * step.  Returns 0 as long as the job should continue, 1 when the job should stop, or a negative
+ * ct_status after a failure.  All ranks get the first 1 at the same step, and each later call
+ * returns 1, too.  Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if
+ * CT_DEADLINE is not a number.
  *
- * The job shall stop after SIGTERM to ctrun or to any rank, at ctrun --deadline, or shortly before
- * Slurm ends the job.  Without ctrun the deadline is $CT_DEADLINE, in seconds since the epoch, or
- * else 60 s before $SLURM_JOB_END_TIME.  If the first call comes less than 120 s before
- * $SLURM_JOB_END_TIME, the deadline is halfway between that call and the end.
+ * The job should stop when ctrun or any rank has received SIGTERM, at the time of ctrun --deadline,
+ * or shortly before Slurm ends the job.  Without ctrun, the deadline is $CT_DEADLINE, in seconds
+ * since the epoch, if it is set, else 60 s before $SLURM_JOB_END_TIME.  If the first call comes
+ * less than 120 s before $SLURM_JOB_END_TIME, the deadline is halfway between that call and
+ * $SLURM_JOB_END_TIME.
  *
- * This is a collective of the group: all ranks must call it, equally often.  After the death of a
- * member it returns CT_ERR_PEER; then call it on the survivors' group.
+ * This function is a collective of the group: all ranks must call it, equally often.  After the
+ * death of a member, ct_should_stop() returns CT_ERR_PEER; from then on, call ct_should_stop() on
+ * the group that ct_shrink_group() created.
  *
- * Only the first call and then every k-th call make an all-reduce, of 4 bytes.  The calls between
- * look for failures and return at once.  The ranks choose k anew each time, so that the all-reduces
- * take less than 1 % of the program's time.  k is at most 100, at most twice the k before, and so
- * small that k steps like the last ones take at most a second.  A program with steps that suddenly
- * become longer may stop up to 100 of them later.  A call without an all-reduce has no number, so
- * the numbers of collectives in messages and traces differ from run to run.
+ * The first call and then every k-th call execute an all-reduce of 4 bytes.  The other calls only
+ * check for failures and return at once.  At each all-reduce the ranks choose k anew, so that the
+ * all-reduces take less than 1 % of the program's time.  The new k is at most 100 and at most twice
+ * the previous k.  The new k is also so small that k steps of the same length as the last steps
+ * take at most 1 s.  If the steps of a program suddenly become longer, the program may stop up to
+ * 100 steps later.  Only calls of ct_should_stop() with an all-reduce are numbered, so the numbers
+ * of collectives in messages and traces differ from run to run.
  *
  * The first call replaces the default action of SIGTERM with a handler that only records the
- * signal.  A handler that the program has installed stays: then SIGTERM to ctrun and ctrun's
- * deadline stop the job, but SIGTERM to one rank does not. */
+ * signal.  If the program has already installed a handler for SIGTERM, that handler stays.  In this
+ * case a SIGTERM to ctrun or ctrun's deadline still stops the job, but a SIGTERM to one rank does
+ * not. */
 CT_API int ct_should_stop(ct_group *group);
 
 /* ---- Collectives ------------------------------------------------------- */
 
-/* All ranks of the group call the same functions in the same order.  `count` is the number of
+/* All ranks of the group must call the same functions in the same order.  `count` is the number of
  * elements in the block that one rank sends or receives, and is the same on all ranks.  If work is
  * NULL, the call blocks.  Returns the statuses of a call on a group. */
 
-/* Copies `buf` of root to `buf` of all other ranks.  It has `count` elements on each rank.
+/* Copies `buf` of root to `buf` of all other ranks.  `buf` has `count` elements on each rank.
  * [MPI_Bcast] */
 CT_API ct_status ct_broadcast(ct_group *group, void *buf, size_t count, ct_dtype dtype, int root,
                               ct_work **work);
-/* Sets recv[i] at root to op over every rank's send[i].  Both buffers have `count` elements.  The
- * call does not change `recv` of the other ranks.  [MPI_Reduce] */
+/* Sets recv[i] at root to the reduction of all ranks' send[i] with `op`.  Both buffers have `count`
+ * elements.  The call does not change `recv` of the other ranks.  [MPI_Reduce] */
 CT_API ct_status ct_reduce(ct_group *group, const void *send, void *recv, size_t count,
                            ct_dtype dtype, ct_op op, int root, ct_work **work);
-/* Sets recv[i] to op over every rank's send[i], with the same bits on all ranks.  Both buffers have
- * `count` elements.  [MPI_Allreduce] */
+/* Sets recv[i] on all ranks to the reduction of all ranks' send[i] with `op`.  The results have the
+ * same bits on all ranks.  Both buffers have `count` elements.  [MPI_Allreduce] */
 CT_API ct_status ct_all_reduce(ct_group *group, const void *send, void *recv, size_t count,
                                ct_dtype dtype, ct_op op, ct_work **work);
 /* Reduces each block of `send` over all ranks.  Rank r gets the result of block r in `recv`.
  * `send` has ct_size() * recv_count elements, rank-major, and `recv` has recv_count elements.  The
- * call is in place if `recv` is block `rank` of `send`.  [MPI_Reduce_scatter_block] */
+ * call is in place if `recv` is this rank's block of `send`.  [MPI_Reduce_scatter_block] */
 CT_API ct_status ct_reduce_scatter(ct_group *group, const void *send, void *recv, size_t recv_count,
                                    ct_dtype dtype, ct_op op, ct_work **work);
 /* Collects `send` of all ranks in `recv` of root, rank-major.  `send` has `count` elements.  `recv`
  * has ct_size() * count elements and is used only at root.  The call is in place at root if `send`
- * is block `root` of `recv`.  [MPI_Gather] */
+ * is root's block of `recv`.  [MPI_Gather] */
 CT_API ct_status ct_gather(ct_group *group, const void *send, void *recv, size_t count,
                            ct_dtype dtype, int root, ct_work **work);
 /* Collects `send` of all ranks in `recv` of all ranks, rank-major.  `send` has `count` elements,
- * and `recv` has ct_size() * count elements.  The call is in place if `send` is block `rank` of
- * `recv`. [MPI_Allgather] */
+ * and `recv` has ct_size() * count elements.  The call is in place if `send` is this rank's block
+ * of `recv`.  [MPI_Allgather] */
 CT_API ct_status ct_all_gather(ct_group *group, const void *send, void *recv, size_t count,
                                ct_dtype dtype, ct_work **work);
 /* Copies block r of root's `send` to `recv` of rank r.  `send` has ct_size() * count elements,
  * rank-major, and is used only at root.  `recv` has `count` elements.  The call is in place at root
- * if `recv` is block `root` of `send`.  [MPI_Scatter] */
+ * if `recv` is root's block of `send`.  [MPI_Scatter] */
 CT_API ct_status ct_scatter(ct_group *group, const void *send, void *recv, size_t count,
                             ct_dtype dtype, int root, ct_work **work);
 /* Copies block j of rank i's `send` to block i of rank j's `recv`.  Both buffers have ct_size() *
@@ -473,23 +514,25 @@ CT_API ct_status ct_all_to_all(ct_group *group, const void *send, void *recv, si
                                ct_dtype dtype, ct_work **work);
 /* Waits until all ranks have called this function.  No data is sent.  [MPI_Barrier] */
 CT_API ct_status ct_barrier(ct_group *group, ct_work **work);
-/* Waits like ct_barrier(), and identifies the ranks that do not come.  After timeout_ms (the
- * group's timeout if negative) rank 0 returns CT_ERR_TIMEOUT, and its error message lists the first
- * missing rank, or all missing ranks if wait_all is not 0.  The other ranks then return CT_ERR_PEER
- * with rank 0's error message.  If rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT
- * at most a second later.  All messages go through rank 0, so this function is for debugging.
- * Returns CT_ERR_INVALID if timeout_ms is 0.  [torch's monitored_barrier] */
+/* Waits like ct_barrier(), and reports the ranks that do not call this function.  If ranks are
+ * missing after timeout_ms, rank 0 returns CT_ERR_TIMEOUT.  A negative timeout_ms means the group's
+ * timeout.  The error message of rank 0 lists only the first missing rank, or all missing ranks if
+ * wait_all is not 0.  The ranks that wait then return CT_ERR_PEER with rank 0's error message.  If
+ * rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT at most a second later.  All
+ * messages go through rank 0, so this function is meant for debugging.  Returns CT_ERR_INVALID if
+ * timeout_ms is 0.  [torch's monitored_barrier] */
 CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all);
 
 /* ---- Collectives with counts -------------------------------------------- */
 
-/* These forms have a count and a displacement for each rank, in elements.  The arrays have
- * ct_size() values and are copied during the call.  They are used only where their buffer is used
- * (at root, or on all ranks).  If displs is NULL, the blocks follow one another without gaps.
- * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if a sender and a receiver
- * pass different counts for a block.  Returns CT_ERR_INVALID if the two counts that this rank
- * passes for its own block differ, or if an array of counts is NULL; only this rank gets the error,
- * and the group is not broken. */
+/* These functions have arguments for the count and the displacement of each rank's block, in
+ * elements.  The arrays have ct_size() values and are copied during the call.  A rank's array is
+ * used only if the rank uses the buffer that the array describes: at root, or on all ranks.  If
+ * displs is NULL, the blocks follow one another without gaps.  Returns the statuses of a call on a
+ * group.  Returns CT_ERR_MISMATCH if a sender and a receiver pass different counts for a block.
+ * Returns CT_ERR_INVALID if this rank passes two different counts for the block that it sends to
+ * itself, or if an array of counts is NULL; only this rank gets the error, and the group is not
+ * broken. */
 
 /* Collects blocks of different sizes at root.  `send` has send_count elements.  Block r of `recv`
  * has recv_counts[r] elements and begins at element recv_displs[r].  [MPI_Gatherv] */
@@ -509,7 +552,8 @@ CT_API ct_status ct_scatter_v(ct_group *group, const void *send, const size_t *s
                               const size_t *send_displs, void *recv, size_t recv_count,
                               ct_dtype dtype, int root, ct_work **work);
 /* Copies block j of rank i's `send` to block i of rank j's `recv`.  Block r of `send` has
- * send_counts[r] elements and begins at element send_displs[r], as in `recv`.  [MPI_Alltoallv] */
+ * send_counts[r] elements and begins at element send_displs[r].  Block r of `recv` has
+ * recv_counts[r] elements and begins at element recv_displs[r].  [MPI_Alltoallv] */
 CT_API ct_status ct_all_to_all_v(ct_group *group, const void *send, const size_t *send_counts,
                                  const size_t *send_displs, void *recv, const size_t *recv_counts,
                                  const size_t *recv_displs, ct_dtype dtype, ct_work **work);
@@ -522,10 +566,11 @@ CT_API ct_status ct_reduce_scatter_v(ct_group *group, const void *send, void *re
 
 /* ---- Collectives with lists --------------------------------------------- */
 
-/* These forms have an array of ct_size() pointers instead of one large buffer.  Pointer r is the
- * address of a block of `count` elements for rank r or from rank r.  The array is copied during the
- * call.  Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if an array that is
- * used on this rank is NULL.  [torch.distributed's lists of tensors] */
+/* Instead of one large buffer, these functions use an array of ct_size() pointers.  Pointer r is
+ * the address of the block of `count` elements that is sent to rank r or received from rank r.  The
+ * array is copied during the call.  Returns the statuses of a call on a group.  Returns
+ * CT_ERR_INVALID if an array that is used on this rank is NULL.  [torch.distributed's lists of
+ * tensors] */
 
 /* Does the same as ct_gather(), with a list of `recv` blocks at root. */
 CT_API ct_status ct_gather_list(ct_group *group, const void *send, void *const *recv, size_t count,
@@ -545,69 +590,71 @@ CT_API ct_status ct_reduce_scatter_list(ct_group *group, const void *const *send
 
 /* ---- Combined collectives ----------------------------------------------- */
 
-/* Starts to combine many small collectives into few calls.  Until ct_coalesce_end() the collectives
- * of this group (with work == NULL) are only checked and collected, and return at once.  The
- * library uses their buffers until ct_coalesce_end() is done.  All ranks must collect the same
- * calls.
+/* Starts to combine many small collectives into few calls.  Until ct_coalesce_end(), each
+ * collective of this group with work == NULL is only checked and collected, and returns at once.
+ * The library uses the buffers of collected calls until ct_coalesce_end() is done.  All ranks must
+ * collect the same calls.
  *
- * These calls return CT_ERR_INVALID while the group collects: a call with a work, and a call that
- * must return its result at once (ct_new_group() and similar functions, ct_mem_alloc(),
- * ct_should_stop()).  A call that is refused is not in the list; the other calls still are.
- * Messages (ct_send() and similar functions) are not collected.  If the group is destroyed before
- * the end, none of the collected calls is made.
- * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the group collects already.
- * [ncclGroupStart] */
+ * While the group collects calls, these calls return CT_ERR_INVALID: a call with a work, and a call
+ * that must return its result at once (ct_new_group() and similar functions, ct_mem_alloc(),
+ * ct_should_stop()).  A call that is refused is not collected; the calls that were collected before
+ * stay collected.  Sends and receives (ct_send() and similar functions) are not collected.  If the
+ * group is destroyed before ct_coalesce_end(), none of the collected calls is executed.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the group already collects
+ * calls.  [ncclGroupStart] */
 CT_API ct_status ct_coalesce_begin(ct_group *group);
-/* Makes the collected calls in order.  Results and bits are the same as without collecting; with
- * CT_ORDER=fast the bits are those of a call of the combined size.  Adjacent all-reduces,
- * broadcasts, all-gathers or reduce-scatters of up to 8 KiB each are sent as one call if they have
- * the same operation, dtype, op and root.  If work == NULL, the function blocks until all calls are
- * done.  Otherwise the caller must call ct_wait() once for *work (*work is NULL if there was
- * nothing to do).  If a call fails, the later ones are not made.  The group always stops
- * collecting.
- * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID, and makes
- * none of the calls, if the group does not collect, or if a call writes memory that another call of
- * the same message reads or writes.  [ncclGroupEnd] */
+/* Executes the collected calls in order.  The results have the same bits as without
+ * ct_coalesce_begin().  With CT_ORDER=fast, the results of combined calls have the bits of one call
+ * of the combined size.  Adjacent all-reduces, broadcasts, all-gathers or reduce-scatters of up to
+ * 8 KiB each are combined into one call if they have the same operation, dtype, op and root.  If
+ * work is NULL, the function blocks until all calls are done.  If work is not NULL, the caller must
+ * call ct_wait() once for *work, which is NULL if no calls were collected.  If a collected call
+ * fails, the later collected calls are not executed.  The group stops collecting calls even if the
+ * function fails.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the group does not collect
+ * calls.  Returns CT_ERR_INVALID if a call writes memory that another call reads or writes, and
+ * both are combined into one call; no collected call is executed then.  [ncclGroupEnd] */
 CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 
 /* ---- Point-to-point ---------------------------------------------------- */
 
-/* A message is matched by (peer, tag): messages with the same sender and tag are received in the
- * order in which they were sent.  `tag` is a number from 0 to INT_MAX.  `buf` has `count` elements.
- * Any number of sends and receives may be outstanding.
+/* A receive gets a message by its sender and tag: messages with the same sender and tag are
+ * received in the order in which they were sent.  `tag` is a number from 0 to INT_MAX.  `buf` has
+ * `count` elements.  Any number of sends and receives may be outstanding.
  *
- * A timeout does not break the group, and the call can be repeated.  A send that timed out is
- * withdrawn: no later receive gets its message, unless all bytes of the message had arrived before.
- * A receive that timed out leaves its message to the next receive of that peer and tag, even if a
- * part of the message had arrived.
- * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if the receiver passes
- * another count or dtype than the sender; the receive returns it, and so does the send unless its
- * message was small enough to leave at once. */
+ * A send or receive that times out does not break the group, and can be repeated.  If a send times
+ * out, no later receive gets the message, unless all bytes of the message had arrived before the
+ * timeout.  If a receive times out, the next receive with the same peer and tag gets the message,
+ * even if a part of the message had already arrived.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if the sender and the
+ * receiver pass different counts or dtypes; in this case a send returns CT_OK if its message was so
+ * small that it was sent at once. */
 
-/* Sends a message to rank dst.  CT_OK means that the message was received, or that the
- * receiver stores it until it calls a receive.  A
- * send of more than 256 KiB blocks until the message is received.  A send of up to 32 KiB does not
- * wait for its receive, unless the receiver already stores about 4 MiB of this rank's messages that
- * no receive has taken.  In between it depends on the connection.  Returns CT_ERR_INVALID if dst is
- * this rank and ct_irecv() has not posted a receive for the message.  [MPI_Send] */
+/* Sends a message to rank dst.  CT_OK means that the message was received, or that the receiver
+ * stores the message for a later receive.  A send of more than 256 KiB blocks until the message is
+ * received.  A send of up to 32 KiB does not wait for its receive, unless the receiver already
+ * stores about 4 MiB of unreceived messages of this rank.  Whether a send of a size in between
+ * waits depends on the connection.  Returns CT_ERR_INVALID if dst is this rank and ct_irecv() has
+ * not posted a receive for the message.  [MPI_Send] */
 CT_API ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
                          int tag);
 /* Receives a message from rank src, which may be CT_ANY_SOURCE.  Sets *from to the rank of the
- * sender; from may be NULL.  The tag must not be CT_ANY_TAG, since the function could not return
- * the tag of its message: call ct_probe() first.  [MPI_Recv] */
+ * sender; from may be NULL.  The tag must not be CT_ANY_TAG, because ct_recv() does not return the
+ * tag of the message.  To receive a message with any tag, call ct_probe() first, which returns the
+ * tag.  [MPI_Recv] */
 CT_API ct_status ct_recv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src, int tag,
                          int *from);
 /* Starts to send a message, and returns without waiting for the receiver.  The caller must call
  * ct_wait() once for *work.  Returns CT_ERR_INVALID if work is NULL.  [MPI_Isend] */
 CT_API ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
                           int tag, ct_work **work);
-/* Posts a receive, and returns without waiting for the message.  The caller must call ct_wait(), or
- * ct_wait_from() to learn the sender, once for *work.  src may be CT_ANY_SOURCE.  Returns
- * CT_ERR_INVALID if work is NULL.  [MPI_Irecv] */
+/* Posts a receive, and returns without waiting for the message.  For *work, the caller must call
+ * either ct_wait() once, or ct_wait_from() once to learn the sender.  `src` may be CT_ANY_SOURCE.
+ * Returns CT_ERR_INVALID if work is NULL.  [MPI_Irecv] */
 CT_API ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src,
                           int tag, ct_work **work);
 
-/* Describes a message that no receive has taken yet. */
+/* Describes a message that has not been received yet. */
 typedef struct ct_message {
     int from; /* rank of the sender in the group */
     int tag;
@@ -615,18 +662,18 @@ typedef struct ct_message {
     ct_dtype dtype;
 } ct_message;
 
-/* Waits until there is a message from src (may be CT_ANY_SOURCE) with this tag (may be CT_ANY_TAG)
- * for which no receive was posted.  Describes the first such message in *message (message may be
- * NULL).  The message is not received.  A ct_recv() with the from, tag, count and dtype of *message
- * gets the message, unless the sender's ct_send() timed out meanwhile, which withdraws it.
- * [MPI_Probe] */
+/* Waits for a message from src with this tag for which no receive was posted.  `src` may be
+ * CT_ANY_SOURCE, and `tag` may be CT_ANY_TAG.  The function sets *message to a description of the
+ * first such message; message may be NULL.  The function does not receive the message.  A later
+ * ct_recv() with the from, tag, count and dtype of *message gets the message, unless the sender's
+ * ct_send() has timed out before.  [MPI_Probe] */
 CT_API ct_status ct_probe(ct_group *group, int src, int tag, ct_message *message);
-/* Does the same as ct_probe() without waiting.  Sets *found to 1 if there is such a message.
- * Otherwise sets *found to 0 and leaves *message unchanged.  Returns CT_ERR_INVALID if found is
- * NULL.  [MPI_Iprobe] */
+/* Does the same as ct_probe() without waiting.  If there is a message that ct_probe() would find,
+ * the function sets *found to 1 and sets *message.  Otherwise the function sets *found to 0 and
+ * leaves *message unchanged.  Returns CT_ERR_INVALID if found is NULL.  [MPI_Iprobe] */
 CT_API ct_status ct_iprobe(ct_group *group, int src, int tag, int *found, ct_message *message);
 
-/* One of the sends and receives of ct_batch_isend_irecv(). */
+/* Describes a send or a receive of ct_batch_isend_irecv(). */
 typedef enum ct_p2p_kind { CT_P2P_SEND = 1, CT_P2P_RECV } ct_p2p_kind;
 typedef struct ct_p2p {
     ct_p2p_kind kind;
@@ -637,86 +684,91 @@ typedef struct ct_p2p {
     int tag;
 } ct_p2p;
 
-/* Starts `count` sends and receives together, in any order.  None of them waits for another, so an
- * exchange in which each rank lists its sends first can't block forever.  Small messages to one
- * peer are sent in one write.  The messages match in the order of the list, in the same way as
- * separate calls; the other side need not use a list.  The array is copied during the call.
+/* Starts `count` sends and receives together.  The list `ops` may contain sends and receives in any
+ * order.  No entry of the list waits for another entry, so an exchange in which each rank lists its
+ * sends first can't block forever.  Small messages to one peer are sent in one write.  Messages are
+ * matched in the order of the list, as if each entry were a separate call.  A peer may use separate
+ * calls instead of a list.  The array `ops` is copied during the call.
  *
  * `works` is an array of `count` entries.  The caller must call ct_wait() or ct_wait_from() once
- * for each entry, in any order.  All entries are NULL if nothing was started.  If works is NULL,
- * the call returns when all messages are done, with one time limit for all of them together.  It
- * waits for all of them, and then returns the failure of the first entry in the list that failed.
+ * for each entry, in any order.  If nothing was started, all entries of `works` are NULL.  If
+ * `works` is NULL, the call blocks until all sends and receives of the list are done, with one time
+ * limit for all of them together.  If several of them fail, the blocking call returns the status of
+ * the first entry in the list that failed.
  * Returns CT_ERR_INVALID if an entry is wrong; no entry is started then.  Returns CT_ERR_INVALID if
- * works is NULL and a send to this rank itself has its receive neither in the list nor posted
- * before.  [torch.distributed.batch_isend_irecv; ncclGroupStart() ... ncclGroupEnd()] */
+ * works is NULL and the receive for a send to this rank itself is neither in the list nor already
+ * posted.  [torch.distributed.batch_isend_irecv; ncclGroupStart() ... ncclGroupEnd()] */
 CT_API ct_status ct_batch_isend_irecv(ct_group *group, const ct_p2p *ops, int count,
                                       ct_work **works);
 
 /* ---- Work -------------------------------------------------------------- */
 
-/* A work is an asynchronous call.  If work is NULL, each function returns CT_OK.  A work must not
- * be used after its group was destroyed. */
+/* A work is a handle of an asynchronous call.  If work is NULL, each function of this section
+ * returns CT_OK.  A work must not be used after its group was destroyed. */
 
-/* Waits until the call is done, and frees work.  Must be called exactly once for each work, even if
- * the call failed.  Returns the status of the call.  Returns the statuses of a call on a group.
- * [MPI_Wait] */
+/* Waits until the asynchronous call is done, and frees work.  Must be called exactly once for each
+ * work, even if the asynchronous call failed.  Returns the status of the asynchronous call.
+ * Returns the statuses of a call on a group.  [MPI_Wait] */
 CT_API ct_status ct_wait(ct_work *work);
 /* Waits like ct_wait(), and sets *from to the sender of a received message.  `from` may be NULL.
- * Returns the status of the call.  Returns the statuses of a call on a group. */
+ * Returns the status of the asynchronous call.  Returns the statuses of a call on a group. */
 CT_API ct_status ct_wait_from(ct_work *work, int *from);
-/* Waits like ct_wait(), at most timeout_ms.  A negative timeout_ms waits without a limit.  If the
- * call itself timed out, work is freed; where that can happen, use ct_test() instead.  Returns the
- * status of the call.  Returns the statuses of a call on a group.  Returns CT_ERR_TIMEOUT if the
- * call is not done after timeout_ms; work is not freed then. */
+/* Waits like ct_wait(), but for at most timeout_ms.  A negative timeout_ms waits without a limit.
+ * If the asynchronous call itself timed out, the function returns CT_ERR_TIMEOUT, too, but frees
+ * work.  If an asynchronous call can time out, use ct_test() instead, which never frees work.
+ * Returns the status of the asynchronous call.  Returns the statuses of a call on a group.  Returns
+ * CT_ERR_TIMEOUT if the asynchronous call is not done after timeout_ms; work is not freed then. */
 CT_API ct_status ct_wait_for(ct_work *work, int timeout_ms);
-/* Sets *done to 1 if ct_wait() would return at once, else to 0.  Frees nothing.  Returns
- * CT_ERR_INVALID if done is NULL, or in a child of fork().  [MPI_Test, which also frees] */
+/* Sets *done to 1 if ct_wait() would return at once, else to 0.  The function does not free work.
+ * Returns CT_ERR_INVALID if done is NULL, or in a child of fork().  [MPI_Test, which also frees] */
 CT_API ct_status ct_test(ct_work *work, int *done);
 
 /* ---- Store: torch.distributed.Store ------------------------------------ */
 
-/* Keys are strings, and values are any bytes.  A value that a call returns is malloc()ed, with a 0
- * byte after it that *bytes does not count; the caller must free() the value.  `timeout_ms` is how
- * long to wait for a key, in ms; -1 is the store's own timeout.  The store's own timeout also
- * limits each answer of a server.  A pointer to a result may be NULL, unless a comment says
- * otherwise.  Each function that creates a store sets *store, which the caller must close with
- * ct_store_close().
+/* Keys are strings, and values are arbitrary bytes.  A value that a call returns is malloc()ed, and
+ * the caller must free() the value.  A value is followed by a 0 byte that *bytes does not count.
+ * `timeout_ms` is the time in ms for which a call waits for a key; -1 means the store's own
+ * timeout.  The store's own timeout also limits how long a call waits for an answer of the server.
+ * A pointer to a result may be NULL, unless the function's comment says otherwise.  Each function
+ * that creates a store sets *store, which the caller must close with ct_store_close().
  *
- * Returns CT_ERR_INVALID if the store, a key or a value that has bytes is NULL, or in a child of
- * fork().  Returns CT_ERR_TIMEOUT if a time limit passed.  Returns CT_ERR_PEER if the server is
- * gone, or did not answer an earlier call before a timeout.  Returns CT_ERR_NOMEM if this process
- * is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
+ * Returns CT_ERR_INVALID if the store or a key is NULL, if a value is NULL but has bytes, or in a
+ * child of fork().  Returns CT_ERR_TIMEOUT if a time limit passed.  Returns CT_ERR_PEER if the
+ * server is gone, or if an earlier call timed out before the server answered.  Returns CT_ERR_NOMEM
+ * if this process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
 
 /* Creates a client of the store at host:port, which uses PyTorch's TCPStore protocol.  If is_master
- * is not 0, this process also serves the store there.  The function tries to connect until
- * timeout_ms has passed; timeout_ms is then the timeout of the store's calls.  A server admits
- * programs of the same user on the same host.  If the server has a secret, all other programs need
- * it in CT_STORE_SECRET or CT_STORE_SECRET_FILE (docs/protocol.md). */
+ * is not 0, this process also serves the store at that port.  The function tries to connect for at
+ * most timeout_ms, which is also the timeout of the store's later calls.  A server admits programs
+ * of the server's user on the server's host.  If the server has a secret, all other programs need
+ * this secret in CT_STORE_SECRET or CT_STORE_SECRET_FILE (docs/protocol.md). */
 CT_API ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms,
                               ct_store **store);
 /* Counts this client as a worker.  In the process that serves the store, the function then waits
- * until world_size workers have been counted; in other processes it returns at once.  A master in
- * PyTorch waits for its C clients in this way.  The time limit is the store's own timeout.  The
- * error message of CT_ERR_TIMEOUT contains the number of workers that came.  Returns
- * CT_ERR_UNSUPPORTED for a store without a server. [TCPStore(..., wait_for_workers=True)] */
+ * until world_size workers have been counted.  In other processes the function returns at once.  A
+ * PyTorch program that serves the store waits for its C clients in this way.  The time limit is the
+ * store's own timeout.  The error message of CT_ERR_TIMEOUT contains the number of workers that
+ * were counted.  Returns CT_ERR_UNSUPPORTED if the store does not have a server.  [TCPStore(...,
+ * wait_for_workers=True)] */
 CT_API ct_status ct_store_wait_workers(ct_store *store, int world_size);
 /* Creates a client of a store in a file, which the processes of one host share.  The file has
- * PyTorch's FileStore format.  `timeout_ms` is the timeout of its calls.
+ * PyTorch's FileStore format.  `timeout_ms` is the timeout of the store's calls.
  * [torch.distributed.FileStore] */
 CT_API ct_status ct_store_file(const char *path, int timeout_ms, ct_store **store);
 /* Creates a store in the memory of this process.  The threads of the process share the handle.  The
  * store's own timeout is unlimited.  [torch.distributed.HashStore] */
 CT_API ct_status ct_store_hash(ct_store **store);
-/* Creates a store that adds "prefix/" in front of every key and uses the store `base`.  Either
- * store may be closed first.  [torch.distributed.PrefixStore] */
+/* Creates a store that adds "prefix/" in front of every key and then uses the store `base`.  The
+ * two stores may be closed in any order.  [torch.distributed.PrefixStore] */
 CT_API ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store);
-/* The functions of a store that the caller implements, for example with another program's key-value
- * server or with a store object of Python.  Several threads may call them at the same time.  Keys
- * are strings, and `arg` is the argument of ct_store_wrap().  A pointer to a value or to a result
- * is never NULL.  The functions do what the functions ct_store_... with the same names below do,
- * with these differences.  A timeout_ms of -1 waits forever.  A value that get or compare_set
- * returns is malloc()ed with a 0 byte after it, and the library frees the value.  The pointers
- * delete_key, append and close may be NULL. */
+/* Contains the functions of a store that the caller implements, for example with another program's
+ * key-value server or with a store object of Python.  The library may call these functions from
+ * several threads at the same time.  Keys are strings, and `arg` is the argument of
+ * ct_store_wrap().  The library never passes NULL as a pointer to a value or to a result.  Each
+ * function must behave like the function with a similar name below (`set` like ct_store_set()),
+ * with two differences.  First, a timeout_ms of -1 waits forever.  Second, a value that get or
+ * compare_set returns must be malloc()ed with a 0 byte after it, and the library frees the value.
+ * The pointers delete_key, append and close may be NULL. */
 typedef struct ct_store_ops {
     size_t size; /* sizeof(ct_store_ops) */
     ct_status (*set)(void *arg, const char *key, const void *value, size_t bytes);
@@ -729,23 +781,24 @@ typedef struct ct_store_ops {
                              void **value, size_t *bytes);
     ct_status (*delete_key)(void *arg, const char *key, int *deleted);
     ct_status (*append)(void *arg, const char *key, const void *value, size_t bytes);
-    void (*close)(void *arg); /* called when the last holder has closed the store */
+    void (*close)(void *arg); /* called when the last user of the store has closed it */
 } ct_store_ops;
-/* Creates a store that uses the functions in *ops, which is copied.  `timeout_ms` is the timeout of
- * the store's calls, and -1 waits forever.  On this store the queue functions,
+/* Creates a store that uses the functions in *ops.  The struct *ops is copied.  `timeout_ms` is the
+ * timeout of the store's calls, and -1 waits forever.  On this store the queue functions,
  * ct_store_num_keys() and ct_store_list_keys() return CT_ERR_UNSUPPORTED.  Returns CT_ERR_INVALID
- * if ops->size is wrong, or if a pointer that is needed is NULL.  [torch.distributed.Store as a
- * base class] */
+ * if ops->size is wrong, or if a required pointer is NULL.  [torch.distributed.Store as a base
+ * class] */
 CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_ms,
                                ct_store **store);
-/* Returns the store at which the default group met, or NULL before init.  The library owns the
- * store: do not close it.  The store adds a prefix, ct/GENERATION/N/, in front of every key.  The
- * prefix is new for each start of the workers and each init, so keys of an earlier start are not
- * found.  A program that uses the same store without the prefix does not find the keys, either.
- * For keys that other programs use, call ct_store_tcp() with MASTER_ADDR and MASTER_PORT. */
+/* Returns the store at which the ranks of the default group met, or NULL before
+ * ct_init_process_group().  The library owns the store: do not close it.  The store adds the prefix
+ * ct/GENERATION/N/ to every key.  The prefix is new for each start of the ranks and for each init,
+ * so a program does not find the keys of an earlier start.  Programs that use the same store
+ * without the prefix do not find the keys, either.  To share keys with other programs, create a
+ * store with ct_store_tcp(), MASTER_ADDR and MASTER_PORT. */
 CT_API ct_store *ct_store_default(void);
-/* Closes the store and frees its handle.  NULL is allowed.  If this process serves the store, the
- * service ends, unless a group or a store of ct_store_prefix() still uses it. */
+/* Closes the store and frees its handle.  `store` may be NULL.  If this process serves the store,
+ * the server stops, unless a group or a store of ct_store_prefix() still uses it. */
 CT_API ct_status ct_store_close(ct_store *store);
 
 /* Sets the key to the value, which has `bytes` bytes.  [torch.distributed.Store.set] */
@@ -754,16 +807,16 @@ CT_API ct_status ct_store_set(ct_store *store, const char *key, const void *valu
  * contains the key.  `value` must not be NULL. */
 CT_API ct_status ct_store_get(ct_store *store, const char *key, int timeout_ms, void **value,
                               size_t *bytes);
-/* Adds delta to the key's value, which is a decimal number, and sets *result to the sum.  A missing
- * key counts as 0. */
+/* Adds delta to the key's value, which is a decimal number, and sets *result to the sum.  If the
+ * key is missing, the function sets the value to delta. */
 CT_API ct_status ct_store_add(ct_store *store, const char *key, int64_t delta, int64_t *result);
 /* Waits until all keys exist. */
 CT_API ct_status ct_store_wait(ct_store *store, const char *const *keys, int count, int timeout_ms);
 /* Sets *present to 1 if all keys exist now, else to 0.  `present` must not be NULL. */
 CT_API ct_status ct_store_check(ct_store *store, const char *const *keys, int count, int *present);
 /* Sets the key's value to `desired` if the value equals `expected`, or if the key is missing and
- * `expected` is empty.  Sets *value to the value that the key has afterwards.  If the key is
- * missing and `expected` is not empty, sets *value to `expected`. */
+ * `expected` is empty.  The function then sets *value to the key's value.  If the key is missing
+ * and `expected` is not empty, the function sets *value to `expected`. */
 CT_API ct_status ct_store_compare_set(ct_store *store, const char *key, const void *expected,
                                       size_t expected_bytes, const void *desired,
                                       size_t desired_bytes, void **value, size_t *bytes);
@@ -771,7 +824,8 @@ CT_API ct_status ct_store_compare_set(ct_store *store, const char *key, const vo
 CT_API ct_status ct_store_delete(ct_store *store, const char *key, int *deleted);
 /* Sets *count to the number of all keys in the store.  `count` must not be NULL. */
 CT_API ct_status ct_store_num_keys(ct_store *store, int64_t *count);
-/* Appends bytes to the key's value.  Sets the value if the key is missing. */
+/* Appends bytes to the key's value.  If the key is missing, the function sets the value to these
+ * bytes. */
 CT_API ct_status ct_store_append(ct_store *store, const char *key, const void *value, size_t bytes);
 /* Waits until all keys exist, and sets values[i] and bytes[i] for each key.  `values` and `bytes`
  * are arrays of `count` entries.  The caller must free() each value. */
@@ -784,65 +838,72 @@ CT_API ct_status ct_store_multi_set(ct_store *store, const char *const *keys, in
  * store or a store of ct_store_wrap(). */
 CT_API ct_status ct_store_queue_push(ct_store *store, const char *key, const void *value,
                                      size_t bytes);
-/* Removes the oldest value from the queue and returns it in *value.  Waits until the queue has a
- * value; a timeout_ms of 0 does not wait.  `value` must not be NULL.  Returns CT_ERR_UNSUPPORTED
- * for a file store or a store of ct_store_wrap(). */
+/* Removes the oldest value from the queue with the name `key`, and sets *value to the removed
+ * value.  The function waits until the queue contains a value; a timeout_ms of 0 does not wait.
+ * `value` must not be NULL.  Returns CT_ERR_UNSUPPORTED for a file store or a store of
+ * ct_store_wrap(). */
 CT_API ct_status ct_store_queue_pop(ct_store *store, const char *key, int timeout_ms, void **value,
                                     size_t *bytes);
-/* Sets *length to the number of values in the queue.  `length` must not be NULL.  Returns
- * CT_ERR_UNSUPPORTED for a file store or a store of ct_store_wrap(). */
+/* Sets *length to the number of values in the queue with the name `key`.  `length` must not be
+ * NULL.  Returns CT_ERR_UNSUPPORTED for a file store or a store of ct_store_wrap(). */
 CT_API ct_status ct_store_queue_len(ct_store *store, const char *key, int64_t *length);
-/* Lists the keys under the store's prefix, without the prefix.  *keys has *count strings in one
- * malloc()ed block; free(*keys) frees all of them.  `keys` and `count` must not be NULL. */
+/* Lists the keys that have the store's prefix, without the prefix.  *keys is an array of *count
+ * strings in one malloc()ed block; free(*keys) frees the array and all strings.  `keys` and `count`
+ * must not be NULL. */
 CT_API ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count);
 
 /* ---- Algorithms ----------------------------------------------------------- */
 
-/* Returns the name of the i-th algorithm of an operation, best first, as a constant string.  The
- * operation is, for example, "all_reduce".  CT_ALL_REDUCE and ct_group_options.algorithms accept
- * the name.  Returns NULL if there are no more algorithms, or if there is no such operation. */
+/* Returns the name of the i-th algorithm of an operation, as a constant string.  The algorithms are
+ * sorted from best to worst.  `operation` is, for example, "all_reduce".  The name can be used in
+ * CT_ALL_REDUCE and in ct_group_options.algorithms.  Returns NULL if the operation has no algorithm
+ * i, or if there is no such operation. */
 CT_API const char *ct_algorithm(const char *operation, int i);
-/* Returns the algorithm of this rank's last collective on the group, or its path on GPU memory, as
- * a constant string.  Returns NULL if there was no collective. */
+/* Returns the algorithm that this rank's last collective on the group used, as a constant string.
+ * If the collective was on GPU memory, the string is the name of the path instead (docs/gpu.md).
+ * Returns NULL if this rank has not called a collective on the group. */
 CT_API const char *ct_last_algorithm(const ct_group *group);
 
-/* Records where the program made the call that is running on the group: "train.py:88 (step)", at
- * most 95 bytes. ctctl and ctrun show this place with the call.  Without this function they show
- * the C function that made the call.  The function is for bindings of languages that do not use the
- * stack of C: a thread of the binding records the place of a call that takes long.  One thread at a
- * time may call it, while other threads are in calls of the group.  Returns CT_ERR_INVALID if place
- * is NULL. */
+/* Records the place in the program of the call that is running on the group, for example
+ * "train.py:88 (step)".  `place` has at most 95 bytes.  ctctl and ctrun show this place with the
+ * call.  Without ct_note_place(), ctctl and ctrun show the C function that called libct.  The
+ * function is for bindings of languages that do not use the stack of C: if a call takes long, a
+ * thread of the binding records the place of the call.  Only one thread at a time may call
+ * ct_note_place(), but other threads may be in calls on the group meanwhile.  Returns
+ * CT_ERR_INVALID if place is NULL. */
 CT_API ct_status ct_note_place(ct_group *group, const char *place);
 
 /* ---- Memory that peers reach -------------------------------------------- */
 
-/* Allocates memory that the other ranks of this host read and write directly: a collective with all
- * buffers in such memory needs no copies in between.  This function is a collective.  `bytes` must
- * be the same on all ranks.  The memory is filled with zeros, its pages are allocated now, and it
- * starts at a page boundary.  It is the caller's until ct_mem_free().  It ends at the latest with
- * the root group from which `group` was created (ct_destroy_process_group(CT_WORLD)).  Groups
- * created from `group` use the memory in the same way; to other groups it is ordinary memory.  If
- * calls of several groups at one time have buffers in the same page, one of the calls uses the page
- * directly and the others copy.  If a call failed while another rank accessed its buffers, all
- * later calls copy, too.  Core dumps do not contain the memory.
- * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if `bytes` differs; the group
- * is not broken then.  Returns CT_ERR_NOMEM if a rank can't get the memory; all ranks get an error,
- * none has the memory, and the group is not broken.  [ncclMemAlloc; MPI_Win_allocate_shared] */
+/* Allocates memory that the other ranks of this host read and write directly.  A collective whose
+ * buffers are all in such memory needs no intermediate copies.  This function is a collective.
+ * `bytes` must be the same on all ranks.  The memory is filled with zeros and begins at a page
+ * boundary.  All its pages are allocated during the call.  The memory is valid until ct_mem_free(),
+ * but at most until the root group of `group` is destroyed (ct_group_rank()).  Groups that were
+ * created from `group` use the memory in the same way; other groups treat it as ordinary memory.
+ * If several groups run calls at the same time with buffers in the same page, one of these calls
+ * uses the page directly and the others copy.  If a call fails while another rank accesses the
+ * call's buffers, all later calls copy, too.  Core dumps do not contain the memory.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_MISMATCH if the ranks pass different
+ * `bytes`; the group is not broken then.  Returns CT_ERR_NOMEM if a rank can't get the memory; in
+ * this case the call fails on all ranks, and the group is not broken.  [ncclMemAlloc;
+ * MPI_Win_allocate_shared] */
 CT_API ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr);
-/* Frees memory that ct_mem_alloc(group, ...) returned.  This function is a collective. ptr may be
- * NULL, on all ranks.  In a broken group the memory is freed too, and the status says what broke
- * the group.  Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if ptr is not such
- * memory of this group, or if the group collects calls (ct_coalesce_begin()); nothing is freed
- * then. [ncclMemFree] */
+/* Frees memory that ct_mem_alloc(group, ...) returned.  This function is a collective.  `ptr` may
+ * be NULL if it is NULL on all ranks.  If the group is broken, the function also frees the memory,
+ * and returns the status of the failure that broke the group.  Returns the statuses of a call on a
+ * group.  Returns CT_ERR_INVALID if ptr is not memory of ct_mem_alloc() in this group, or if the
+ * group collects calls (ct_coalesce_begin()); nothing is freed then.  [ncclMemFree] */
 CT_API ct_status ct_mem_free(ct_group *group, void *ptr);
 
 /* ---- Spawn: torch.multiprocessing.spawn --------------------------------- */
 
 /* Forks nprocs children with RANK, WORLD_SIZE and similar variables set.  Each child runs fn(rank,
- * nprocs, arg) and exits with the value that fn returns.  The parent waits for all children; the
- * first that fails stops the others with SIGTERM, and 5 s later with SIGKILL.  Call this function
- * before this process's first CUDA call and, better, before its first thread.  Returns 0, or the
- * exit code of the first child that failed (128 + signal); ct_last_error() says which rank failed.
+ * nprocs, arg) and exits with the value that fn returns.  The parent waits for all children.  When
+ * the first child fails, the parent sends SIGTERM to the other children, and SIGKILL 5 s later.
+ * Call this function before this process calls CUDA and, if possible, before this process starts
+ * threads.  Returns 0 if all children succeeded.  Returns the exit code of the first child that
+ * failed, or 128 + signal if a signal killed this child; ct_last_error() says which rank failed.
  * Returns a negative ct_status if the children could not be started.  Returns CT_ERR_INVALID if
  * nprocs < 1 or fn is NULL.  Returns CT_ERR_NOMEM if this process is out of memory.  Returns
  * CT_ERR_SYSTEM if a system call failed.  [torch.multiprocessing.spawn] */
