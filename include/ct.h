@@ -27,12 +27,12 @@
  *  - A rank-major buffer begins with the block of rank 0, followed by the block of rank 1, and so
  *    on.
  *  - Different threads may use different groups at the same time, but only one thread at a time may
- *    call functions on the same group.  If two threads call functions on one group at the same
- *    time, their results are wrong, and the library does not report an error.
+ *    call functions on the same group.  The library does not detect calls of two threads on one
+ *    group at the same time, whose results are wrong.
  *  - The library prints one line on stderr when ct_init_process_group() or
  *    ct_destroy_process_group() has waited for 5 s.  The library prints another line if a program
  *    ends with exit code 0 but has not destroyed CT_WORLD, or has not called ct_wait() for a work.
- *    CT_LOG=none suppresses both lines, and CT_LOG=warn also prints warnings.
+ *    CT_LOG=none suppresses both lines; CT_LOG=waits or error suppresses only the second line.
  *  - The library never calls exit() or abort().  At init the library starts a thread that makes
  *    connections if ranks communicate over sockets, and a thread that serves the store if this rank
  *    hosts the store.  Asynchronous calls may start another thread.  All these threads block all
@@ -61,33 +61,28 @@
  *    rank calls correctly, or until their time limit passes.
  *  - A collective that fails without being refused breaks the group.  If one rank gets
  *    CT_ERR_MISMATCH, all ranks get CT_ERR_MISMATCH.  A rank on which the mismatched call has
- *    already returned CT_OK gets CT_ERR_MISMATCH from its next call.  If one rank gets any other
- *    status from such a collective, the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own
- *    time limit passed first.  After a failure, each later call of a rank on the broken group
- *    returns the status of the rank's failed call again.
+ *    already returned CT_OK gets CT_ERR_MISMATCH from its next call.  After any other status on one
+ *    rank, the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own time limit passed first.
+ *    After a failure, each later call of a rank on the broken group returns the status of the
+ *    rank's failed call again.
  *  - If a send or receive fails (ct_send() and similar functions), the group is not broken.
  *
  * These objects must be freed:
- *  - The world must be destroyed with ct_destroy_process_group(CT_WORLD), which also destroys all
- *    groups that were created from the world.  These groups may be destroyed earlier.  A group of
- *    ct_create_group() or ct_shrink_group() is not part of the world and must be destroyed
- *    separately.
- *  - Each work must be passed to ct_wait() before its group is destroyed.  Each store except that
- *    of ct_store_default() must be closed with ct_store_close().  Values that a store function
- *    returns must be freed with free().  Strings that a function returns as const char * must not
- *    be freed.
+ *  - The world must be destroyed with ct_destroy_process_group(CT_WORLD), which also destroys the
+ *    groups that were created from the world.  Each group of ct_create_group() or ct_shrink_group()
+ *    must be destroyed, too.
+ *  - Each work must be freed with ct_wait(), each store with ct_store_close(), and each value of a
+ *    store with free().  Strings that a function returns as const char * must not be freed.
  *
- * The largest tag is INT_MAX (2147483647).  The numbers of groups, works, sends and receives that
- * exist at a time are limited only by memory.
+ * The numbers of groups, works, sends and receives that exist at a time are limited only by memory.
  *
  * These rules apply when a process forks, ends or dies:
  *  - After fork() the child keeps no connection and no port of its parent open.  In the child,
  *    every call on a group, work or store that was created before the fork returns CT_ERR_INVALID
- *    and changes nothing.  If an atexit() handler of the program calls ct_destroy_process_group()
- *    in the child, that call returns CT_ERR_INVALID, too.  In the child, ct_rank(), ct_size() and
- *    similar functions return the same values as in the parent, and memory of ct_mem_alloc() can be
- *    read.  If the parent had a default group at the fork, the child can't initialize a default
- *    group.  Children of ct_spawn() can always initialize a default group.
+ *    and changes nothing.  In the child, ct_rank(), ct_size() and similar functions return the same
+ *    values as in the parent, and memory of ct_mem_alloc() can be read.  If the parent had a
+ *    default group at the fork, the child can't initialize a default group.  Children of ct_spawn()
+ *    can always initialize a default group.
  *  - If a rank ends without ct_destroy_process_group(), the other ranks treat the rank as dead:
  *    each of their calls that needs the dead rank returns CT_ERR_PEER.  If the dead rank hosted the
  *    store, the store no longer exists.
@@ -99,14 +94,11 @@
  *    the survivors.
  *  - A broken CT_WORLD stays broken after ct_shrink_group().  ct_rank(CT_WORLD) and
  *    ct_size(CT_WORLD) return the same numbers as before the failure.  Other calls on a broken
- *    CT_WORLD fail, including ct_new_group() and ct_should_stop().  To create groups of survivors,
- *    call ct_new_group_with() with options.parent set to the group of ct_shrink_group().  To ask
- *    whether to stop, call ct_should_stop() on the group of ct_shrink_group().  A broken CT_WORLD
- *    must still be destroyed with ct_destroy_process_group().
- *  - After ctrun --max-restarts has restarted the ranks, ct_restart_count() returns the number of
- *    restarts.  The number does not include restarts of an elastic job because nodes joined or
- *    left.  A restarted program must continue from its checkpoint: for example, rank 0 reads the
- *    step from a file and broadcasts the step. */
+ *    CT_WORLD fail, including ct_new_group() and ct_should_stop().  Instead, pass the group of
+ *    ct_shrink_group() to ct_should_stop(), or as options.parent to ct_new_group_with().  A broken
+ *    CT_WORLD must still be destroyed with ct_destroy_process_group().
+ *  - After a restart (ct_restart_count()) the program must continue from its checkpoint: for
+ *    example, rank 0 reads the step from a file and broadcasts the step. */
 #ifndef CT_H
 #define CT_H
 
@@ -226,8 +218,8 @@ CT_API size_t ct_dtype_size(ct_dtype dtype);
  * these four dtypes to CT_F32.  A conversion from CT_F32 rounds to the nearest value, ties to even.
  * A value that is too large for the new dtype becomes infinity, or NaN in CT_F8E4M3.  A conversion
  * to CT_F32 is exact.  `from` and `to` are arrays of `count` elements in host memory that must not
- * overlap.  The function does not need a group.  Returns CT_ERR_INVALID for any other pair of
- * dtypes, or if an array is NULL and count > 0.  [torch.Tensor.to] */
+ * overlap.  Returns CT_ERR_INVALID for any other pair of dtypes, or if an array is NULL and count >
+ * 0.  [torch.Tensor.to] */
 CT_API ct_status ct_convert(const void *from, ct_dtype from_dtype, void *to, ct_dtype to_dtype,
                             size_t count);
 
@@ -289,14 +281,9 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
  * called this function or the group's timeout has passed.  The group may be broken, and this rank
  * need not be a member.
  *
- * If a program ends with exit code 0 and has not destroyed CT_WORLD, or has not called ct_wait()
- * for a work, the library prints a line on stderr.  To suppress this line, set CT_LOG to none,
- * waits or error.
- *
  * The function destroys the group even if it returns CT_ERR_MISMATCH.  Returns CT_ERR_MISMATCH if
  * the ranks made different calls, and this rank's call returned CT_OK before the difference was
- * noticed.  An example is a last broadcast in which each rank passed its own rank as root.
- * [torch.distributed.destroy_process_group] */
+ * noticed.  [torch.distributed.destroy_process_group] */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
 
 /* Returns 1 if there is a default group, else 0.  [torch.distributed.is_initialized] */
@@ -309,7 +296,8 @@ CT_API int ct_size(const ct_group *group);
 /* Returns this process's number among the ranks of its host (LOCAL_RANK), or 0 if the process is
  * the only rank. */
 CT_API int ct_local_rank(void);
-/* Returns how often ctrun --max-restarts has restarted the ranks after a failure, or 0 if never. */
+/* Returns how often ctrun --max-restarts has restarted the ranks after a failure, or 0 if never.
+ * Restarts because nodes joined or left an elastic job are not included. */
 CT_API int ct_restart_count(void);
 /* Returns the group's backend, "cpu" or "mpi", as a constant string, or "" if there is no default
  * group.  [torch.distributed.get_backend] */
@@ -352,11 +340,9 @@ typedef struct ct_group_options {
 /* Creates a group of `count` ranks of the world.  A rank's position in `ranks` is its rank in the
  * new group.  This function is a collective of the world: every rank of the world must call it,
  * with the same list.  A rank that is not on the list gets a handle, too.  For that handle
- * ct_rank() returns -1, and every operation returns CT_ERR_NOT_MEMBER at once.  To put each rank
- * into one of several groups, for example one group per row of a grid, call ct_split_group() once
- * instead.  Each rank may destroy the group with ct_destroy_process_group() at any time, without
- * waiting for other ranks.  The group is destroyed at the latest with the group from which it was
- * created.
+ * ct_rank() returns -1, and every operation returns CT_ERR_NOT_MEMBER at once.  To create one group
+ * per row or column of a grid of ranks, call ct_split_group() once instead.  Each rank may destroy
+ * the group at any time, without waiting for other ranks.
  * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the list contains a rank
  * twice, or a rank that is not in the world.  Returns CT_ERR_MISMATCH if the ranks passed different
  * lists; this does not break the world.  [torch.distributed.new_group; MPI_Comm_create] */
@@ -372,11 +358,11 @@ CT_API ct_status ct_new_group(const int *ranks, int count, ct_group **group);
 CT_API ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options *options,
                                    ct_group **group);
 
-/* Creates one group for each color that ranks of `parent` pass.  Each rank gets the group of its
- * color.  A new group is ordered by key, and ranks with the same key are ordered by their rank in
- * `parent`.  This function is a collective of `parent`.  A rank that passes color < 0 joins no
- * group and gets a handle with which every operation returns CT_ERR_NOT_MEMBER.  Returns the
- * statuses of a call on a group.  [MPI_Comm_split] */
+/* Creates groups, each of all ranks of `parent` that pass the same color.  A new group is ordered
+ * by key, and ranks with the same key are ordered by their rank in `parent`.  This function is a
+ * collective of `parent`.  A rank that passes color < 0 joins no group and gets a handle with which
+ * every operation returns CT_ERR_NOT_MEMBER.  Returns the statuses of a call on a group.
+ * [MPI_Comm_split] */
 CT_API ct_status ct_split_group(ct_group *parent, int color, int key, ct_group **group);
 
 /* Divides the world into groups of `size` consecutive ranks.  Each rank gets the group that
@@ -388,15 +374,13 @@ CT_API ct_status ct_new_subgroups(int size, ct_group **group);
 /* Creates a group that is not part of the world; a default group is not needed.  The `size`
  * callers, which are processes or threads of one process, meet at `store`.  Each caller passes a
  * different rank from 0 to size - 1.  The caller still owns the store.  If the caller closes the
- * store before the group is destroyed, the group keeps the store open, because ct_shrink_group()
- * would use the store.  Each group needs different keys in the store, so pass a store of
- * ct_store_prefix().  The group must be destroyed with ct_destroy_process_group().  Returns
- * CT_ERR_INVALID if rank is not from 0 to size - 1, if a pointer is NULL, or if an option is wrong.
- * Returns CT_ERR_TIMEOUT if callers did not come in time; the error message lists the missing
- * callers.  Returns CT_ERR_PEER if the store is gone or a caller died.  Returns CT_ERR_MISMATCH if
- * callers pass different sizes, or the same rank.  Returns CT_ERR_UNSUPPORTED if options.backend is
- * not "cpu" or "gloo".  Returns CT_ERR_NOMEM if this process is out of memory.  Returns
- * CT_ERR_SYSTEM if a system call failed. */
+ * store before the group is destroyed, the group keeps the store open.  Each group needs different
+ * keys in the store, so pass a store of ct_store_prefix().  Returns CT_ERR_INVALID if rank is not
+ * from 0 to size - 1, if a pointer is NULL, or if an option is wrong.  Returns CT_ERR_TIMEOUT if
+ * callers did not come in time; the error message lists the missing callers.  Returns CT_ERR_PEER
+ * if the store is gone or a caller died.  Returns CT_ERR_MISMATCH if callers pass different sizes,
+ * or the same rank.  Returns CT_ERR_UNSUPPORTED if options.backend is not "cpu" or "gloo".  Returns
+ * CT_ERR_NOMEM if this process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
 CT_API ct_status ct_create_group(ct_store *store, int rank, int size,
                                  const ct_group_options *options, ct_group **group);
 
@@ -423,12 +407,11 @@ CT_API ct_status ct_abort(ct_group *group);
 /* Creates a group of the survivors after a member died (CT_ERR_PEER).  Each survivor must call this
  * function.  The survivors agree which members are left, and get a new group in which they keep
  * their order.  Like a group of ct_create_group(), the new group is not part of the world and must
- * be destroyed.  The new group gets no message of the old group.  The function breaks the old group
- * on all survivors.
+ * be destroyed.  The function breaks the old group on all survivors.
  *
- * The survivors wait up to timeout_ms for each member that is not known to be dead.  If timeout_ms
- * < 0, they wait up to the group's timeout.  A member that calls the function later is left out of
- * the new group and gets CT_ERR_TIMEOUT.  A member that dies while the survivors agree is left out,
+ * The survivors wait up to timeout_ms for each member that is not known to be dead.  A negative
+ * timeout_ms means the group's timeout.  A member that calls the function later is left out of the
+ * new group and gets CT_ERR_TIMEOUT.  A member that dies while the survivors agree is left out,
  * too.  Either all survivors get the same group, or none gets a group.  Creating the group after
  * this wait takes at most timeout_ms or 10 s, whichever is longer.
  *
@@ -442,32 +425,27 @@ CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **sur
 
 /* Asks whether the job should stop.  A program that can stop early calls this function once per
  * step.  Returns 0 as long as the job should continue, 1 when the job should stop, or a negative
- * ct_status after a failure.  All ranks get the first 1 at the same step, and each later call
- * returns 1, too.  Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if
- * CT_DEADLINE is not a number.
+ * ct_status after a failure.  All ranks get the first 1 at the same step, and get 1 from then on.
+ * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if CT_DEADLINE is not a
+ * number.
  *
  * The job should stop when ctrun or any rank has received SIGTERM, at the time of ctrun --deadline,
  * or shortly before Slurm ends the job.  Without ctrun, the deadline is $CT_DEADLINE, in seconds
  * since the epoch, if it is set, else 60 s before $SLURM_JOB_END_TIME.  If the first call comes
- * less than 120 s before $SLURM_JOB_END_TIME, the deadline is halfway between that call and
- * $SLURM_JOB_END_TIME.
+ * less than 120 s before $SLURM_JOB_END_TIME, the deadline is halfway between these two times.
  *
- * This function is a collective of the group: all ranks must call it, equally often.  After the
- * death of a member, ct_should_stop() returns CT_ERR_PEER; from then on, call ct_should_stop() on
- * the group that ct_shrink_group() created.
+ * This function is a collective of the group: all ranks must call it, equally often.
  *
  * The first call and then every k-th call execute an all-reduce of 4 bytes.  The other calls only
  * check for failures and return at once.  At each all-reduce the ranks choose k anew, so that the
- * all-reduces take less than 1 % of the program's time.  The new k is at most 100 and at most twice
- * the previous k.  The new k is also so small that k steps of the same length as the last steps
- * take at most 1 s.  If the steps of a program suddenly become longer, the program may stop up to
- * 100 steps later.  Only calls of ct_should_stop() with an all-reduce are numbered, so the numbers
- * of collectives in messages and traces differ from run to run.
+ * all-reduces take less than 1 % of the program's time.  The new k is at most 100, at most twice
+ * the previous k, and so small that k steps like the last ones take at most 1 s.  Only calls of
+ * ct_should_stop() with an all-reduce are numbered, so the numbers of collectives in messages and
+ * traces differ from run to run.
  *
  * The first call replaces the default action of SIGTERM with a handler that only records the
- * signal.  If the program has already installed a handler for SIGTERM, that handler stays.  In this
- * case a SIGTERM to ctrun or ctrun's deadline still stops the job, but a SIGTERM to one rank does
- * not. */
+ * signal.  If the program has already installed a handler for SIGTERM, that handler stays, and a
+ * SIGTERM to one rank does not stop the job. */
 CT_API int ct_should_stop(ct_group *group);
 
 /* ---- Collectives ------------------------------------------------------- */
@@ -531,8 +509,7 @@ CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_
  * displs is NULL, the blocks follow one another without gaps.  Returns the statuses of a call on a
  * group.  Returns CT_ERR_MISMATCH if a sender and a receiver pass different counts for a block.
  * Returns CT_ERR_INVALID if this rank passes two different counts for the block that it sends to
- * itself, or if an array of counts is NULL; only this rank gets the error, and the group is not
- * broken. */
+ * itself, or if an array of counts is NULL. */
 
 /* Collects blocks of different sizes at root.  `send` has send_count elements.  Block r of `recv`
  * has recv_counts[r] elements and begins at element recv_displs[r].  [MPI_Gatherv] */
@@ -620,7 +597,7 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 
 /* A receive gets a message by its sender and tag: messages with the same sender and tag are
  * received in the order in which they were sent.  `tag` is a number from 0 to INT_MAX.  `buf` has
- * `count` elements.  Any number of sends and receives may be outstanding.
+ * `count` elements.
  *
  * A send or receive that times out does not break the group, and can be repeated.  If a send times
  * out, no later receive gets the message, unless all bytes of the message had arrived before the
@@ -668,9 +645,9 @@ typedef struct ct_message {
  * ct_recv() with the from, tag, count and dtype of *message gets the message, unless the sender's
  * ct_send() has timed out before.  [MPI_Probe] */
 CT_API ct_status ct_probe(ct_group *group, int src, int tag, ct_message *message);
-/* Does the same as ct_probe() without waiting.  If there is a message that ct_probe() would find,
- * the function sets *found to 1 and sets *message.  Otherwise the function sets *found to 0 and
- * leaves *message unchanged.  Returns CT_ERR_INVALID if found is NULL.  [MPI_Iprobe] */
+/* Does the same as ct_probe() without waiting.  Sets *found to 1 if there is a message that
+ * ct_probe() would find.  Otherwise sets *found to 0 and leaves *message unchanged.  Returns
+ * CT_ERR_INVALID if found is NULL.  [MPI_Iprobe] */
 CT_API ct_status ct_iprobe(ct_group *group, int src, int tag, int *found, ct_message *message);
 
 /* Describes a send or a receive of ct_batch_isend_irecv(). */
@@ -686,9 +663,9 @@ typedef struct ct_p2p {
 
 /* Starts `count` sends and receives together.  The list `ops` may contain sends and receives in any
  * order.  No entry of the list waits for another entry, so an exchange in which each rank lists its
- * sends first can't block forever.  Small messages to one peer are sent in one write.  Messages are
- * matched in the order of the list, as if each entry were a separate call.  A peer may use separate
- * calls instead of a list.  The array `ops` is copied during the call.
+ * sends first can't block forever.  Messages are matched in the order of the list, as if each entry
+ * were a separate call.  A peer may use separate calls instead of a list.  The array `ops` is
+ * copied during the call.
  *
  * `works` is an array of `count` entries.  The caller must call ct_wait() or ct_wait_from() once
  * for each entry, in any order.  If nothing was started, all entries of `works` are NULL.  If
@@ -714,10 +691,10 @@ CT_API ct_status ct_wait(ct_work *work);
  * Returns the status of the asynchronous call.  Returns the statuses of a call on a group. */
 CT_API ct_status ct_wait_from(ct_work *work, int *from);
 /* Waits like ct_wait(), but for at most timeout_ms.  A negative timeout_ms waits without a limit.
- * If the asynchronous call itself timed out, the function returns CT_ERR_TIMEOUT, too, but frees
- * work.  If an asynchronous call can time out, use ct_test() instead, which never frees work.
- * Returns the status of the asynchronous call.  Returns the statuses of a call on a group.  Returns
- * CT_ERR_TIMEOUT if the asynchronous call is not done after timeout_ms; work is not freed then. */
+ * If the asynchronous call itself timed out, the function also returns CT_ERR_TIMEOUT, but frees
+ * work; ct_test() never frees work.  Returns the status of the asynchronous call.  Returns the
+ * statuses of a call on a group.  Returns CT_ERR_TIMEOUT if the asynchronous call is not done after
+ * timeout_ms; work is not freed then. */
 CT_API ct_status ct_wait_for(ct_work *work, int timeout_ms);
 /* Sets *done to 1 if ct_wait() would return at once, else to 0.  The function does not free work.
  * Returns CT_ERR_INVALID if done is NULL, or in a child of fork().  [MPI_Test, which also frees] */
@@ -793,9 +770,8 @@ CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_m
 /* Returns the store at which the ranks of the default group met, or NULL before
  * ct_init_process_group().  The library owns the store: do not close it.  The store adds the prefix
  * ct/GENERATION/N/ to every key.  The prefix is new for each start of the ranks and for each init,
- * so a program does not find the keys of an earlier start.  Programs that use the same store
- * without the prefix do not find the keys, either.  To share keys with other programs, create a
- * store with ct_store_tcp(), MASTER_ADDR and MASTER_PORT. */
+ * so a program does not find the keys of an earlier start.  To share keys with other programs,
+ * create a store with ct_store_tcp(), MASTER_ADDR and MASTER_PORT. */
 CT_API ct_store *ct_store_default(void);
 /* Closes the store and frees its handle.  `store` may be NULL.  If this process serves the store,
  * the server stops, unless a group or a store of ct_store_prefix() still uses it. */
@@ -859,9 +835,9 @@ CT_API ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count);
  * CT_ALL_REDUCE and in ct_group_options.algorithms.  Returns NULL if the operation has no algorithm
  * i, or if there is no such operation. */
 CT_API const char *ct_algorithm(const char *operation, int i);
-/* Returns the algorithm that this rank's last collective on the group used, as a constant string.
- * If the collective was on GPU memory, the string is the name of the path instead (docs/gpu.md).
- * Returns NULL if this rank has not called a collective on the group. */
+/* Returns the algorithm of this rank's last collective on the group, or the path of a collective on
+ * GPU memory (docs/gpu.md), as a constant string.  Returns NULL if this rank has not called a
+ * collective on the group. */
 CT_API const char *ct_last_algorithm(const ct_group *group);
 
 /* Records the place in the program of the call that is running on the group, for example
@@ -869,8 +845,8 @@ CT_API const char *ct_last_algorithm(const ct_group *group);
  * call.  Without ct_note_place(), ctctl and ctrun show the C function that called libct.  The
  * function is for bindings of languages that do not use the stack of C: if a call takes long, a
  * thread of the binding records the place of the call.  Only one thread at a time may call
- * ct_note_place(), but other threads may be in calls on the group meanwhile.  Returns
- * CT_ERR_INVALID if place is NULL. */
+ * ct_note_place(), even while other threads are in calls on the group.  Returns CT_ERR_INVALID if
+ * place is NULL. */
 CT_API ct_status ct_note_place(ct_group *group, const char *place);
 
 /* ---- Memory that peers reach -------------------------------------------- */

@@ -39,15 +39,14 @@ extern "C" {
  * libct.  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
  *
  * If stream is NULL, or if this function was not called, the library waits for the legacy default
- * stream.  In this case a call without a ct_work returns when any stream may use the call's
- * results.  With every stream, these calls, too, return only when any stream may use their results:
+ * stream, and a call without a ct_work returns when any stream may use the call's results.  With
+ * every stream, these calls, too, return only when any stream may use their results:
  *  - the group's first call on GPU memory, and the group's first call on GPU memory that is not
  *    gather_v, scatter_v or all_to_all_v;
  *  - the call that creates the group's NCCL communicator;
  *  - a call with buffers from a memory pool or from cuMemCreate() that are larger than such buffers
  *    of all earlier calls;
- *  - a call for which 128 earlier calls are still waiting in streams of this process on the same
- *    GPU;
+ *  - a call during which 128 earlier calls in streams of this process on the same GPU are not done;
  *  - all calls, if the driver can't let streams wait for the host.
  *
  * ct_send() and ct_recv() wait for the stream and always block.  A group that is created from
@@ -55,23 +54,21 @@ extern "C" {
  *
  * Capture.  While the stream is being captured into a CUDA graph, a collective without a ct_work
  * becomes part of the graph and returns.  Each launch of the graph then repeats the call, with the
- * contents that the call's buffers have at the launch.  Two kinds of calls can be captured: calls
- * that use NCCL, and calls in which the GPUs of one host access the buffers directly (docs/gpu.md).
- * A call of the second kind can be captured only if the group made such a call before the capture.
- * All ranks must capture; otherwise the call returns CT_ERR_MISMATCH.  Collectives that can't be
- * captured return CT_ERR_INVALID on all ranks.  During a capture, these calls return CT_ERR_INVALID
- * only on the rank that makes them: a call with a ct_work or after ct_coalesce_begin(), a v form
- * with counts that not all ranks know, a send or receive of GPU memory, and ct_wait_on_stream().
- * After CT_ERR_INVALID the group and the capture can still be used.  Any failure other than
- * CT_ERR_INVALID makes the capture invalid.  Calls on host memory, and ct_barrier(), run at once
- * and are not in the graph.
+ * contents that the call's buffers have at the launch.  Calls that use NCCL can be captured, and so
+ * can calls in which the GPUs of one host access the buffers directly (docs/gpu.md), if the group
+ * made such a call before the capture.  All ranks must capture; otherwise the call returns
+ * CT_ERR_MISMATCH.  Collectives that can't be captured return CT_ERR_INVALID on all ranks.  These
+ * calls return CT_ERR_INVALID only on the rank that makes them: a call with a ct_work or after
+ * ct_coalesce_begin(), a v form with counts that not all ranks know, a send or receive of GPU
+ * memory, and ct_wait_on_stream().  After CT_ERR_INVALID the group and the capture can still be
+ * used.  Any failure other than CT_ERR_INVALID makes the capture invalid.  Calls on host memory,
+ * and ct_barrier(), run at once and are not in the graph.
  *
- * Launch.  A launch of the graph does not call libct.  All ranks must launch the graph at the same
- * place among their calls on the group, while no call of the group is running.  If a rank dies
- * during a launch, or never launches, libct does not notice, but NCCL may notice.  To end a launch
- * that waits for such a rank, call ct_abort() and then ct_destroy_process_group().  Destroy the
- * graph before the group.  Only if a launch of the graph is still waiting, destroy the graph after
- * the group.
+ * Launch.  All ranks must launch the graph at the same place among their calls on the group, while
+ * no call of the group is running.  If a rank dies during a launch, or never launches, libct does
+ * not notice, but NCCL may notice.  To end a launch that waits for such a rank, call ct_abort() and
+ * then ct_destroy_process_group().  Destroy the graph before the group.  Only if a launch of the
+ * graph is still waiting, destroy the graph after the group.
  *
  * A rank that neither sends nor receives a byte in a gather_v, scatter_v or all_to_all_v does not
  * use GPU memory in the call.  On this rank the call is not in a stream, and returns when the call
@@ -98,15 +95,15 @@ CT_API ct_status ct_set_stream(ct_group *group, void *stream);
  * after the asynchronous call is done, even if that call fails.  The host does not wait, unless the
  * asynchronous call is the group's first call on GPU memory or creates the group's NCCL
  * communicator.  The caller must still call ct_wait() for `work`, which returns the status of the
- * asynchronous call.  Before this ct_wait(), any number of streams may wait for `work`.  If the
- * asynchronous call uses host memory, only copies of pinned memory may be enqueued after
- * ct_wait_on_stream(): CUDA reads memory that is not pinned at the time when the copy is enqueued.
- * Returns CT_OK if work is NULL.  If stream is NULL, the legacy default stream of the CUDA context
- * that is current on this thread waits.  If streams wait for sends or receives of a group, these
- * end in the order of the calls of ct_wait_on_stream().  Returns CT_ERR_INVALID in a child of
- * fork().  Returns CT_ERR_CUDA if a CUDA call failed.  Returns CT_ERR_UNSUPPORTED if no CUDA
- * context is current on this thread, or if libct was built without CUDA.  [torch.distributed's
- * Work.wait() with NCCL; cudaStreamWaitEvent()] */
+ * asynchronous call.  Before this ct_wait(), any number of streams may wait for `work`.  If a later
+ * copy in the stream reads host memory of the asynchronous call, this memory must be pinned: CUDA
+ * reads other host memory when the copy is enqueued.  Returns CT_OK if work is NULL.  If stream is
+ * NULL, the legacy default stream of the CUDA context that is current on this thread waits.  If
+ * streams wait for sends or receives of a group, these end in the order of the calls of
+ * ct_wait_on_stream().  Returns CT_ERR_INVALID in a child of fork().  Returns CT_ERR_CUDA if a CUDA
+ * call failed.  Returns CT_ERR_UNSUPPORTED if no CUDA context is current on this thread, or if
+ * libct was built without CUDA.  [torch.distributed's Work.wait() with NCCL;
+ * cudaStreamWaitEvent()] */
 CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
 
 /* Sets *comm to the group's NCCL communicator, an ncclComm_t, for operations that libct does not
