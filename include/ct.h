@@ -27,12 +27,13 @@
  *  - A rank-major buffer begins with the block of rank 0, followed by the block of rank 1, and so
  *    on.
  *  - Different threads may use different groups at the same time, but only one thread at a time may
- *    call functions on the same group.  The library does not detect calls of two threads on one
- *    group at the same time, whose results are wrong.
+ *    call functions on the same group.  If two threads call functions on one group at the same
+ *    time, the results are wrong, but the library reports no error.
  *  - The library prints one line on stderr when ct_init_process_group() or
  *    ct_destroy_process_group() has waited for 5 s.  The library prints another line if a program
  *    ends with exit code 0 but has not destroyed CT_WORLD, or has not called ct_wait() for a work.
- *    CT_LOG=none suppresses both lines; CT_LOG=waits or error suppresses only the second line.
+ *    CT_LOG=none suppresses both lines; CT_LOG=waits or error suppresses only the line at the end
+ *    of the program.
  *  - The library never calls exit() or abort().  At init the library starts a thread that makes
  *    connections if ranks communicate over sockets, and a thread that serves the store if this rank
  *    hosts the store.  Asynchronous calls may start another thread.  All these threads block all
@@ -68,9 +69,9 @@
  *  - If a send or receive fails (ct_send() and similar functions), the group is not broken.
  *
  * These objects must be freed:
- *  - The world must be destroyed with ct_destroy_process_group(CT_WORLD), which also destroys the
- *    groups that were created from the world.  Each group of ct_create_group() or ct_shrink_group()
- *    must be destroyed, too.
+ *  - The world, even if it is broken, must be destroyed with ct_destroy_process_group(CT_WORLD),
+ *    which also destroys the groups that were created from the world.  Each group of
+ *    ct_create_group() or ct_shrink_group() must be destroyed, too.
  *  - Each work must be freed with ct_wait(), each store with ct_store_close(), and each value of a
  *    store with free().  Strings that a function returns as const char * must not be freed.
  *
@@ -95,8 +96,7 @@
  *  - A broken CT_WORLD stays broken after ct_shrink_group().  ct_rank(CT_WORLD) and
  *    ct_size(CT_WORLD) return the same numbers as before the failure.  Other calls on a broken
  *    CT_WORLD fail, including ct_new_group() and ct_should_stop().  Instead, pass the group of
- *    ct_shrink_group() to ct_should_stop(), or as options.parent to ct_new_group_with().  A broken
- *    CT_WORLD must still be destroyed with ct_destroy_process_group().
+ *    ct_shrink_group() to ct_should_stop(), or as options.parent to ct_new_group_with().
  *  - After a restart (ct_restart_count()) the program must continue from its checkpoint: for
  *    example, rank 0 reads the step from a file and broadcasts the step. */
 #ifndef CT_H
@@ -248,10 +248,9 @@ typedef struct ct_init_options {
     /* "cpu", or "gloo" with the same meaning, or "mpi", which executes collectives with the MPI
      * that started the program (docs/mpi.md); NULL takes CT_BACKEND if it is set, else "cpu" */
     const char *backend;
-    /* time limit of init and of the group's calls; -1 takes CT_TIMEOUT_MS if it is set, else 30 min
-     */
+    /* time limit of init and of the group's calls; -1 takes CT_TIMEOUT_MS if set, else 30 min */
     int timeout_ms;
-    ct_store *store; /* where ranks meet, owned by the caller; NULL means at init_method */
+    ct_store *store; /* the caller's store, where ranks meet; NULL uses init_method */
 } ct_init_options;
 #define CT_INIT_OPTIONS_INIT                                  \
     {                                                         \
@@ -259,8 +258,8 @@ typedef struct ct_init_options {
     }
 
 /* Joins the default group and returns when every rank has joined.  If options is NULL, all settings
- * come from the environment.  These are RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT if they are
- * set, else the variables that mpirun, mpiexec or srun sets.  If none of these variables is set,
+ * come from the environment: from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT if they are set,
+ * else from the variables that mpirun, mpiexec or srun sets.  If none of these variables is set,
  * this process is the only rank of its world.
  *
  * If the function fails, it does not create a default group.  Returns CT_ERR_INVALID if a variable
@@ -273,13 +272,13 @@ typedef struct ct_init_options {
  * [torch.distributed.init_process_group] */
 CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
-/* Leaves a group and frees its handle.  The function first completes asynchronous collectives.  It
- * abandons sends and receives of ct_isend() and ct_irecv() for which ct_wait() was not called.
- * Works that ct_wait() has not freed are freed and must not be used any more.  Destroying CT_WORLD
- * also destroys all groups that were created from the default group: their handles are freed and
- * must not be used or destroyed.  A rank that hosts the store serves the store until all ranks have
- * called this function or the group's timeout has passed.  The group may be broken, and this rank
- * need not be a member.
+/* Leaves a group and frees its handle.  The function first completes asynchronous collectives.  The
+ * function abandons sends and receives of ct_isend() and ct_irecv() for which ct_wait() was not
+ * called.  Works that ct_wait() has not freed are freed and must not be used any more.  Destroying
+ * CT_WORLD also destroys all groups that were created from the default group: their handles are
+ * freed and must not be used or destroyed.  A rank that hosts the store serves the store until all
+ * ranks have called this function or the group's timeout has passed.  The group may be broken, and
+ * this rank need not be a member.
  *
  * The function destroys the group even if it returns CT_ERR_MISMATCH.  Returns CT_ERR_MISMATCH if
  * the ranks made different calls, and this rank's call returned CT_OK before the difference was
@@ -297,7 +296,7 @@ CT_API int ct_size(const ct_group *group);
  * the only rank. */
 CT_API int ct_local_rank(void);
 /* Returns how often ctrun --max-restarts has restarted the ranks after a failure, or 0 if never.
- * Restarts because nodes joined or left an elastic job are not included. */
+ * The number does not include restarts of an elastic job after nodes joined or left. */
 CT_API int ct_restart_count(void);
 /* Returns the group's backend, "cpu" or "mpi", as a constant string, or "" if there is no default
  * group.  [torch.distributed.get_backend] */
@@ -305,9 +304,7 @@ CT_API const char *ct_backend(const ct_group *group);
 
 /* Sets the time limit of each later call on the group, in ms.  An asynchronous collective keeps the
  * limit that was set when the collective started.  For ct_isend() and ct_irecv(), the limit applies
- * to the time that ct_wait() waits.  The error message of a CT_ERR_TIMEOUT contains the call, how
- * long the call waited, the limit, what set the limit, and, if known, where the missing ranks are.
- * Returns CT_ERR_INVALID if timeout_ms < 1. */
+ * to the time that ct_wait() waits.  Returns CT_ERR_INVALID if timeout_ms < 1. */
 CT_API ct_status ct_set_timeout(ct_group *group, int timeout_ms);
 /* Sets the time limit, in ms, of only the next call on the group.  Returns CT_ERR_INVALID if
  * timeout_ms < 1. */
@@ -320,11 +317,11 @@ CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 typedef struct ct_group_options {
     size_t size;      /* sizeof(ct_group_options), set by the INIT macro */
     const char *name; /* shown in messages, at most 63 bytes; NULL generates a name */
-    /* the parent's backend; NULL also means the parent's; any other returns CT_ERR_UNSUPPORTED */
+    /* the parent's backend or NULL; any other backend returns CT_ERR_UNSUPPORTED */
     const char *backend;
     int timeout_ms;   /* time limit of each call; -1 takes the parent's limit */
     ct_group *parent; /* `ranks` are ranks in this group; NULL means the default group */
-    int local_sync;   /* non-zero if only the members call the function */
+    int local_sync;   /* not 0 if only the new group's ranks call the function */
     /* The algorithms that the group's calls use, for example "all_reduce=shm_one_shot:32K,
      * shm_two_shot; broadcast=shm".  A size such as 32K is the largest number of bytes per rank for
      * which the algorithm is used.  All members must pass the same text.  If `algorithms` is NULL,
@@ -339,10 +336,10 @@ typedef struct ct_group_options {
 
 /* Creates a group of `count` ranks of the world.  A rank's position in `ranks` is its rank in the
  * new group.  This function is a collective of the world: every rank of the world must call it,
- * with the same list.  A rank that is not on the list gets a handle, too.  For that handle
- * ct_rank() returns -1, and every operation returns CT_ERR_NOT_MEMBER at once.  To create one group
- * per row or column of a grid of ranks, call ct_split_group() once instead.  Each rank may destroy
- * the group at any time, without waiting for other ranks.
+ * with the same list.  A rank that is not on the list gets a handle for which ct_rank() returns -1
+ * and every operation returns CT_ERR_NOT_MEMBER at once.  To create one group per row or column of
+ * a grid of ranks, call ct_split_group() once instead.  Each rank may destroy the group at any
+ * time, without waiting for other ranks.
  * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the list contains a rank
  * twice, or a rank that is not in the world.  Returns CT_ERR_MISMATCH if the ranks passed different
  * lists; this does not break the world.  [torch.distributed.new_group; MPI_Comm_create] */
@@ -373,14 +370,14 @@ CT_API ct_status ct_new_subgroups(int size, ct_group **group);
 
 /* Creates a group that is not part of the world; a default group is not needed.  The `size`
  * callers, which are processes or threads of one process, meet at `store`.  Each caller passes a
- * different rank from 0 to size - 1.  The caller still owns the store.  If the caller closes the
- * store before the group is destroyed, the group keeps the store open.  Each group needs different
- * keys in the store, so pass a store of ct_store_prefix().  Returns CT_ERR_INVALID if rank is not
- * from 0 to size - 1, if a pointer is NULL, or if an option is wrong.  Returns CT_ERR_TIMEOUT if
- * callers did not come in time; the error message lists the missing callers.  Returns CT_ERR_PEER
- * if the store is gone or a caller died.  Returns CT_ERR_MISMATCH if callers pass different sizes,
- * or the same rank.  Returns CT_ERR_UNSUPPORTED if options.backend is not "cpu" or "gloo".  Returns
- * CT_ERR_NOMEM if this process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
+ * different rank from 0 to size - 1.  If the caller closes the store before the group is destroyed,
+ * the group keeps the store open.  Each group needs different keys in the store, so pass a store of
+ * ct_store_prefix().  Returns CT_ERR_INVALID if rank is not from 0 to size - 1, if a pointer is
+ * NULL, or if an option is wrong.  Returns CT_ERR_TIMEOUT if callers did not come in time; the
+ * error message lists the missing callers.  Returns CT_ERR_PEER if the store is gone or a caller
+ * died.  Returns CT_ERR_MISMATCH if callers pass different sizes, or the same rank.  Returns
+ * CT_ERR_UNSUPPORTED if options.backend is not "cpu" or "gloo".  Returns CT_ERR_NOMEM if this
+ * process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
 CT_API ct_status ct_create_group(ct_store *store, int rank, int size,
                                  const ct_group_options *options, ct_group **group);
 
@@ -410,10 +407,10 @@ CT_API ct_status ct_abort(ct_group *group);
  * be destroyed.  The function breaks the old group on all survivors.
  *
  * The survivors wait up to timeout_ms for each member that is not known to be dead.  A negative
- * timeout_ms means the group's timeout.  A member that calls the function later is left out of the
- * new group and gets CT_ERR_TIMEOUT.  A member that dies while the survivors agree is left out,
- * too.  Either all survivors get the same group, or none gets a group.  Creating the group after
- * this wait takes at most timeout_ms or 10 s, whichever is longer.
+ * timeout_ms means the group's timeout.  A member that calls the function too late is left out of
+ * the new group and gets CT_ERR_TIMEOUT.  A member that dies while the survivors agree is left out,
+ * too.  Either all survivors get the same group, or none gets a group.  After all survivors have
+ * called the function, creating the group takes at most timeout_ms or 10 s, whichever is longer.
  *
  * The survivors meet at the store at which the group was created.  A store that ctrun hosts
  * outlives all ranks.  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
@@ -436,16 +433,16 @@ CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **sur
  *
  * This function is a collective of the group: all ranks must call it, equally often.
  *
- * The first call and then every k-th call execute an all-reduce of 4 bytes.  The other calls only
- * check for failures and return at once.  At each all-reduce the ranks choose k anew, so that the
- * all-reduces take less than 1 % of the program's time.  The new k is at most 100, at most twice
- * the previous k, and so small that k steps like the last ones take at most 1 s.  Only calls of
- * ct_should_stop() with an all-reduce are numbered, so the numbers of collectives in messages and
+ * The first call and then every k-th call execute an all-reduce of 4 bytes.  Calls without an
+ * all-reduce only check for failures and return at once.  At each all-reduce the ranks choose k
+ * anew, so that the all-reduces take less than 1 % of the program's time.  The new k is at most
+ * 100, at most twice the previous k, and so small that k steps like the last ones take at most 1 s.
+ * Calls without an all-reduce are not numbered, so the numbers of collectives in messages and
  * traces differ from run to run.
  *
  * The first call replaces the default action of SIGTERM with a handler that only records the
- * signal.  If the program has already installed a handler for SIGTERM, that handler stays, and a
- * SIGTERM to one rank does not stop the job. */
+ * signal.  If the program has already installed a handler for SIGTERM, that handler stays, and the
+ * job stops after a SIGTERM to ctrun, but not after a SIGTERM to one rank. */
 CT_API int ct_should_stop(ct_group *group);
 
 /* ---- Collectives ------------------------------------------------------- */
@@ -495,10 +492,10 @@ CT_API ct_status ct_barrier(ct_group *group, ct_work **work);
 /* Waits like ct_barrier(), and reports the ranks that do not call this function.  If ranks are
  * missing after timeout_ms, rank 0 returns CT_ERR_TIMEOUT.  A negative timeout_ms means the group's
  * timeout.  The error message of rank 0 lists only the first missing rank, or all missing ranks if
- * wait_all is not 0.  The ranks that wait then return CT_ERR_PEER with rank 0's error message.  If
- * rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT at most a second later.  All
- * messages go through rank 0, so this function is meant for debugging.  Returns CT_ERR_INVALID if
- * timeout_ms is 0.  [torch's monitored_barrier] */
+ * wait_all is not 0.  Then the ranks that are not missing return CT_ERR_PEER with rank 0's error
+ * message.  If rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT at most a second
+ * later.  All messages go through rank 0, so this function is meant for debugging.  Returns
+ * CT_ERR_INVALID if timeout_ms is 0.  [torch's monitored_barrier] */
 CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all);
 
 /* ---- Collectives with counts -------------------------------------------- */
@@ -580,14 +577,14 @@ CT_API ct_status ct_reduce_scatter_list(ct_group *group, const void *const *send
  * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the group already collects
  * calls.  [ncclGroupStart] */
 CT_API ct_status ct_coalesce_begin(ct_group *group);
-/* Executes the collected calls in order.  The results have the same bits as without
- * ct_coalesce_begin().  With CT_ORDER=fast, the results of combined calls have the bits of one call
- * of the combined size.  Adjacent all-reduces, broadcasts, all-gathers or reduce-scatters of up to
- * 8 KiB each are combined into one call if they have the same operation, dtype, op and root.  If
- * work is NULL, the function blocks until all calls are done.  If work is not NULL, the caller must
- * call ct_wait() once for *work, which is NULL if no calls were collected.  If a collected call
- * fails, the later collected calls are not executed.  The group stops collecting calls even if the
- * function fails.
+/* Executes the collected calls in order.  Unless CT_ORDER is fast, the results have the same bits
+ * as without ct_coalesce_begin().  With CT_ORDER=fast, the results of combined calls have the bits
+ * of one call of the combined size.  Adjacent all-reduces, broadcasts, all-gathers or
+ * reduce-scatters of up to 8 KiB each are combined into one call if they have the same operation,
+ * dtype, op and root.  If work is NULL, the function blocks until all calls are done.  If work is
+ * not NULL, the caller must call ct_wait() once for *work, which is NULL if no calls were
+ * collected.  If a collected call fails, the later collected calls are not executed.  The group
+ * stops collecting calls even if the function fails.
  * Returns the statuses of a call on a group.  Returns CT_ERR_INVALID if the group does not collect
  * calls.  Returns CT_ERR_INVALID if a call writes memory that another call reads or writes, and
  * both are combined into one call; no collected call is executed then.  [ncclGroupEnd] */
@@ -610,7 +607,7 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 /* Sends a message to rank dst.  CT_OK means that the message was received, or that the receiver
  * stores the message for a later receive.  A send of more than 256 KiB blocks until the message is
  * received.  A send of up to 32 KiB does not wait for its receive, unless the receiver already
- * stores about 4 MiB of unreceived messages of this rank.  Whether a send of a size in between
+ * stores about 4 MiB of unreceived messages of this rank.  Whether a send of 32 KiB to 256 KiB
  * waits depends on the connection.  Returns CT_ERR_INVALID if dst is this rank and ct_irecv() has
  * not posted a receive for the message.  [MPI_Send] */
 CT_API ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
@@ -709,24 +706,24 @@ CT_API ct_status ct_test(ct_work *work, int *done);
  * A pointer to a result may be NULL, unless the function's comment says otherwise.  Each function
  * that creates a store sets *store, which the caller must close with ct_store_close().
  *
- * Returns CT_ERR_INVALID if the store or a key is NULL, if a value is NULL but has bytes, or in a
- * child of fork().  Returns CT_ERR_TIMEOUT if a time limit passed.  Returns CT_ERR_PEER if the
- * server is gone, or if an earlier call timed out before the server answered.  Returns CT_ERR_NOMEM
- * if this process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
+ * Returns CT_ERR_INVALID if the store or a key is NULL, if a value is NULL but its size is not 0,
+ * or in a child of fork().  Returns CT_ERR_TIMEOUT if a time limit passed.  Returns CT_ERR_PEER if
+ * the server is gone, or if an earlier call timed out before the server answered.  Returns
+ * CT_ERR_NOMEM if this process is out of memory.  Returns CT_ERR_SYSTEM if a system call failed. */
 
 /* Creates a client of the store at host:port, which uses PyTorch's TCPStore protocol.  If is_master
  * is not 0, this process also serves the store at that port.  The function tries to connect for at
- * most timeout_ms, which is also the timeout of the store's later calls.  A server admits programs
- * of the server's user on the server's host.  If the server has a secret, all other programs need
- * this secret in CT_STORE_SECRET or CT_STORE_SECRET_FILE (docs/protocol.md). */
+ * most timeout_ms, which is also the timeout of the store's later calls.  A server admits every
+ * program of the server's user on the server's host.  If the server has a secret, programs of other
+ * users or on other hosts need this secret in CT_STORE_SECRET or CT_STORE_SECRET_FILE
+ * (docs/protocol.md). */
 CT_API ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms,
                               ct_store **store);
 /* Counts this client as a worker.  In the process that serves the store, the function then waits
- * until world_size workers have been counted.  In other processes the function returns at once.  A
- * PyTorch program that serves the store waits for its C clients in this way.  The time limit is the
- * store's own timeout.  The error message of CT_ERR_TIMEOUT contains the number of workers that
- * were counted.  Returns CT_ERR_UNSUPPORTED if the store does not have a server.  [TCPStore(...,
- * wait_for_workers=True)] */
+ * until world_size workers have been counted.  In other processes the function returns at once.  If
+ * a PyTorch program serves the store, it can wait for C clients that call this function.  The time
+ * limit is the store's own timeout.  Returns CT_ERR_UNSUPPORTED if the store does not have a
+ * server.  [TCPStore(..., wait_for_workers=True)] */
 CT_API ct_status ct_store_wait_workers(ct_store *store, int world_size);
 /* Creates a client of a store in a file, which the processes of one host share.  The file has
  * PyTorch's FileStore format.  `timeout_ms` is the timeout of the store's calls.
@@ -743,9 +740,9 @@ CT_API ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **
  * several threads at the same time.  Keys are strings, and `arg` is the argument of
  * ct_store_wrap().  The library never passes NULL as a pointer to a value or to a result.  Each
  * function must behave like the function with a similar name below (`set` like ct_store_set()),
- * with two differences.  First, a timeout_ms of -1 waits forever.  Second, a value that get or
- * compare_set returns must be malloc()ed with a 0 byte after it, and the library frees the value.
- * The pointers delete_key, append and close may be NULL. */
+ * with two differences: a timeout_ms of -1 waits forever, and the library frees the values that get
+ * and compare_set return.  Each value that get or compare_set returns must be malloc()ed, with a 0
+ * byte after it.  The pointers delete_key, append and close may be NULL. */
 typedef struct ct_store_ops {
     size_t size; /* sizeof(ct_store_ops) */
     ct_status (*set)(void *arg, const char *key, const void *value, size_t bytes);
@@ -758,7 +755,7 @@ typedef struct ct_store_ops {
                              void **value, size_t *bytes);
     ct_status (*delete_key)(void *arg, const char *key, int *deleted);
     ct_status (*append)(void *arg, const char *key, const void *value, size_t bytes);
-    void (*close)(void *arg); /* called when the last user of the store has closed it */
+    void (*close)(void *arg); /* called when the store's last user closes the store */
 } ct_store_ops;
 /* Creates a store that uses the functions in *ops.  The struct *ops is copied.  `timeout_ms` is the
  * timeout of the store's calls, and -1 waits forever.  On this store the queue functions,
@@ -770,8 +767,8 @@ CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_m
 /* Returns the store at which the ranks of the default group met, or NULL before
  * ct_init_process_group().  The library owns the store: do not close it.  The store adds the prefix
  * ct/GENERATION/N/ to every key.  The prefix is new for each start of the ranks and for each init,
- * so a program does not find the keys of an earlier start.  To share keys with other programs,
- * create a store with ct_store_tcp(), MASTER_ADDR and MASTER_PORT. */
+ * so a program does not find the keys of an earlier start.  To share keys with other programs, call
+ * ct_store_tcp() with MASTER_ADDR and MASTER_PORT. */
 CT_API ct_store *ct_store_default(void);
 /* Closes the store and frees its handle.  `store` may be NULL.  If this process serves the store,
  * the server stops, unless a group or a store of ct_store_prefix() still uses it. */
@@ -779,8 +776,7 @@ CT_API ct_status ct_store_close(ct_store *store);
 
 /* Sets the key to the value, which has `bytes` bytes.  [torch.distributed.Store.set] */
 CT_API ct_status ct_store_set(ct_store *store, const char *key, const void *value, size_t bytes);
-/* Waits until the key exists, and returns its value in *value.  The error message of CT_ERR_TIMEOUT
- * contains the key.  `value` must not be NULL. */
+/* Waits until the key exists, and returns the key's value in *value.  `value` must not be NULL. */
 CT_API ct_status ct_store_get(ct_store *store, const char *key, int timeout_ms, void **value,
                               size_t *bytes);
 /* Adds delta to the key's value, which is a decimal number, and sets *result to the sum.  If the
@@ -844,8 +840,8 @@ CT_API const char *ct_last_algorithm(const ct_group *group);
  * "train.py:88 (step)".  `place` has at most 95 bytes.  ctctl and ctrun show this place with the
  * call.  Without ct_note_place(), ctctl and ctrun show the C function that called libct.  The
  * function is for bindings of languages that do not use the stack of C: if a call takes long, a
- * thread of the binding records the place of the call.  Only one thread at a time may call
- * ct_note_place(), even while other threads are in calls on the group.  Returns CT_ERR_INVALID if
+ * thread of the binding records the place of the call.  ct_note_place() may be called while other
+ * threads are in calls on the group, but only by one thread at a time.  Returns CT_ERR_INVALID if
  * place is NULL. */
 CT_API ct_status ct_note_place(ct_group *group, const char *place);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_cuda.h - the functions for CUDA streams; the functions of ct.h accept GPU memory without this
- * header.
+/* ct_cuda.h - functions for CUDA streams and NCCL; other functions accept GPU memory as in ct.h.
  *
  * Every collective, and every send and receive, accepts GPU memory where it accepts host memory.
  * All buffers of one call on a rank must be in the memory of one GPU; otherwise the call returns
@@ -31,22 +30,23 @@ extern "C" {
  *
  * If all ranks share one host and its GPUs can access each other, each call waits on the host until
  * all ranks have called, but no rank waits for a GPU (docs/gpu.md).  With CT_HANDOVER=host, a call
- * does not wait for the other ranks.  On a host with such GPUs, a call also waits until the
- * asynchronous calls (ct_work) of the group are done.  After ct_set_stream() has changed the
- * stream, a call also waits for the calls in the previous stream.
+ * does not wait for the other ranks.  If ranks share a host whose GPUs can access each other, a
+ * call also waits until the asynchronous calls (ct_work) of the group are done.  After
+ * ct_set_stream() has changed the stream, a call also waits for the calls in the previous stream.
  *
  * Returns CT_ERR_INVALID for cudaStreamPerThread, which is a different stream in each thread of
  * libct.  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
  *
  * If stream is NULL, or if this function was not called, the library waits for the legacy default
  * stream, and a call without a ct_work returns when any stream may use the call's results.  With
- * every stream, these calls, too, return only when any stream may use their results:
+ * every stream, the following calls return only when any stream may use their results:
  *  - the group's first call on GPU memory, and the group's first call on GPU memory that is not
  *    gather_v, scatter_v or all_to_all_v;
  *  - the call that creates the group's NCCL communicator;
  *  - a call with buffers from a memory pool or from cuMemCreate() that are larger than such buffers
  *    of all earlier calls;
- *  - a call during which 128 earlier calls in streams of this process on the same GPU are not done;
+ *  - a call that is made while 128 earlier calls in streams of this process on the same GPU are not
+ *    done;
  *  - all calls, if the driver can't let streams wait for the host.
  *
  * ct_send() and ct_recv() wait for the stream and always block.  A group that is created from
@@ -57,12 +57,12 @@ extern "C" {
  * contents that the call's buffers have at the launch.  Calls that use NCCL can be captured, and so
  * can calls in which the GPUs of one host access the buffers directly (docs/gpu.md), if the group
  * made such a call before the capture.  All ranks must capture; otherwise the call returns
- * CT_ERR_MISMATCH.  Collectives that can't be captured return CT_ERR_INVALID on all ranks.  These
- * calls return CT_ERR_INVALID only on the rank that makes them: a call with a ct_work or after
- * ct_coalesce_begin(), a v form with counts that not all ranks know, a send or receive of GPU
- * memory, and ct_wait_on_stream().  After CT_ERR_INVALID the group and the capture can still be
- * used.  Any failure other than CT_ERR_INVALID makes the capture invalid.  Calls on host memory,
- * and ct_barrier(), run at once and are not in the graph.
+ * CT_ERR_MISMATCH.  Collectives that can't be captured return CT_ERR_INVALID on all ranks.  During
+ * a capture, these calls return CT_ERR_INVALID only on the rank that makes them: a call with a
+ * ct_work or after ct_coalesce_begin(), a v form with counts that not all ranks know, a send or
+ * receive of GPU memory, and ct_wait_on_stream().  After CT_ERR_INVALID the group and the capture
+ * can still be used.  Any failure other than CT_ERR_INVALID makes the capture invalid.  Calls on
+ * host memory, and ct_barrier(), run at once and are not in the graph.
  *
  * Launch.  All ranks must launch the graph at the same place among their calls on the group, while
  * no call of the group is running.  If a rank dies during a launch, or never launches, libct does
@@ -108,8 +108,8 @@ CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
 
 /* Sets *comm to the group's NCCL communicator, an ncclComm_t, for operations that libct does not
  * have.  This function is a collective of a group in which each rank uses a different GPU.  A
- * rank's GPU is that of the current CUDA context until the first call on GPU memory, and then that
- * of the call's buffers.
+ * rank's GPU is the GPU of the current CUDA context or, after a call on GPU memory, the GPU of that
+ * call's buffers.
  * Returns the statuses of a call on a group.
  * Returns CT_ERR_UNSUPPORTED on all ranks if the communicator can't be created; the error message
  * says why, and the group is not broken.
