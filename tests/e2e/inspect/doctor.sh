@@ -89,7 +89,7 @@ expect "marked in the matrix" matches "$out" "  h2 +0.000[0-9]*! +0.000[0-9]*! +
 doctor --hosts=h0,h9,h1
 expect "a host that does not answer is named, and the others are measured" is "$code $(found) $(figures 'round trip in')" \
     "1 FAIL h9, host 2"
-expect "with the remedy" has "$out" "make this work there without a question: ssh"
+expect "with the remedy" has "$out" "must succeed here without a question: it needs a key, a known host"
 doctor --hosts=h0,h9
 expect "where no pair is left, there is no matrix without a figure" is "$code $(found) $(grep -cE 'round trip|bandwidth|^  h[0-9]' .out)" "1 FAIL h9, host 0"
 doctor --json --hosts=h0,h9,h1
