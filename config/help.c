@@ -126,7 +126,7 @@ static void print_all(FILE *out)
                   "the workers under [env] and [collectives].",
                   0);
     fputs("\nExit codes (docs/exit-codes.md):\n"
-          "  1         the machine or the network refused\n"
+          "  1         the machine or the network did not allow what the job needs\n"
           "  2         wrong usage\n"
           "  126, 127  the program can't be executed; it was not found\n"
           "  other     the exit code of the worker that failed first, or 128 + its signal\n\n"

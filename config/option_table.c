@@ -142,7 +142,7 @@ static const struct option_row rows[OPTIONS] = {
         .name = "deadline", .value = "TIME", .variables = { "CT_DEADLINE" },
         .parse = parse_deadline, .field = FIELD(deadline),
         .help = "Ask all ranks to stop at TIME: 90m from now, 06:30 or @EPOCH. ctrun sends SIGTERM "
-                "--shutdown-timeout later." },
+                "after the time of --shutdown-timeout." },
     [OPTION_DEADLINE_MARGIN] = {
         .name = "deadline-margin", .value = "SECONDS", .fallback = "60", .variables = { "CT_DEADLINE_MARGIN" },
         .parse = parse_seconds, .field = FIELD(deadline_margin),
@@ -219,7 +219,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_SHOW] = {
         .name = "show", .value = "RANKS", .variables = { "CT_SHOW" },
         .parse = parse_ranks, .field = FIELD(show),
-        .help = "Show the output of these ranks only. RANKS is as 0,4-7,@last. Files get the output of all ranks." },
+        .help = "Show the output of these ranks only. RANKS is a list such as 0,4-7,@last. Files get the output of all ranks." },
     [OPTION_PREFIX] = {
         .name = "prefix", .value = "auto|none|TEXT", .fallback = "auto", .variables = { "CT_PREFIX" },
         .parse = parse_text, .field = FIELD(prefix),

@@ -385,8 +385,8 @@ CT_API ct_status ct_create_group(ct_store *store, int rank, int size,
  * -1 if this process is not a member of `group`.  The root group is the world, or the group of
  * ct_create_group() or ct_shrink_group() from which `group` was created. */
 CT_API int ct_group_rank(const ct_group *group, int global);
-/* Returns the rank in the group's root group (ct_group_rank()) of the process that has rank `rank`
- * in `group`, or -1 if `group` has no such rank.  [torch.distributed.get_global_rank;
+/* Translates `rank`, a rank in `group`, to the rank of the same process in the group's root group
+ * (ct_group_rank()).  Returns -1 if `group` has no such rank.  [torch.distributed.get_global_rank;
  * MPI_Group_translate_ranks] */
 CT_API int ct_global_rank(const ct_group *group, int rank);
 /* Returns an array of ct_size() ranks, or NULL if there is no default group.  Entry r is the rank

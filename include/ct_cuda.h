@@ -7,9 +7,8 @@
  * CT_ERR_MISMATCH.  No CUDA header is needed: a stream is a cudaStream_t or a CUstream, passed as
  * void *.
  *
- * One case of CT_ERR_INVALID differs from ct.h.  If a buffer is longer than its allocation, the
- * library may notice this only during the call.  In this case the rank with the buffer gets
- * CT_ERR_INVALID, and the group is broken. */
+ * If a buffer is longer than its allocation, the library may notice this only during the call.  In
+ * this case the rank with the buffer gets CT_ERR_INVALID, and the group is broken. */
 #ifndef CT_CUDA_H
 #define CT_CUDA_H
 
@@ -38,8 +37,9 @@ extern "C" {
  * libct.  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
  *
  * If stream is NULL, or if this function was not called, the library waits for the legacy default
- * stream, and a call without a ct_work returns when any stream may use the call's results.  With
- * every stream, the following calls return only when any stream may use their results:
+ * stream.  A call without a ct_work then returns when its results are complete, so that every
+ * stream can use them.  With every stream, the following calls return only when their results are
+ * complete:
  *  - the group's first call on GPU memory, and the group's first call on GPU memory that is not
  *    gather_v, scatter_v or all_to_all_v;
  *  - the call that creates the group's NCCL communicator;

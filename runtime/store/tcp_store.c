@@ -294,7 +294,8 @@ static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t dea
         if (status == CT_OK)
             status = pop(connection, key, &length, value, bytes);
         if (status == CT_OK && length == 0 && clock_ms() >= deadline)
-            status = ct_fail(CT_ERR_TIMEOUT, "the store at %s: others emptied the queue %s first",
+            status = ct_fail(CT_ERR_TIMEOUT,
+                             "the store at %s: other clients took what was in the queue %s",
                              connection->where, store_connection_quote(key, quoted));
     }
     return tcp_store_end(store, status);

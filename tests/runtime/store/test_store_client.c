@@ -284,7 +284,7 @@ static void a_pop_that_is_always_too_late_ends_with_its_deadline(void **state)
 
     (void)state;
     assert_int_equal(ct_store_queue_pop(store, "q", 0, &value, &bytes), CT_ERR_TIMEOUT);
-    said("others emptied the queue \"q\" first");
+    said("other clients took what was in the queue \"q\"");
     over(store);
 }
 
