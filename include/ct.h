@@ -30,10 +30,10 @@
  *    call functions on the same group.  If two threads call functions on one group at the same
  *    time, the results are wrong, but the library reports no error.
  *  - The library prints one line on stderr when ct_init_process_group() or
- *    ct_destroy_process_group() has waited for 5 s.  The library prints another line if a program
- *    ends with exit code 0 but has not destroyed CT_WORLD, or has not called ct_wait() for a work.
- *    CT_LOG=none suppresses both lines; CT_LOG=waits or error suppresses only the line at the end
- *    of the program.
+ *    ct_destroy_process_group() has waited for 5 s.  Under ctrun, ctrun prints this line instead.
+ *    The library prints another line if a program ends with exit code 0 but has not destroyed
+ *    CT_WORLD, or has not called ct_wait() for a work.  CT_LOG=none suppresses both lines of the
+ *    library; CT_LOG=waits or error suppresses only the line at the end of the program.
  *  - The library never calls exit() or abort().  At init the library starts a thread that makes
  *    connections if ranks communicate over sockets, and a thread that serves the store if this rank
  *    hosts the store.  Asynchronous calls may start another thread.  All these threads block all
@@ -266,10 +266,11 @@ typedef struct ct_init_options {
  * or option is wrong, or if there is a default group already; the error message says which.
  * Returns CT_ERR_TIMEOUT if ranks did not join in time; the error message lists the missing ranks.
  * Returns CT_ERR_PEER if the store is gone or a rank died.  Returns CT_ERR_MISMATCH if ranks have
- * different world sizes, the same rank, or different versions of libct.  Returns CT_ERR_UNSUPPORTED
- * if the backend is one of torch.distributed that libct does not have.  Returns CT_ERR_NOMEM if
- * this rank is out of memory.  Returns CT_ERR_SYSTEM if a system call failed.
- * [torch.distributed.init_process_group] */
+ * different world sizes, the same rank, different versions of libct, or different values of
+ * CT_LINK, CT_ORDER or CT_ENCRYPT.  Returns CT_ERR_UNSUPPORTED if the backend is one of
+ * torch.distributed that libct does not have, or if the plug-in of the backend "mpi" can't be
+ * loaded.  Returns CT_ERR_NOMEM if this rank is out of memory.  Returns CT_ERR_SYSTEM if a system
+ * call failed.  [torch.distributed.init_process_group] */
 CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
 /* Leaves a group and frees its handle.  The function first completes asynchronous collectives.  The
@@ -409,8 +410,8 @@ CT_API ct_status ct_abort(ct_group *group);
  * The survivors wait up to timeout_ms for each member that is not known to be dead.  A negative
  * timeout_ms means the group's timeout.  A member that calls the function too late is left out of
  * the new group and gets CT_ERR_TIMEOUT.  A member that dies while the survivors agree is left out,
- * too.  Either all survivors get the same group, or none gets a group.  After all survivors have
- * called the function, creating the group takes at most timeout_ms or 10 s, whichever is longer.
+ * too.  Either all survivors get the same group, or none gets a group.  The function gives up after
+ * twice timeout_ms, or after timeout_ms plus 10 s if that is longer.
  *
  * The survivors meet at the store at which the group was created.  A store that ctrun hosts
  * outlives all ranks.  Returns CT_ERR_NOT_MEMBER if this rank is not a member of the group.
@@ -491,11 +492,11 @@ CT_API ct_status ct_all_to_all(ct_group *group, const void *send, void *recv, si
 CT_API ct_status ct_barrier(ct_group *group, ct_work **work);
 /* Waits like ct_barrier(), and reports the ranks that do not call this function.  If ranks are
  * missing after timeout_ms, rank 0 returns CT_ERR_TIMEOUT.  A negative timeout_ms means the group's
- * timeout.  The error message of rank 0 lists only the first missing rank, or all missing ranks if
- * wait_all is not 0.  Then the ranks that are not missing return CT_ERR_PEER with rank 0's error
- * message.  If rank 0 itself is missing, the other ranks return CT_ERR_TIMEOUT at most a second
- * later.  All messages go through rank 0, so this function is meant for debugging.  Returns
- * CT_ERR_INVALID if timeout_ms is 0.  [torch's monitored_barrier] */
+ * timeout.  The error message of rank 0 lists only the first missing rank, or up to 8 missing ranks
+ * and the number of the others if wait_all is not 0.  Then the ranks that are not missing return
+ * CT_ERR_PEER with rank 0's error message.  If rank 0 itself is missing, the other ranks return
+ * CT_ERR_TIMEOUT at most a second later.  All messages go through rank 0, so this function is meant
+ * for debugging.  Returns CT_ERR_INVALID if timeout_ms is 0.  [torch's monitored_barrier] */
 CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all);
 
 /* ---- Collectives with counts -------------------------------------------- */
@@ -738,11 +739,12 @@ CT_API ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **
 /* Contains the functions of a store that the caller implements, for example with another program's
  * key-value server or with a store object of Python.  The library may call these functions from
  * several threads at the same time.  Keys are strings, and `arg` is the argument of
- * ct_store_wrap().  The library never passes NULL as a pointer to a value or to a result.  Each
- * function must behave like the function with a similar name below (`set` like ct_store_set()),
- * with two differences: a timeout_ms of -1 waits forever, and the library frees the values that get
- * and compare_set return.  Each value that get or compare_set returns must be malloc()ed, with a 0
- * byte after it.  The pointers delete_key, append and close may be NULL. */
+ * ct_store_wrap().  The library never passes NULL as a pointer to a result.  A pointer to a value
+ * of 0 bytes may be NULL.  Each function must behave like the function with a similar name below
+ * (`set` like ct_store_set()), with two differences: a timeout_ms of -1 waits forever, and the
+ * library frees the values that get and compare_set return.  Each value that get or compare_set
+ * returns must be malloc()ed, with a 0 byte after it.  The pointers delete_key, append and close
+ * may be NULL. */
 typedef struct ct_store_ops {
     size_t size; /* sizeof(ct_store_ops) */
     ct_status (*set)(void *arg, const char *key, const void *value, size_t bytes);
