@@ -76,8 +76,8 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_RDZV_ENDPOINT] = {
         .name = "rdzv-endpoint", .value = "HOST[:PORT]", .fallback = "", .variables = { "PET_RDZV_ENDPOINT" },
         .parse = parse_text, .field = FIELD(rdzv_endpoint),
-        .help = "The address at which nodes join. With c10d, the ctrun that can bind it hosts the rendezvous. The "
-                "port is 29400 if none is given." },
+        .help = "The address at which nodes join. With c10d, the ctrun that can bind it hosts the rendezvous; "
+                "its port is 29400 if none is given." },
     [OPTION_RDZV_ID] = {
         .name = "rdzv-id", .value = "ID", .fallback = "none", .variables = { "PET_RDZV_ID" },
         .parse = parse_text, .field = FIELD(rdzv_id),
