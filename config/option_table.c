@@ -45,7 +45,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_HOSTFILE] = {
         .name = "hostfile", .value = "FILE", .variables = { "CT_HOSTFILE" },
         .parse = parse_file_name, .field = FIELD(hostfile),
-        .help = "Read the hosts from FILE. Each line is HOST, HOST:N or HOST slots=N." },
+        .help = "Read the hosts from FILE. Each line is HOST, HOST:N, HOST N or HOST slots=N." },
     [OPTION_SSH] = {
         .name = "ssh", .value = "COMMAND", .fallback = "ssh", .variables = { "CT_SSH" },
         .parse = parse_file_name, .field = FIELD(ssh),
@@ -81,7 +81,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_RDZV_ID] = {
         .name = "rdzv-id", .value = "ID", .fallback = "none", .variables = { "PET_RDZV_ID" },
         .parse = parse_text, .field = FIELD(rdzv_id),
-        .help = "The name of the job, the same on all nodes. A job of one node without a name gets a new UUID." },
+        .help = "The name of the job, the same on all nodes. ctctl knows the job by it. On one node the workers get a new UUID instead." },
     [OPTION_RDZV_CONF] = {
         .name = "rdzv-conf", .value = "K=V,...", .fallback = "", .variables = { "PET_RDZV_CONF" },
         .parse = parse_rdzv_conf, .field = FIELD(rdzv_conf),
