@@ -154,8 +154,6 @@ static void board_json_rank(struct json_text *json, const struct status_line *li
 /* Writes a node.  The lines of its answer are in the order that read_lines() requires. */
 static void json_node(struct json_text *json, const struct board_node *node)
 {
-    int i = 0;
-
     if (node->lines > 0) {
         json_thousandths(json, "answered_s_ago", clock_ms() - node->answered_ms);
         json_string(json, "host", node->line[0].text);
@@ -163,13 +161,10 @@ static void json_node(struct json_text *json, const struct board_node *node)
         json_number(json, "restarts", node->line[0].restarts);
     } else
         json_null(json, "answered_s_ago");
-    json_open(json, "stuck", '[');
-    for (i = 1; i < node->lines && node->line[i].kind == LINE_STUCK; i++)
-        json_string(json, NULL, node->line[i].text);
-    json_close(json, ']');
     json_open(json, "ranks", '[');
-    for (; i < node->lines; i++)
-        board_json_rank(json, &node->line[i]);
+    for (int i = 1; i < node->lines; i++)
+        if (node->line[i].kind == LINE_RANK)
+            board_json_rank(json, &node->line[i]);
     json_close(json, ']');
 }
 
@@ -279,13 +274,13 @@ static void print_head(struct text *to, const char *name, const char *type, cons
     text_print(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Returns the number of messages about stuck ranks of the node. */
-static int stuck_on(const struct board_node *node)
+/* Returns the number of verdicts that name ranks for which others wait. */
+static int stuck_verdicts(const struct board *board)
 {
     int count = 0;
 
-    for (int i = 0; i < node->lines; i++)
-        count += node->line[i].kind == LINE_STUCK;
+    for (int i = 0; i < board->verdicts; i++)
+        count += board->verdict[i].is_stuck;
     return count;
 }
 
@@ -355,9 +350,8 @@ void board_metrics(const struct board *board, const struct job_facts *facts, str
         if (board->node[i].answered_ms)
             text_print(to, "ctrun_node_answer_age_seconds{node=\"%d\"} %.3f\n", i,
                        (double)(clock_ms() - board->node[i].answered_ms) / 1000);
-    print_head(to, "ctrun_node_stuck", "gauge", "Verdicts that ranks of the node are stuck.");
-    for (int i = 0; i < board->nodes; i++)
-        text_print(to, "ctrun_node_stuck{node=\"%d\"} %d\n", i, stuck_on(&board->node[i]));
+    print_head(to, "ctrun_stuck", "gauge", "Verdicts that name ranks for which others wait.");
+    text_print(to, "ctrun_stuck %d\n", stuck_verdicts(board));
     for (int metric = 0; metric < METRICS; metric++) { /* lines of a metric must be together */
         print_head(to, metrics[metric].name, metrics[metric].type, metrics[metric].help);
         for (int i = 0; i < board->nodes; i++)

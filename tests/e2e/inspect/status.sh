@@ -22,7 +22,7 @@ all_are() { ask "$where" /api/job >/dev/null && [ "$(say "sorted(r['state'] for 
 # ---- What it says
 start --nproc-per-node=3 "$worker" 1 go -1
 expect "ranks that wait for one another are told from the one they wait for" within 20 all_are "['blocking', 'waiting', 'waiting']"
-expect "  by a sentence, too" matches "$(say "j['nodes'][0]['stuck']")" "^\['rank 1 .* has not joined barrier #8; its last call was #7\. Ranks 0,2 have waited [0-9.]+ s"
+expect "  by a sentence, too" matches "$(say "j['verdicts']")" "^\[\{'stuck': True, 'text': 'rank 1 .* has not joined barrier #8; its last call was #7\. Ranks 0,2 have waited [0-9.]+ s"
 expect "each rank's calls and bytes are exact" is "$(say "[(r['rank'], r['calls'], r['bytes']) for r in ranks]")" "[(0, 8, 28000), (1, 7, 28000), (2, 8, 28000)]"
 expect "the job" is "$(say "j['program'], j['state'], j['world'], j['restarts'], len(j['nodes'])")" "('$worker', 'running', 3, 0, 1)"
 expect "its last lines, as plain text" is "$(say "ranks[2]['stdout'], ranks[2]['stderr']")" "(['rank 2 has <b>begun</b> & � waits'], ['to stderr'])"
@@ -142,7 +142,7 @@ if command -v chromium >/dev/null; then
     expect "the page shows the rank that the others wait for on top, and the others in one row" is "$? $(sed -n 1p .page)" "0 1 PID ! blocking; 0, 2 2 ranks = waiting"
     expect "  the last lines of the first one, as text" is "$(sed -n 2p .page)" "rank 1 has <b>begun</b> & � waits|to stderr"
     expect "  each rank in its node, with glyph and number" is "$(sed -n 3p .page)" "tile waiting = 0,tile blocking ! 1,tile waiting = 2"
-    expect "  that the job is stuck, and on whom" is "$(sed -n '4,5p' .page)" "! stuck
+    expect "  that the job is stuck, and for which rank the others wait" is "$(sed -n '4,5p' .page)" "! stuck
 ! rank 1"
     expect "  a click shows each rank of a row" is "$(sed -n 6p .page)" "1 PID ! blocking; 0, 2 2 ranks = waiting; 0 PID = waiting; 2 PID = waiting"
     expect "  or all ranks have a row, still problems first" is "$(sed -n 7p .page)" "1 PID ! blocking; 0 PID = waiting; 2 PID = waiting"
