@@ -11,9 +11,11 @@
 
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/status/board.h"
+#include "runtime/util/ranges.h"
 
 #define MOST_CLAUSES 4    /* most clauses about ranks that are not in the call */
 #define MOST_VERDICTS 256 /* most verdicts over all nodes */
+#define RANKS_TEXT 16384  /* bytes of a list of ranks in a sentence */
 
 /* The marks of a rank. */
 enum { WAITS = 1, AWAITED = 2 };
@@ -51,24 +53,25 @@ static int mark_ranks(unsigned char *marks, const char *list, unsigned char mark
     return count;
 }
 
-/* Adds "rank 3" or "ranks 0-2,5": the ranks that have exactly this mark. */
-static void put_ranks(struct text *to, const unsigned char *marks, unsigned char mark)
+static int waits(const void *marks, int rank)
 {
-    struct text list = { 0 };
-    int count = 0;
+    return ((const unsigned char *)marks)[rank] == WAITS;
+}
 
-    for (int rank = 0, last; rank < SNAPSHOT_RANKS; rank = last + 1) {
-        last = rank;
-        if (marks[rank] != mark)
-            continue;
-        while (last + 1 < SNAPSHOT_RANKS && marks[last + 1] == mark)
-            last++;
-        text_print(&list, last > rank ? "%s%d-%d" : "%s%d", count ? "," : "", rank, last);
-        count += last - rank + 1;
-    }
+static int is_awaited(const void *marks, int rank)
+{
+    return ((const unsigned char *)marks)[rank] == AWAITED;
+}
+
+/* Adds "rank 3" or "ranks 0-2,5": the ranks that have exactly this mark. */
+static void put_ranks(struct text *to, const unsigned char *marks, int mark)
+{
+    char list[RANKS_TEXT];
+    const int count = ranges_print(0, SNAPSHOT_RANKS, mark == WAITS ? waits : is_awaited, marks,
+                                   list, sizeof list);
+
     text_print(to, count == 1 ? "rank " : "ranks ");
-    text_add(to, list.data, list.used);
-    free(list.data);
+    text_add(to, list, strlen(list));
 }
 
 /* ---- Ranks of other nodes ------------------------------------------------------------- */
