@@ -18,13 +18,13 @@
 
 #define COMMON "Returns the statuses of a call on a group."
 
-struct lines {
+struct source {
     char **line;
     int count, at;
 };
 
-/* Text in memory, written through `out`. */
-struct text {
+/* A text in memory that is written through `out`. */
+struct draft {
     FILE *out;
     char *text;
     size_t size;
@@ -32,14 +32,14 @@ struct text {
 
 struct writer {
     const char *folder, *version, *date, *header;
-    struct lines examples;
-    struct text common; /* the statuses of a call on a group, one "Returns CT_ERR_..." a line */
-    struct text index;  /* the sections of the header and their functions */
+    struct source examples;
+    struct draft common; /* the statuses of a call on a group, one "Returns CT_ERR_..." a line */
+    struct draft index;  /* the sections of the header and their functions */
     /* The page of the section. */
     FILE *page;
-    char name[48];         /* for example "ct-groups" */
-    struct text intro;     /* the comments that describe all functions of the section */
-    struct text functions; /* the list of the functions */
+    char name[48];          /* for example "ct-groups" */
+    struct draft intro;     /* the comments that describe all functions of the section */
+    struct draft functions; /* the list of the functions */
 };
 
 /* ---- Reading --------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static int starts(const char *line, const char *with)
     return !strncmp(line, with, strlen(with));
 }
 
-static int read_lines(struct lines *lines, const char *path)
+static int source_read(struct source *lines, const char *path)
 {
     FILE *in = fopen(path, "r");
     char *line = NULL;
@@ -70,7 +70,7 @@ static int read_lines(struct lines *lines, const char *path)
     return fclose(in);
 }
 
-static void free_lines(struct lines *lines)
+static void source_free(struct source *lines)
 {
     for (int i = 0; i < lines->count; i++)
         free(lines->line[i]);
@@ -79,9 +79,9 @@ static void free_lines(struct lines *lines)
 
 /* ---- Text ------------------------------------------------------------------------ */
 
-static void text_open(struct text *text)
+static void draft_open(struct draft *text)
 {
-    *text = (struct text){ 0 };
+    *text = (struct draft){ 0 };
     text->out = open_memstream(&text->text, &text->size);
     if (!text->out) {
         perror("ct_manual");
@@ -89,13 +89,13 @@ static void text_open(struct text *text)
     }
 }
 
-static const char *text_of(const struct text *text)
+static const char *draft_of(const struct draft *text)
 {
     fflush(text->out);
     return text->text;
 }
 
-static void text_close(struct text *text)
+static void draft_close(struct draft *text)
 {
     fclose(text->out);
     free(text->text);
@@ -133,7 +133,7 @@ static void print_paragraph(FILE *out, const char *text)
 
 /* Prints the comment that begins at the line lines->at.  Sets lines->at to the line behind the
  * comment. */
-static void print_comment(FILE *out, struct lines *lines)
+static void print_comment(FILE *out, struct source *lines)
 {
     char paragraph[8192] = "";
     size_t used = 0;
@@ -225,7 +225,7 @@ static void print_verbatim(FILE *out, const char *line)
 }
 
 /* Prints the code at lines->at up to an empty line, a comment or the next function. */
-static void print_code(FILE *out, struct lines *lines)
+static void print_code(FILE *out, struct source *lines)
 {
     const int is_function = starts(lines->line[lines->at], "CT_API ");
 
@@ -297,7 +297,7 @@ static void print_errors(FILE *out, const char *text)
 }
 
 /* Prints the body of the first function in examples/snippets.c whose comment names this one. */
-static int print_example(FILE *out, const struct lines *examples, const char *name)
+static int print_example(FILE *out, const struct source *examples, const char *name)
 {
     char call[64];
     int at = 0;
@@ -350,17 +350,17 @@ static void print_see_also(const struct writer *w, FILE *out, const char *text, 
 
 /* Writes the page of the function at lines->at, which `comment` describes.  Sets lines->at to the
  * line behind the declaration. */
-static int write_function(struct writer *w, struct lines *lines, const char *name,
+static int write_function(struct writer *w, struct source *lines, const char *name,
                           const char *comment)
 {
     const char *first = next_line(comment), *declaration = lines->line[lines->at];
     const int returns_status = starts(declaration, "CT_API ct_status ");
-    const char *intro = returns_status ? text_of(&w->intro) : "", *common = text_of(&w->common);
+    const char *intro = returns_status ? draft_of(&w->intro) : "", *common = draft_of(&w->common);
     FILE *out = open_page(w, name, first);
-    struct text errors;
+    struct draft errors;
     int result;
 
-    text_open(&errors);
+    draft_open(&errors);
     fprintf(errors.out, "%s%s", comment, intro);
     if (strstr(comment, COMMON) || strstr(intro, COMMON))
         fputs(common, errors.out);
@@ -380,13 +380,13 @@ static int write_function(struct writer *w, struct lines *lines, const char *nam
               ".Xr ct_last_error 3\nreturns the error message.\n",
               out);
     fputs(".Sh ERRORS\n", out);
-    if (strstr(text_of(&errors), "Returns CT_ERR_"))
+    if (strstr(draft_of(&errors), "Returns CT_ERR_"))
         print_errors(out, errors.text);
     else
         fputs("None.\n", out);
     result = print_example(out, &w->examples, name);
     print_see_also(w, out, comment, name);
-    text_close(&errors);
+    draft_close(&errors);
     return result | fclose(out);
 }
 
@@ -398,10 +398,10 @@ static int end_section(struct writer *w)
 
     if (!out)
         return 0;
-    fprintf(out, ".Sh FUNCTIONS\n.Bl -tag -width Ds\n%s.El\n", text_of(&w->functions));
+    fprintf(out, ".Sh FUNCTIONS\n.Bl -tag -width Ds\n%s.El\n", draft_of(&w->functions));
     print_see_also(w, out, "", w->name);
-    text_close(&w->intro);
-    text_close(&w->functions);
+    draft_close(&w->intro);
+    draft_close(&w->functions);
     w->page = NULL;
     return fclose(out);
 }
@@ -418,8 +418,8 @@ static int begin_section(struct writer *w, const char *title)
             isalnum((unsigned char)title[i]) ? (char)tolower((unsigned char)title[i]) : '-';
     w->name[used] = 0;
     w->page = open_page(w, w->name, title);
-    text_open(&w->intro);
-    text_open(&w->functions);
+    draft_open(&w->intro);
+    draft_open(&w->functions);
     fputs(".Sh DESCRIPTION\nEach function that is listed below has a page.\n", w->page);
     fprintf(w->index.out, ".It Xr %s 3\n", w->name);
     return result;
@@ -438,30 +438,30 @@ static int is_of_the_header(const char *line)
 
 /* Writes a comment and what it describes: functions to their own pages, anything else to the page
  * of the section. */
-static int write_declarations(struct writer *w, struct lines *lines)
+static int write_declarations(struct writer *w, struct source *lines)
 {
-    struct text comment;
+    struct draft comment;
     char name[48];
     int result = 0;
 
-    text_open(&comment);
+    draft_open(&comment);
     if (is_comment(lines->line[lines->at]))
         print_comment(comment.out, lines);
     if (function_of(lines->line[lines->at], name, sizeof name)) {
-        result = write_function(w, lines, name, text_of(&comment));
+        result = write_function(w, lines, name, draft_of(&comment));
     } else {
-        print_part(w->page, text_of(&comment), ANY, NULL, 1);
+        print_part(w->page, draft_of(&comment), ANY, NULL, 1);
         if (*lines->line[lines->at])
             print_code(w->page, lines);
         else
             fputs(comment.text, w->intro.out);
     }
-    text_close(&comment);
+    draft_close(&comment);
     return result;
 }
 
 /* Writes the pages of all sections and functions of a header. */
-static int write_pages(struct writer *w, struct lines *lines)
+static int write_pages(struct writer *w, struct source *lines)
 {
     int result = 0;
 
@@ -485,20 +485,20 @@ static int write_pages(struct writer *w, struct lines *lines)
 
 /* Writes the pages of a header.  The comment at its top is on the page ct(3) or ct_cuda(3), with a
  * list of all sections.  The top of ct.h lists the statuses of a call on a group. */
-static int write_header(struct writer *w, struct lines *lines)
+static int write_header(struct writer *w, struct source *lines)
 {
     const char *title = strchr(lines->line[1], '-') + 2;
-    struct text top;
+    struct draft top;
     int result;
     FILE *out;
 
     snprintf(w->name, sizeof w->name, "%.*s", (int)strcspn(w->header, "."), w->header);
     out = open_page(w, w->name, title);
-    text_open(&top);
-    text_open(&w->index);
+    draft_open(&top);
+    draft_open(&w->index);
     lines->at = 3; /* skips the licence, the title and an empty line */
     print_comment(top.out, lines);
-    for (const char *line = text_of(&top); *line; line = next_line(line))
+    for (const char *line = draft_of(&top); *line; line = next_line(line))
         if (starts(line, "\\(bu CT_ERR_"))
             fprintf(w->common.out, "Returns %.*s\n", (int)strcspn(line + 5, "\n"), line + 5);
     fputs(".Sh DESCRIPTION\n", out);
@@ -507,9 +507,9 @@ static int write_header(struct writer *w, struct lines *lines)
     fprintf(out,
             ".Sh PAGES\n.Bl -tag -width Ds\n%s.El\n.Sh SEE ALSO\n.Xr ctctl 1 ,\n.Xr ctrun 1 ,\n"
             ".Xr %s 3 ,\n.Xr ctrun-environment 7\n",
-            text_of(&w->index), strcmp(w->header, "ct.h") ? "ct" : "ct_cuda");
-    text_close(&w->index);
-    text_close(&top);
+            draft_of(&w->index), strcmp(w->header, "ct.h") ? "ct" : "ct_cuda");
+    draft_close(&w->index);
+    draft_close(&top);
     return result | fclose(out);
 }
 
@@ -517,18 +517,18 @@ int write_api_pages(char **headers, int count, const char *examples, const char 
                     const char *version, const char *date)
 {
     struct writer w = { .folder = folder, .version = version, .date = date };
-    int result = read_lines(&w.examples, examples);
+    int result = source_read(&w.examples, examples);
 
-    text_open(&w.common);
+    draft_open(&w.common);
     for (int i = 0; i < count && result == 0; i++) {
         const char *slash = strrchr(headers[i], '/');
-        struct lines lines = { 0 };
+        struct source lines = { 0 };
 
         w.header = slash ? slash + 1 : headers[i];
-        result = read_lines(&lines, headers[i]) || write_header(&w, &lines);
-        free_lines(&lines);
+        result = source_read(&lines, headers[i]) || write_header(&w, &lines);
+        source_free(&lines);
     }
-    text_close(&w.common);
-    free_lines(&w.examples);
+    draft_close(&w.common);
+    source_free(&w.examples);
     return result ? -1 : 0;
 }
