@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rank_stage.c - sums up in one word what a rank does, for the status page and ctctl. */
 #include "launcher/inspect/rank_stage.h"
 
 #include <signal.h>

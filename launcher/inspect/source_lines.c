@@ -201,9 +201,13 @@ static void *look_up_new(void *unused)
 
 void source_lines(struct job_snapshot *job)
 {
+    pthread_mutex_lock(&known.lock);
     write_places(job);
+    pthread_mutex_unlock(&known.lock);
     look_up_new(NULL);
+    pthread_mutex_lock(&known.lock);
     write_places(job);
+    pthread_mutex_unlock(&known.lock);
 }
 
 void source_lines_known(struct job_snapshot *job)
