@@ -63,7 +63,8 @@ static const struct ctctl_command commands[] = {
       0,
       command_ps },
     { { "status", "[JOB]", " json verbose after ",
-        "Show which ranks wait, in which call, and for whom. status also prints the source line "
+        "Show which ranks wait, in which call, and for which ranks. status also prints the source "
+        "line "
         "of each wait, how long it has lasted, and what the ranks do that the others wait for. It "
         "exits with 1 if a rank waits or is stopped." },
       0,

@@ -249,8 +249,7 @@ static void doctor_take_output(struct examined *host, const struct relay_frame *
 static const char reach_remedy[] =
     "ssh HOST ctctl --version must succeed here without a question: it needs a key, a known host "
     "(type ssh HOST once) and ctctl on the PATH; --ssh=COMMAND replaces ssh. In a job of Slurm "
-    "this "
-    "must succeed: srun --overlap --nodes=1 --ntasks=1 --nodelist=HOST ctctl --version";
+    "srun --overlap --nodes=1 --ntasks=1 --nodelist=HOST ctctl --version must succeed";
 
 static void doctor_from_branch(void *arg, struct branch *branch, const struct relay_frame *frame)
 {

@@ -46,9 +46,9 @@ CT_STORE_SECRET=0123456789abcdef CT_STORE_SECRET_FILE=x works
 printf '[ctrun]\nstore-secret-file = x\n' >secret.ini
 CT_STORE_SECRET=0123456789abcdef idle "secret.ini:2: store-secret-file = x has no effect: CT_STORE_SECRET takes precedence" --job=secret.ini
 run --explain --dry-run true
-expect "--dry-run beside --explain" is "$code $err" "0 ctrun: --dry-run has no effect: --explain takes precedence"
+expect "--dry-run with --explain" is "$code $err" "0 ctrun: --dry-run has no effect: --explain takes precedence"
 run --run-path --module --dry-run /dev/null
-expect "-m beside --run-path" has "$err" "--module has no effect: --run-path takes precedence"
+expect "-m with --run-path" has "$err" "--module has no effect: --run-path takes precedence"
 
 # ---- Where nodes meet
 idle "--nnodes=2 has no effect: --standalone runs on one node" --standalone --nnodes=2

@@ -94,7 +94,7 @@ run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'trap "" TERM; echo $$$$ >>pid
 took=$(($(now_ms) - start))
 expect "after a failure the grace is the same option's" [ $took -ge 900 -a $took -lt 20000 ]
 expect "the code is that of who failed" is "$code" 9
-expect "who was killed is no culprit" matches "$err" "rank 1 \(pid [0-9]+\) failed first: it exited with code 9\. ctrun killed rank 0, which did not stop when asked"
+expect "the rank that ctrun killed is not the culprit" matches "$err" "rank 1 \(pid [0-9]+\) failed first: it exited with code 9\. ctrun killed rank 0, which did not stop when asked"
 
 run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'trap "echo signalled" TERM; [ $RANK = 1 ] && exit 0; sleep 0.5; echo done'
 expect "who ends early with 0 stops nobody" is "$code $out" "0 done"
