@@ -152,6 +152,10 @@ if [ "$("$CT_BUILD/tests/e2e_holds" "$rank3" 2)" = held ]; then
 fi
 no_job
 
+job --stall=6s sh -c 'sleep 1; exec "$@"' - "$hangs" sleeps # the wait begins between two checks
+expect "--stall=6s tells of a wait of 6 s, not of 9 s" within 30 in_err "has not joined $call; .* have waited [67]\.[0-9] s"
+no_job
+
 job --stall=1s sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
 expect "--stall tells of a stopped process of any program" within 30 in_err "^ctrun: a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)\$"
 sleep 3
