@@ -555,6 +555,33 @@ static void algorithms(void)
     printf("the barrier used %s\n", ct_last_algorithm(CT_WORLD));
 }
 
+/* ct_observer_open(), ct_observer_wait(), ct_observer_answer(), ct_observer_close() */
+static void observe(void)
+{
+    const struct ct_observed_call call = { .operation = "all_reduce",
+                                           .number = 1,
+                                           .count = 1000,
+                                           .dtype = CT_F32,
+                                           .peer = -1,
+                                           .state = CT_OBSERVED_RUNS,
+                                           .age_ns = 1000000 };
+    const struct ct_observed_group group = {
+        .name = "mine", .id = 1, .rank = 0, .size = 2, .call_count = 1, .calls = &call
+    };
+    const struct ct_observation seen = { .size = sizeof seen,
+                                         .phase = CT_OBSERVED_READY,
+                                         .place = "train.c:88 (step)",
+                                         .stacks_fd = -1,
+                                         .group_count = 1,
+                                         .groups = &group };
+    ct_observer *observer;
+
+    check(ct_observer_open(0, &observer));
+    while (ct_observer_wait(observer, 10) == CT_OK) /* in a thread of its own, with -1 */
+        check(ct_observer_answer(observer, &seen));
+    check(ct_observer_close(observer));
+}
+
 /* ct_mem_alloc(), ct_mem_free() */
 static void shared_memory(void)
 {
@@ -623,6 +650,7 @@ int main(void)
                                               queue,
                                               wrapped_store,
                                               algorithms,
+                                              observe,
                                               shared_memory,
                                               gathers_with_counts,
                                               exchanges_with_counts };

@@ -847,6 +847,72 @@ CT_API const char *ct_last_algorithm(const ct_group *group);
  * place is NULL. */
 CT_API ct_status ct_note_place(ct_group *group, const char *place);
 
+/* ---- Calls of other libraries --------------------------------------------- */
+
+/* An observer shows the calls of another library to ctrun and ctctl, which judge them as they judge
+ * libct's calls.  The Python package observes PyTorch's gloo and NCCL in this way.  A thread of the
+ * program waits with ct_observer_wait() until ctrun or ctctl asks, and then answers. */
+typedef struct ct_observer ct_observer;
+
+enum ct_observed_state {
+    CT_OBSERVED_RUNS = 0, /* the call is in progress */
+    CT_OBSERVED_DONE = 1,
+    CT_OBSERVED_FAILED = 2 /* the call failed, and the program ends because of that */
+};
+
+/* A call of another library. */
+struct ct_observed_call {
+    const char *operation;     /* its name in torch.distributed, such as "all_reduce" or "send" */
+    unsigned long long number; /* of the collective in its group, from 1; 0 for a message */
+    size_t count;              /* elements, if each rank must pass the same number; else 0 */
+    int dtype;                 /* a ct_dtype; -1 if it is not known */
+    int peer;                  /* root or message peer, a rank in the group; -1 for none or any */
+    int tag;                   /* of a message */
+    enum ct_observed_state state;
+    unsigned long long age_ns; /* how long ago the call began */
+    const char *place;         /* where the program made the call; NULL if not known */
+};
+
+struct ct_observed_group {
+    const char *name;      /* at most 27 bytes */
+    unsigned long long id; /* not 0; equal on all members, and different for each group */
+    int rank, size;        /* this process's rank in the group, and the number of members */
+    int call_count;        /* number of calls */
+    const struct ct_observed_call *calls; /* the last calls, the oldest first */
+};
+
+enum ct_observed_phase {
+    CT_OBSERVED_NO_GROUP = 0, /* the process has made no group yet */
+    CT_OBSERVED_INIT = 1,     /* the process is making its first group */
+    CT_OBSERVED_READY = 2,    /* the process has groups */
+    CT_OBSERVED_LEFT = 3      /* the process has destroyed its groups */
+};
+
+/* What a process does now. */
+struct ct_observation {
+    size_t size; /* sizeof(struct ct_observation) */
+    enum ct_observed_phase phase;
+    int is_last;       /* 1 if the process ends, so that this is its last answer */
+    const char *place; /* where its main thread is, such as "train.py:88 (step)" */
+    int stacks_fd;     /* a file with the stacks of its threads as text; -1 for none */
+    int group_count;   /* number of groups; at most 24 are shown */
+    const struct ct_observed_group *groups;
+};
+
+/* Opens the observer of this process, which has rank `rank` if no ctrun started it.  The caller
+ * must close *observer.  Returns CT_ERR_INVALID if `observer` is NULL. */
+CT_API ct_status ct_observer_open(int rank, ct_observer **observer);
+/* Waits until ctrun or ctctl asks.  A negative timeout_ms waits without a limit.  Returns
+ * CT_ERR_TIMEOUT after timeout_ms. */
+CT_API ct_status ct_observer_wait(ct_observer *observer, int timeout_ms);
+/* Shows what the process does.  Reads all memory of *seen before it returns.  If several processes
+ * of a worker have observers, only the answer of one of them is shown.  Only one thread may answer
+ * at a time.  Returns CT_ERR_INVALID if `observer` or `seen` is NULL, or if seen->size is wrong. */
+CT_API ct_status ct_observer_answer(ct_observer *observer, const struct ct_observation *seen);
+/* Closes the observer.  No thread may be in a call on it.  Returns CT_ERR_INVALID if `observer` is
+ * NULL. */
+CT_API ct_status ct_observer_close(ct_observer *observer);
+
 /* ---- Memory that peers reach -------------------------------------------- */
 
 /* Allocates memory that the other ranks of this host read and write directly.  A collective whose

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/command_table.h"
+#include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/source_lines.h"
 #include "launcher/util/run_tool.h"
 #include "launcher/inspect/proc_info.h"
@@ -26,6 +27,26 @@ static int stack_show(char **argv)
                 code < 0 ? "could not be run, or did not end in time"
                          : "failed; its output is above");
     return code == 0;
+}
+
+/* Prints the Python stacks that the rank's observer wrote.  Returns 1, or 0 if there are none. */
+static int by_observer(const struct rank_snapshot *rank)
+{
+    static const size_t room = 1 << 20;
+    char file[40], line[400], *text = malloc(room), *rest = NULL;
+    size_t length = 0;
+
+    snprintf(file, sizeof file, "fd/%d", rank->stacks_fd);
+    if (text && rank->observer == OBSERVER_ANSWERED && rank->stacks_fd >= 0
+        && process_is_file(rank->process.pid, file, "/memfd:ct-stacks"))
+        length = process_file(rank->process.pid, file, text, room);
+    for (char *at = length ? strtok_r(text, "\n", &rest) : NULL; at;
+         at = strtok_r(NULL, "\n", &rest)) {
+        page_text(line, sizeof line, at, strlen(at));
+        printf("%s\n", line);
+    }
+    free(text);
+    return length > 0;
 }
 
 static int by_py_spy(char *pid)
@@ -89,7 +110,12 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     if (rank_is_in_call(rank))
         printf("%s\n", call);
     fflush(stdout);
-    if (python && tool_is_there("py-spy"))
+    if (rank->observer == OBSERVER_SILENT)
+        printf(
+            "its Python threads do not answer, since one of them holds Python's lock (the GIL)\n");
+    if (by_observer(rank))
+        shown = 1;
+    else if (python && tool_is_there("py-spy"))
         shown |= by_py_spy(pid);
     else if (python)
         printf("Python lines need py-spy (pip install py-spy); this is the interpreter's stack:\n");

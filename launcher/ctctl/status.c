@@ -78,10 +78,12 @@ static void print_rank(const struct job_snapshot *job, const struct rank_snapsho
     if (*rank->waiting_for)
         printf("; waits for %s", rank->waiting_for);
     else if (rank->state == CONTROL_INIT)
-        printf("; in ct_init_process_group()");
+        printf("; in %sinit_process_group()", rank->observer == OBSERVER_NONE ? "ct_" : "");
     else if (calls == 0 && rank->state == CONTROL_READY)
         printf("; in no call");
-    if (python_line(rank, words, sizeof words))
+    if (*rank->main_place)
+        printf("; at %s", rank->main_place);
+    else if (python_line(rank, words, sizeof words))
         printf("; in Python at %s", words);
     printf("; %s\n", rank->command);
 }
@@ -100,6 +102,22 @@ static int uses_libct(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->own_memory || job->rank[i].state != CONTROL_STARTED || has_group(&job->rank[i]))
+            return 1;
+    return 0;
+}
+
+static int is_observed(const struct job_snapshot *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].observer != OBSERVER_NONE)
+            return 1;
+    return 0;
+}
+
+static int is_python(const struct job_snapshot *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (python_is_it(&job->rank[i].process))
             return 1;
     return 0;
 }
@@ -135,7 +153,10 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
         printf("  %s\n", text);
     }
     if (!uses_libct(job))
-        printf("  it does not use libct, or not yet; its processes:\n");
+        printf("  %s; its processes:\n",
+               is_observed(job) ? "it has made no group yet"
+               : is_python(job) ? "its Python has no ctrun wheel, which shows the calls of PyTorch"
+                                : "it does not use libct, or not yet");
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);
     /* waits 1 s, since the CPU time used in 1 s shows whether a rank computes */
@@ -185,7 +206,10 @@ static void json_rank(struct json_text *json, const struct job_snapshot *job,
     json_real(json, "cpu_seconds", rank->process.cpu_s);
     json_string(json, "state", states[rank->state]);
     json_string(json, "waiting_for", *rank->waiting_for ? rank->waiting_for : NULL);
-    json_string(json, "python", python_line(rank, words, sizeof words) ? words : NULL);
+    json_string(json, "python",
+                *rank->main_place                        ? rank->main_place
+                : python_line(rank, words, sizeof words) ? words
+                                                         : NULL);
     json_string(json, "command", rank->command);
     json_open(json, "groups", '[');
     for (int i = 0; i < CONTROL_GROUPS; i++)

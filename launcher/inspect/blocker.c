@@ -64,7 +64,10 @@ static enum activity_kind blocker_state_of(const struct job_snapshot *job,
         return RANK_IN_INIT;
     if (rank->state == CONTROL_OUTSIDE)
         return RANK_INIT_FAILED;
-    return rank->state == CONTROL_STARTED && !job->own_memory ? RANK_NO_INIT : RANK_NOT_IN_GROUP;
+    /* without ctrun, a rank of libct makes its page after its init */
+    return rank->state == CONTROL_STARTED && (!job->own_memory || rank->observer != OBSERVER_NONE)
+               ? RANK_NO_INIT
+               : RANK_NOT_IN_GROUP;
 }
 
 struct activity activity_of(const struct job_snapshot *job, int at,
@@ -73,7 +76,9 @@ struct activity activity_of(const struct job_snapshot *job, int at,
     const struct rank_snapshot *rank = &job->rank[at];
     const struct group_snapshot *other = other_call(rank, line, seq);
     const char state = rank->process.state;
-    struct activity does = { .after = line ? line->begun : 0 };
+    /* what a silent observer showed before can be out of date */
+    const int is_known = line && !(line->is_observed && rank->observer == OBSERVER_SILENT);
+    struct activity does = { .after = is_known ? line->begun : 0 };
 
     does.death = job->own_memory ? NULL : snapshot_death_of(job, rank->rank);
     if (does.death)
@@ -91,7 +96,9 @@ struct activity activity_of(const struct job_snapshot *job, int at,
     else if (line && !left && seq > 0 && line->now.seq == seq && line->now.phase == CONTROL_IN)
         does.kind = RANK_IN_CALL;
     else
-        does.kind = other ? RANK_IN_OTHER_CALL : blocker_state_of(job, rank, line, left);
+        does.kind = other                               ? RANK_IN_OTHER_CALL
+                    : rank->observer == OBSERVER_SILENT ? RANK_SILENT
+                                                        : blocker_state_of(job, rank, line, left);
     does.line = does.kind == RANK_IN_OTHER_CALL ? other : does.kind == RANK_FAILED ? line : NULL;
     does.call = does.line ? &does.line->now : NULL;
     if (does.kind == RANK_AT_STORE || does.kind == RANK_IN_INIT)

@@ -14,6 +14,7 @@ enum activity_kind {
     RANK_DIED,          /* the rank's process is gone, but no ctrun has reaped it */
     RANK_STOPPED,       /* a signal has stopped the rank */
     RANK_TRACED,        /* a debugger has stopped the rank */
+    RANK_SILENT,        /* the rank's observer does not answer */
     RANK_LEFT,          /* the rank left the group */
     RANK_IN_OTHER_CALL, /* the rank is in another call, of this group or of another group */
     RANK_AT_STORE, /* the rank waits for the store, or for what it named with control_waiting() */
@@ -27,6 +28,7 @@ enum activity_kind {
     RANK_NO_CALL,      /* the rank is in no call, and has made no call yet */
     RANK_NOT_HERE,     /* no control page of this host has an entry for the rank */
     RANK_BLOCKED,      /* the rank waits for another rank that waits in the same verdict */
+    RANK_QUIET,        /* the rank's processes have not used a processor or written output */
     ALL_RANKS_STOPPED,
     CTRUN_STOPPED,
     ACTIVITIES

@@ -13,14 +13,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/inspect/ask.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
+#include "runtime/util/clock.h"
 
 #define MEMFD "/memfd:" CONTROL_NAME
 /* the name of an unlinked file, which replaces the memfd on systems without memfd */
@@ -30,6 +33,10 @@
 struct search {
     struct job_list *jobs;
     int room, failed;
+    /* 0 in a first search, which asks the observers of each page; in the second search, the time
+     * until which it waits for their answers */
+    int64_t answers_until;
+    int asked;                /* 1 if a page of the first search has an observer */
     ino_t seen[PAGES_OF_ONE]; /* inodes of the pages found in the process that is searched now */
     int pages;
 };
@@ -113,6 +120,37 @@ static int is_new(struct search *search, ino_t inode)
     return 1;
 }
 
+static int has_observer(const struct job_snapshot *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].observer != OBSERVER_NONE)
+            return 1;
+    return 0;
+}
+
+/* Asks the observers of the page, or waits for their answers and then reads the page again.
+ * Returns 0, or -1 if the page can't be read any more.  Then the caller has nothing to free. */
+static int page_ask(struct search *search, const char *path, int fd, struct job_snapshot *job)
+{
+    if (!search->answers_until && has_observer(job)) {
+        const int writable = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        if (writable >= 0) {
+            ask_observers(writable);
+            close(writable);
+            search->asked = 1;
+        }
+    }
+    while (search->answers_until && ask_is_open(job)
+           && time_left_ms(search->answers_until, ASK_LIMIT_MS) > 0) {
+        snapshot_free(job);
+        poll(NULL, 0, 2);
+        if (page_read(fd, job) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Opens the page, and adds it to the list if process pid created it.  Checks the file again,
  * because the descriptor may belong to another file by now.  Returns 0 (also if the file is not
  * such a page), or -1 if memory is exhausted. */
@@ -129,7 +167,7 @@ static int take_page(struct search *search, pid_t pid, uid_t uid, const char *pa
     }
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && is_new(search, info.st_ino)) {
         if (page_read(fd, job) == 0) {
-            if (job->launcher == pid) {
+            if (job->launcher == pid && page_ask(search, path, fd, job) == 0) {
                 job->uid = uid;
                 search->jobs->count++;
                 if (job->own_memory)
@@ -224,6 +262,46 @@ static struct rank_snapshot *rank_without_pid(struct job_snapshot *job, int rank
     return NULL;
 }
 
+/* A rank without ctrun has a page of libct and a page of its observer.  Adds what the second page
+ * shows to the rank of the first. */
+static void add_observed(struct rank_snapshot *to, const struct rank_snapshot *observed)
+{
+    to->observer = observed->observer;
+    to->observer_pid = observed->observer_pid;
+    to->stacks_fd = observed->stacks_fd;
+    memcpy(to->main_place, observed->main_place, sizeof to->main_place);
+    for (int i = 0, free_one = 0; i < CONTROL_GROUPS; i++) {
+        while (free_one < CONTROL_GROUPS && to->group[free_one].id)
+            free_one++;
+        if (observed->group[i].id && free_one < CONTROL_GROUPS) {
+            to->group[free_one] = observed->group[i];
+            to->group[free_one].now.group = free_one;
+        }
+    }
+}
+
+static int is_observed_twin(const struct rank_snapshot *rank, const struct rank_snapshot *observed)
+{
+    return rank->pid == observed->pid && rank->rank == observed->rank
+           && rank->observer == OBSERVER_NONE && observed->observer != OBSERVER_NONE;
+}
+
+/* The ranks are sorted, so the two pages of a rank are neighbours. */
+static void join_twins(struct job_snapshot *job)
+{
+    for (int i = 0; i + 1 < job->ranks; i++) {
+        struct rank_snapshot *const first = &job->rank[i];
+        const int is_second = is_observed_twin(first, &first[1]);
+
+        if (!is_second && !is_observed_twin(&first[1], first))
+            continue;
+        add_observed(is_second ? first : &first[1], is_second ? &first[1] : first);
+        job->ranks--;
+        memmove(&first[is_second], &first[is_second + 1],
+                (size_t)(job->ranks - i - is_second) * sizeof *first);
+    }
+}
+
 /* Moves the only rank of the page `own` into the job of that rank's ctrun.  Returns 1, or 0 if that
  * job is not in the list. */
 static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
@@ -275,6 +353,7 @@ void job_list_merge(struct job_list *jobs)
                 remove_job(jobs, j);
         }
         qsort(job->rank, (size_t)job->ranks, sizeof *job->rank, by_rank);
+        join_twins(job);
         job->local = job->ranks;
         job->world = world_of(job);
     }
@@ -293,6 +372,11 @@ int job_list_find(struct job_list *jobs)
 
     *jobs = (struct job_list){ .count = 0 };
     process_each(search_process, &search);
+    if (search.asked && !search.failed) {
+        job_list_free(jobs);
+        search = (struct search){ .jobs = jobs, .answers_until = clock_ms() + ASK_LIMIT_MS };
+        process_each(search_process, &search);
+    }
     job_list_merge(jobs);
     for (int i = 0; i < jobs->count; i++)
         process_read_all(&jobs->job[i]);

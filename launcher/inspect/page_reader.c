@@ -193,7 +193,8 @@ static void take_entry(struct rank_snapshot *rank, int index, const struct contr
     group->now = take_call(&line->now);
     group->now.group = index;
     group->moving = valid == 0;
-    group->caller = line->caller;
+    group->is_observed = line->caller == CONTROL_OBSERVED;
+    group->caller = group->is_observed ? 0 : line->caller;
     for (int i = 0; valid < 0 && i < rank->ring_used; i++)
         if (rank->ring[i].group == index) {
             group->now = rank->ring[i];
@@ -201,6 +202,8 @@ static void take_entry(struct rank_snapshot *rank, int index, const struct contr
             break;
         }
     group->now.tag = line->tag;
+    if (group->is_observed && rank->observer == OBSERVER_SILENT)
+        group->now.phase = CONTROL_IDLE; /* the rank may have left the call since */
     if (group->now.phase == CONTROL_IN && group->now.seq > group->begun)
         group->begun = group->now.seq; /* the rank writes ->begun shortly after ->now */
 }
@@ -227,35 +230,56 @@ static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
     rank->waiting_since_ns = since;
 }
 
-/* Copies the source place that a rank wrote to the group that has the same id, call number and time
- * as the place. */
-static void take_place(int fd, size_t at, struct rank_snapshot *rank)
+/* Copies a place.  Returns 1, or 0 if there is none or if it changed during each copy. */
+static int take_place(int fd, size_t at, struct control_place *place)
 {
-    const size_t first = offsetof(struct control_rank, place_version);
-    struct control_rank page;
     uint32_t before = 1, after = 0;
 
     for (int i = 0; i < MOST_COPIES && (before != after || before % 2); i++)
-        if (read_at(fd, at + first, &before, sizeof before) < 0
-            || read_at(fd, at + first, (char *)&page + first,
-                       offsetof(struct control_rank, place) + sizeof page.place - first)
-                   < 0
-            || read_at(fd, at + first, &after, sizeof after) < 0)
-            return;
-    if (before != after || before % 2)
-        return;
+        if (read_at(fd, at, &before, sizeof before) < 0 || read_at(fd, at, place, sizeof *place) < 0
+            || read_at(fd, at, &after, sizeof after) < 0)
+            return 0;
+    return before == after && before > 0 && before % 2 == 0;
+}
+
+/* Copies the place of the call of each group, if it is the place of the call in the snapshot. */
+static void take_places(int fd, size_t at, struct rank_snapshot *rank)
+{
+    struct control_place place;
+
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         struct group_snapshot *group = &rank->group[i];
 
-        if (group->id && group->id == page.place_group && group->now.seq == page.place_seq
-            && group->now.begun_ns <= page.place_noted_ns) {
-            page_text(group->where, sizeof group->where, page.place, sizeof page.place);
+        if (group->id
+            && take_place(fd, at + offsetof(struct control_rank, places) + (size_t)i * sizeof place,
+                          &place)
+            && group->now.seq == place.seq && group->now.begun_ns <= place.noted_ns) {
+            page_text(group->where, sizeof group->where, place.text, sizeof place.text);
             group->caller = 0; /* the caller is a function of the language binding */
         }
     }
+    if (rank->observer == OBSERVER_ANSWERED
+        && take_place(fd, at + offsetof(struct control_rank, main_place), &place))
+        page_text(rank->main_place, sizeof rank->main_place, place.text, sizeof place.text);
 }
 
-static int take_rank(int fd, const struct job_snapshot *job, int index, struct rank_snapshot *rank)
+/* Takes from the page whether the observer has answered the last question. */
+static void take_observer(struct rank_snapshot *rank, const struct control_rank *page,
+                          uint32_t asked)
+{
+    const uint32_t answered = atomic_load(&page->answered);
+
+    rank->observer_pid = atomic_load(&page->observer);
+    rank->stacks_fd = atomic_load(&page->stacks_fd);
+    rank->observer = rank->observer_pid <= 0                                ? OBSERVER_NONE
+                     : answered == asked || answered == CONTROL_LAST_ANSWER ? OBSERVER_ANSWERED
+                                                                            : OBSERVER_SILENT;
+    if (rank->observer == OBSERVER_NONE)
+        rank->observer_pid = 0;
+}
+
+static int take_rank(int fd, const struct job_snapshot *job, int index, uint32_t asked,
+                     struct rank_snapshot *rank)
 {
     const size_t at = control_bytes(index, 0);
     struct control_rank page;
@@ -279,6 +303,7 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
     rank->pid = rank->pid > 0 ? rank->pid : 0;
     take_ring(rank, &page);
     take_waiting(fd, at, rank, &page);
+    take_observer(rank, &page, asked);
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const size_t where =
             at + offsetof(struct control_rank, groups) + (size_t)i * sizeof page.groups[i];
@@ -293,7 +318,7 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
             rank->bytes += page.groups[i].bytes;
         take_entry(rank, i, &page.groups[i], valid);
     }
-    take_place(fd, at, rank);
+    take_places(fd, at, rank);
     return 0;
 }
 
@@ -345,7 +370,7 @@ int page_read(int fd, struct job_snapshot *job)
     job->uid = info.st_uid;
     job->rank = calloc((size_t)(job->local > 0 ? job->local : 1), sizeof *job->rank);
     for (int i = 0; job->rank && i < job->local; i++, job->ranks++)
-        if (take_rank(fd, job, i, &job->rank[i]) < 0)
+        if (take_rank(fd, job, i, atomic_load(&head.asked), &job->rank[i]) < 0)
             break;
     if (!job->rank || job->ranks < job->local || reader_take_deaths(fd, job, &head) < 0) {
         snapshot_free(job);

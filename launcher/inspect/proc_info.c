@@ -150,6 +150,16 @@ int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg)
     return answer;
 }
 
+int process_is_file(pid_t pid, const char *name, const char *path)
+{
+    char link[64], at[64];
+    ssize_t length;
+
+    snprintf(at, sizeof at, "/proc/%d/%s", (int)pid, name);
+    length = readlink(at, link, sizeof link);
+    return length >= (ssize_t)strlen(path) && !memcmp(link, path, strlen(path));
+}
+
 /* ---- The process of a rank -------------------------------------------------- */
 
 /* A search for a descendant of the worker that has pid `named` in its own pid namespace. */
@@ -207,6 +217,35 @@ static pid_t writer_of(const struct rank_snapshot *rank)
     return nested.found;
 }
 
+struct work_below {
+    pid_t root;
+    uint64_t sum;
+};
+
+static int add_work(void *arg, pid_t pid, uid_t uid)
+{
+    struct work_below *work = arg;
+    char text[1024];
+    const char *written;
+
+    (void)uid;
+    if (pid == work->root || !is_below(pid, work->root))
+        return 0;
+    process_file(pid, "io", text, sizeof text);
+    written = strstr(text, "wchar: ");
+    work->sum += written ? strtoull(written + 7, NULL, 10) : 0;
+    work->sum += (uint64_t)(process_read(pid).cpu_s * 1000);
+    return 0;
+}
+
+uint64_t process_work_below(pid_t pid)
+{
+    struct work_below work = { .root = pid };
+
+    process_each(add_work, &work);
+    return work.sum;
+}
+
 static void proc_info_take_command(struct rank_snapshot *rank)
 {
     char words[sizeof rank->command];
@@ -235,5 +274,7 @@ void process_read_all(struct job_snapshot *job)
             rank->process = (struct process_snapshot){ .pid = rank->pid };
         if (rank->process.state)
             proc_info_take_command(rank);
+        if (rank->observer_pid != rank->pid && !process_read(rank->observer_pid).state)
+            rank->observer = OBSERVER_NONE; /* the process that had it has ended */
     }
 }

@@ -15,6 +15,13 @@ void process_read_all(struct job_snapshot *job);
  * of the text. */
 size_t process_file(pid_t pid, const char *name, char *text, size_t size);
 
+/* Returns 1 if the link /proc/<pid>/<name> leads to a file whose path begins with `path`. */
+int process_is_file(pid_t pid, const char *name, const char *path);
+
+/* Sums up the processor time and the output of all descendants of a process.  The sum grows
+ * whenever one of them uses a processor or writes to a file or a pipe. */
+uint64_t process_work_below(pid_t pid);
+
 /* Calls visit for each process until visit returns a value other than 0.  Returns the value of the
  * last call, or 0 if there was no call. */
 int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg);

@@ -45,6 +45,7 @@ struct group_snapshot {
     struct call_snapshot now;
     int moving;      /* 1 if the entry changed during each copy, so the rank is making calls */
     uint64_t caller; /* return address of the call into libct, in the program */
+    int is_observed; /* 1 if the call is another library's, which an observer showed */
     /* the place of the call, "train.c:88 (step)" or "train+0x1189"; "" if not known */
     char where[160];
 };
@@ -66,6 +67,12 @@ struct death_snapshot {
     struct control_tomb tomb[CONTROL_TOMBS];
 };
 
+enum observer_snapshot {
+    OBSERVER_NONE, /* no observer shows what the process does */
+    OBSERVER_ANSWERED,
+    OBSERVER_SILENT /* the observer has not answered, so what it showed before may be out of date */
+};
+
 struct rank_snapshot {
     int rank, local_rank;
     /* `worker` is the process that ctrun started; `pid` is the writer of this part of the page, or
@@ -75,6 +82,11 @@ struct rank_snapshot {
     uint64_t since_ns;
     char waiting_for[96];
     uint64_t waiting_since_ns;
+    enum observer_snapshot observer;
+    pid_t observer_pid;
+    int stacks_fd; /* the observer's descriptor of a file with stacks; -1 without one */
+    /* where the main thread is, "train.py:88 (step)"; "" if no observer has answered */
+    char main_place[100];
     struct group_snapshot group[CONTROL_GROUPS];
     struct call_snapshot ring[CONTROL_CALLS]; /* the last calls, newest first */
     int ring_used;
@@ -99,6 +111,8 @@ struct job_snapshot {
     uid_t uid;
     int ranks;
     struct rank_snapshot *rank; /* [ranks]; snapshot_free() frees it */
+    /* for how long no process of the job has used a processor or written output; 0 if not known */
+    uint64_t quiet_ns;
     int deaths;
     struct death_snapshot *death; /* [deaths]; snapshot_free() frees it */
     char key[160];                /* the key that all ranks of a job share, if own_memory is 1 */

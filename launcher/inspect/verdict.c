@@ -5,8 +5,8 @@
  * for the circle.  Each group in which other members wait gets a verdict about its newest
  * collective call and the messages that members are in.  Verdicts without a group follow: on ranks
  * that wait in ct_init_process_group(), on ranks that wait for the store, and on processes that are
- * stopped or gone although no rank waits for them yet.  A program without libct gets only the last
- * kind. */
+ * stopped or gone although no rank waits for them yet.  A program of which ctrun sees no calls gets
+ * only the last kind, and one that says that no process works. */
 #include "launcher/inspect/verdict.h"
 
 #include <stdio.h>
@@ -263,6 +263,19 @@ static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
     return known;
 }
 
+/* Returns the index of a rank in job->rank; -1 if the rank has no page here. */
+static int index_of(const struct job_snapshot *job, int rank)
+{
+    const int at = rank - job->base;
+
+    if (!job->own_memory)
+        return at >= 0 && at < job->ranks ? at : -1;
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].rank == rank)
+            return i;
+    return -1;
+}
+
 /* Adds the missing ranks that have no entry here.  In the world, the verdict names them by their
  * rank in the job.  In other groups, only their number is known. */
 static void add_without_line(struct work *w, struct verdict *v, const struct standing *g)
@@ -272,7 +285,7 @@ static void add_without_line(struct work *w, struct verdict *v, const struct sta
     int unnamed = 0;
 
     for (int number = 0; number < g->view->size; number++) {
-        const int at = number - job->base, is_here = at >= 0 && at < job->ranks;
+        const int at = index_of(job, number);
         const struct death_snapshot *death;
 
         if (member_numbered(g->view, number) || !is_needed(g, number))
@@ -280,7 +293,7 @@ static void add_without_line(struct work *w, struct verdict *v, const struct sta
         death = g->view->is_world ? snapshot_death_of(job, number) : NULL;
         if (!g->view->is_world)
             unnamed++;
-        else if (!job->own_memory && is_here)
+        else if (at >= 0)
             verdict_add(w, v, number, at, activity_of(job, at, NULL, 0, 0));
         else if (job->own_memory || !death)
             verdict_add(w, v, number, -1, not_here);
@@ -435,6 +448,16 @@ static int does_as_process(const struct work *w, int i, struct activity *does)
                    || (does->kind == RANK_DIED && rank->wrapper.state)));
 }
 
+/* Returns 1 if the job is quiet, and no other verdict says why. */
+static int does_nothing(const struct work *w, int i, struct activity *does)
+{
+    (void)i;
+    *does = (struct activity){
+        .kind = RANK_QUIET, .waits = 1, .waited_ns = w->job->quiet_ns, .peer = -1
+    };
+    return w->job->quiet_ns > 0 && w->job->quiet_ns >= w->least_ns && w->list->count == 1;
+}
+
 /* Makes a verdict with the waiting ranks, then the ranks that they wait for.  VERDICT_PROCESS has
  * no waiting ranks.  Returns NULL if the verdict would be empty. */
 static struct verdict *judge_ranks(struct work *w, enum verdict_kind kind,
@@ -468,6 +491,7 @@ static void judge_all_ranks(struct work *w)
         verdict_add(w, verdict_begin(w, VERDICT_PROCESS), -1, -1,
                     (struct activity){ .kind = CTRUN_STOPPED });
     judge_ranks(w, VERDICT_PROCESS, does_as_process);
+    judge_ranks(w, VERDICT_QUIET, does_nothing);
 }
 
 /* ---- The whole --------------------------------------------------------------------- */
@@ -495,9 +519,9 @@ int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job,
     *list = (struct verdict_list){ .job = job };
     w.failed = groups_open(&w.groups, job, least_ns) < 0
                || !(w.mentioned = calloc((size_t)job->ranks + 1, 1))
-               /* room for a verdict for each deadlock, each group, init and the store, and two for
-                * processes */
-               || !(list->verdict = calloc((size_t)w.groups.deadlocks + (size_t)w.groups.count + 4,
+               /* room for a verdict for each deadlock, each group, init, the store and a quiet job,
+                * and two for processes */
+               || !(list->verdict = calloc((size_t)w.groups.deadlocks + (size_t)w.groups.count + 5,
                                            sizeof(struct verdict)));
     if (!w.failed) {
         for (int i = 1; i <= w.groups.deadlocks; i++)

@@ -15,6 +15,7 @@ enum verdict_kind {
     VERDICT_INIT,     /* ranks wait in ct_init_process_group() */
     VERDICT_STORE,    /* ranks wait for something that they named with control_waiting() */
     VERDICT_PROCESS,  /* ranks are stopped or gone, and no rank waits for them yet */
+    VERDICT_QUIET,    /* no process works, and ctrun does not see the calls of the ranks */
     VERDICT_TOGETHER, /* all ranks are in the call, which takes long but is not stuck */
     VERDICT_KINDS
 };

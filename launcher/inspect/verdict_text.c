@@ -18,6 +18,7 @@
 #include "runtime/util/signal_name.h"
 
 #define MOST_PIDS 4
+#define ANSWER_LIMIT "2 s" /* ASK_LIMIT_MS */
 
 struct format {
     const char *name, *text;
@@ -31,6 +32,7 @@ static const struct format kinds[VERDICT_KINDS] = {
     [VERDICT_INIT] = { "init", "" },
     [VERDICT_STORE] = { "store", "no progress for {time}: " },
     [VERDICT_PROCESS] = { "process", "" },
+    [VERDICT_QUIET] = { "quiet", "no process has used a processor or written output for {time}: " },
     [VERDICT_TOGETHER] = { "together", "group {group} has taken {time}, no rank is missing: " },
 };
 
@@ -42,28 +44,31 @@ static const struct format activities[ACTIVITIES] = {
     [RANK_IN_CIRCLE] = { "in_call", RANKS_IN_CALL },
     [RANK_RETURNED] = { "returned", "{ranks} called {call} and returned from it" },
     [RANK_ENDED] = { "ended", "{ranks} {end}[ {since}] ({process})" },
-    [RANK_DIED] = { "died", "{ranks} died silently {since}: its process ({process}) is gone"
+    [RANK_DIED] = { "died", "{ranks} died silently[ {since}]: its process ({process}) is gone"
                             "[, but {wrapper}, which ctrun started, lives on]" },
-    [RANK_STOPPED] = { "stopped", "a signal stopped {ranks} {since}: kill -CONT lets the job "
+    [RANK_STOPPED] = { "stopped", "a signal stopped {ranks}[ {since}]: kill -CONT lets the job "
                                   "continue ({process})" },
-    [RANK_TRACED] = { "traced", "a debugger (pid {tracer}) holds {ranks} {since} ({process})" },
-    [RANK_LEFT] = { "left", "{ranks} left the group {since} ({process})" },
+    [RANK_TRACED] = { "traced", "a debugger (pid {tracer}) holds {ranks}[ {since}] ({process})" },
+    [RANK_SILENT] = { "silent", "{ranks} ({process}) {missed} and did not answer for " ANSWER_LIMIT
+                                ", so a thread holds Python's lock (the GIL): ctctl stack shows "
+                                "its C functions" },
+    [RANK_LEFT] = { "left", "{ranks} left the group[ {since}] ({process})" },
     [RANK_IN_OTHER_CALL] = { "in_other_call", "{ranks} called {call} of group {group}[ at {where}] "
                                               "and did not return ({process})" },
     [RANK_AT_STORE] = { "at_store", "{ranks} cannot continue without {waits_for} ({process})" },
     [RANK_FAILED] = { "failed", "{ranks} made no call after {call} failed ({process})" },
     [RANK_NOT_STARTED] = { "not_started", "ctrun has not started {ranks} yet" },
-    [RANK_NO_INIT] = { "no_init", "{ranks} ({process}) {has} not called ct_init_process_group()" },
-    [RANK_INIT_FAILED] = { "init_failed", "ct_init_process_group() failed on {ranks} ({process})" },
-    [RANK_IN_INIT] = { "in_init",
-                       "{ranks} called ct_init_process_group()[, which waits for {waits_for}] "
-                       "({process})" },
+    [RANK_NO_INIT] = { "no_init", "{ranks} ({process}) {has} not called {init}" },
+    [RANK_INIT_FAILED] = { "init_failed", "{init} failed on {ranks} ({process})" },
+    [RANK_IN_INIT] = { "in_init", "{ranks} called {init}[, which waits for {waits_for}] "
+                                  "({process})" },
     [RANK_NOT_IN_GROUP] = { "not_in_group", "{ranks} did not make this group yet, or destroyed it "
                                             "({process})" },
     [RANK_IDLE] = { "idle", "{ranks} ({process}) {missed}; {its} last call was {last}" },
     [RANK_NO_CALL] = { "no_call", "{ranks} ({process}) {missed}; {it has} made no call yet" },
     [RANK_NOT_HERE] = { "not_here", "no process here shows {ranks}{perhaps}" },
     [RANK_BLOCKED] = { "blocked", "this also blocks " RANKS_IN_CALL },
+    [RANK_QUIET] = { "quiet", "{ranks} ({process})" },
     [ALL_RANKS_STOPPED] = { "all_stopped", "a signal stopped all ranks here, {ranks}: kill -CONT "
                                            "lets the job continue ({process})" },
     [CTRUN_STOPPED] = { "ctrun_stopped",
@@ -74,8 +79,7 @@ static const struct format activities[ACTIVITIES] = {
  * for. */
 static const char waits_in_call[] =
     "{ranks} {has} waited {time}[ in {new call}[ of group {other group}]][ at {where}]";
-static const char waits_in_init[] =
-    "{ranks} {has} waited {time} in ct_init_process_group()[ for {waits_for}]";
+static const char waits_in_init[] = "{ranks} {has} waited {time} in {init}[ for {waits_for}]";
 
 /* ---- Descriptions --------------------------------------------------------------- */
 
@@ -207,6 +211,21 @@ static const struct process_snapshot *common_process(const struct rank_set *set,
     return first;
 }
 
+/* Returns where the main threads of the set are; "" if they are at different places. */
+static const char *common_place(const struct rank_set *set, const struct job_snapshot *job)
+{
+    const char *first = NULL;
+
+    for (int i = 0; i < set->count && set->member[i].at >= 0; i++) {
+        const char *its = job->rank[set->member[i].at].main_place;
+
+        first = first ? first : its;
+        if (strcmp(its, first) != 0)
+            return "";
+    }
+    return first ? first : "";
+}
+
 /* Returns the pid of a member of the set; 0 if the pid is not known. */
 static pid_t pid_of(const struct rank_set *set, int member, const struct job_snapshot *job)
 {
@@ -224,13 +243,17 @@ static void describe_processes(const struct rank_set *set, const struct job_snap
 {
     const struct process_snapshot *common = set->does.death ? NULL : common_process(set, job);
     const char *state = common ? describe_state(common) : "";
+    const char *place = common_place(set, job);
     size_t used = (size_t)snprintf(text, size, set->count > 1 ? "pids" : "pid");
 
     for (int i = 0; i < set->count && i < MOST_PIDS; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%d", i ? ", " : " ",
                                  (int)pid_of(set, i, job));
-    snprintf(text + used, size - used, "%s%s%s%s%s", set->count > MOST_PIDS ? ", ..." : "",
-             *host ? " on " : "", host, *state ? ", " : "", state);
+    used += (size_t)snprintf(text + used, size - used, "%s%s%s%s%s",
+                             set->count > MOST_PIDS ? ", ..." : "", *host ? " on " : "", host,
+                             *state ? ", " : "", state);
+    if (*place && used < size && !*activity_where(&set->does))
+        snprintf(text + used, size - used, "%s at %s", *state ? "" : ",", place);
 }
 
 /* ---- Fields ------------------------------------------------------------------------- */
@@ -358,6 +381,9 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
     describe_processes(ranks, job, host, text, sizeof text);
     set_field(f, "process", TEXT_ONLY | FLICKERS, text);
     set_field(f, "host", 0, host);
+    set_field(f, "place", FLICKERS, common_place(ranks, job));
+    set_field(f, "init", TEXT_ONLY,
+              rank->observer != OBSERVER_NONE ? "init_process_group()" : "ct_init_process_group()");
     if (does->call)
         describe_call(does->call, does->peer, text, sizeof text);
     set_field(f, "call", 0, does->call ? text : "");
@@ -370,8 +396,9 @@ static void describe_set(struct fields *f, const struct verdict *verdict,
     set_field(f, "since", TEXT_ONLY,
               does->in_call     ? "in the same call"
               : does->after > 0 ? text
-              : rank == &none   ? "" /* the calls of that rank are not known */
-                                : "before any call");
+              : rank == &none || rank->observer == OBSERVER_SILENT
+                  ? "" /* the calls of that rank are not known */
+                  : "before any call");
     if (does->death)
         describe_death(does->death, text, sizeof text);
     set_field(f, "end", 0, does->death ? text : "");
@@ -530,7 +557,7 @@ static void list_add(struct text *list, const struct rank_set *set)
 
 /* Takes the call, its place and its key from a set of waiting ranks. */
 static void take_call(const struct verdict *verdict, const struct rank_set *set,
-                      struct verdict_parts *parts)
+                      const struct job_snapshot *job, struct verdict_parts *parts)
 {
     const struct call_snapshot *call = set->does.call;
     const char *of_group = strcmp(verdict->group, "world") != 0 ? verdict->group : "";
@@ -538,7 +565,8 @@ static void take_call(const struct verdict *verdict, const struct rank_set *set,
 
     if (set->does.kind == RANK_IN_INIT) {
         snprintf(parts->key, sizeof parts->key, "init");
-        snprintf(parts->call, sizeof parts->call, "ct_init_process_group()");
+        snprintf(parts->call, sizeof parts->call, "%sinit_process_group()",
+                 set->member->at >= 0 && job->rank[set->member->at].observer ? "" : "ct_");
     }
     if (!call)
         return;
@@ -566,7 +594,7 @@ void verdict_parts(const struct verdict *verdict, const struct job_snapshot *job
         if (set->does.waits) {
             list_add(&parts->waiting, set);
             if (!*parts->call)
-                take_call(verdict, set, parts);
+                take_call(verdict, set, job, parts);
         } else if (set->does.kind != RANK_NOT_HERE) {
             describe_set(&fields, verdict, set, job);
             verdict_put(&s, "; ", s.used ? 2 : 0, 0);
@@ -682,9 +710,11 @@ void describe_rank(const struct job_snapshot *job, const struct rank_snapshot *r
     } else if (*rank->waiting_for) {
         snprintf(text, size, "waits for %s", rank->waiting_for);
     } else if (rank->state == CONTROL_INIT) {
-        snprintf(text, size, "ct_init_process_group()");
+        snprintf(text, size, "%sinit_process_group()", rank->observer ? "" : "ct_");
     } else if (rank->process.state == 'T') {
         snprintf(text, size, "stopped by a signal");
+    } else if (*rank->main_place) {
+        snprintf(text, size, "at %s", rank->main_place);
     } else if (*rank->process.waits_in) {
         snprintf(text, size, "(%s)", rank->process.waits_in);
     } else {

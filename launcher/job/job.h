@@ -24,12 +24,14 @@ enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 
 /* State of the current round. */
 struct job_round {
-    int restarted;               /* true if the round costs one of the job's restarts */
-    int running;                 /* workers of this node that run */
-    int lost;                    /* workers of this node that failed, with --on-failure=continue */
-    int takes_deaths;            /* true while take_deaths() walks failures.ended */
-    struct worker *first_failed; /* first worker of this node that failed; NULL if none failed */
-    struct worker *failed;       /* the worker that failed last */
+    int restarted;         /* true if the round costs one of the job's restarts */
+    int running;           /* workers of this node that run */
+    int lost;              /* workers of this node that failed, with --on-failure=continue */
+    int64_t answers_until; /* deadline for the answers of observers after a failure; 0 before */
+    struct control_blame observed; /* the last blame for a failed call of another library */
+    int takes_deaths;              /* true while take_deaths() walks failures.ended */
+    struct worker *first_failed;   /* first worker of this node that failed; NULL if none failed */
+    struct worker *failed;         /* the worker that failed last */
     int culprit; /* the rank, on any node, that gets time to end by itself; -1 if no rank does */
     struct root_graph graph;
     char elsewhere[NODE_TEXT]; /* describes a failure on another node; "" if there is none */

@@ -266,6 +266,8 @@ void job_start_round(struct job *job)
         say_what_changed(job);
     job->round.running = job->round.lost = 0;
     job->round.failed = NULL;
+    job->round.answers_until = 0;
+    job->round.observed = (struct control_blame){ .on.reason = BLAME_NONE };
     job->round.culprit = -1;
     root_graph_begin(&job->round.graph, job->plan.world);
     round = round_of(job);

@@ -5,8 +5,73 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "launcher/inspect/ask.h"
+#include "launcher/inspect/observed_blame.h"
 #include "launcher/job/job_internal.h"
+#include "runtime/types/call_signature.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+
+#define ANSWERS_MS 500 /* how long ctrun waits for observers after a failure */
+
+/* Logs where the rank is that did not come to a call, if its observer has answered. */
+static void say_where_it_is(const struct job_snapshot *page, const struct control_blame *blame)
+{
+    const int at = blame->on.rank - page->base;
+
+    if (blame->on.reason == BLAME_LATE && blame->call.seq > 0 && at >= 0 && at < page->ranks
+        && *page->rank[at].main_place)
+        log_line(LOG_ERROR, "rank %d (pid %d) did not come to %s #%llu: it is at %s",
+                 blame->on.rank, (int)page->rank[at].worker, operation_name(blame->call.operation),
+                 (unsigned long long)blame->call.seq, page->rank[at].main_place);
+}
+
+/* Returns the worker's line with a failed call of another library; NULL if it has none. */
+static const struct control_group *observed_line(const struct control_host *control,
+                                                 const struct worker *worker)
+{
+    const struct control_rank *page = control_rank_at(control->head, worker->local_rank);
+
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (atomic_load(&page->groups[i].id) && page->groups[i].caller == CONTROL_OBSERVED
+            && page->groups[i].now.phase == CONTROL_FAILED)
+            return &page->groups[i];
+    return NULL;
+}
+
+/* Asks the observers of the other ranks what these do.  If a call of another library failed on the
+ * worker, this tells the rank to blame.  The event loop waits for the answers, which take some
+ * milliseconds, and for at most ANSWERS_MS in a round, however many workers fail. */
+static void ask_why_it_failed(struct job *job, const struct worker *worker,
+                              struct control_death *death)
+{
+    const int is_first = !job->round.answers_until, has_blame = death->blame.on.reason;
+    struct control_blame *const known = &job->round.observed;
+    const struct control_group *line;
+    struct job_snapshot page;
+
+    if (!worker_failed(worker) || worker->asked || !job->control.head)
+        return;
+    line = has_blame ? NULL : observed_line(&job->control, worker);
+    if (line && known->on.reason != BLAME_NONE && known->call.seq == line->now.seq
+        && known->group == atomic_load(&line->id)) {
+        death->blame = *known;
+        return;
+    }
+    if (!line && !(is_first && death->blame.on.reason == BLAME_LATE))
+        return;
+    if (is_first)
+        job->round.answers_until = deadline_after(ANSWERS_MS);
+    else if (time_left_ms(job->round.answers_until, 1) == 0)
+        return;
+    if (ask_and_read(job->control.memory, job->round.answers_until, &page) < 0)
+        return;
+    if (line && observed_blame(&page, worker->local_rank, known))
+        death->blame = *known;
+    if (is_first)
+        say_where_it_is(&page, &death->blame);
+    snapshot_free(&page);
+}
 
 /* Tells the ranks of this host, then the other nodes, then the observers that a worker died.  Runs
  * before the first failure is known, since other ranks may be waiting for this one. */
@@ -16,6 +81,7 @@ void job_worker_died(void *arg, const struct worker *worker)
     struct control_death death;
 
     control_host_describe(&job->control, worker, &death);
+    ask_why_it_failed(job, worker, &death);
     death.noted_ns = worker_failed(worker) ? worker_noted_ns(worker, &job->folder) : 0;
     root_graph_died(&job->round.graph, &death, 1);
     control_host_died(&job->control, &death, 1);

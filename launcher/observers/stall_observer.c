@@ -2,11 +2,13 @@
 /* stall_observer.c - checks the control page at least twice in the time of --stall, and when the
  * longest wait so far would reach that time.
  *
+ * A check first asks the observers of ranks that use another library than libct (ask.h).
+ *
  * Most checks read only the page, because it shows no rank that has waited for the time of --stall.
  * Otherwise the check reads /proc and makes verdicts.  The page does not show what a process
  * without libct does.  Such a process is reported if each check in the time of --stall found it
- * stopped.  If it sleeps or computes, ctrun can't see from outside whether it is stuck.  The
- * observer runs no external tool, since the cause that hangs the workers may hang the tool, too.
+ * stopped, or found that no process of the job had worked since the check before.  The observer
+ * runs no external tool, since the cause that hangs the workers may hang the tool, too.
  * The same verdicts are reported again after ten times the wait, so a server that waits for
  * requests causes only a few lines. */
 #include "launcher/observers/stall_observer.h"
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/inspect/ask.h"
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
@@ -25,8 +28,9 @@
 #include "runtime/util/log.h"
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
-#define LATER_US 10000 /* a check comes so much later than a wait reaches the time of --stall */
-#define MOST_LINES 6   /* limited, since the terminal also shows the workers' output */
+#define ANSWER_US 20000 /* time between two looks whether the observers have answered */
+#define LATER_US 10000  /* a check comes so much later than a wait reaches the time of --stall */
+#define MOST_LINES 6    /* limited, since the terminal also shows the workers' output */
 
 static uint64_t stall_limit(const struct stall *stall)
 {
@@ -41,6 +45,26 @@ static void stall_set_timer(struct stall *stall, uint64_t wait_ns)
     const struct timeval next = { (time_t)(us / 1000000), (suseconds_t)(us % 1000000) };
 
     event_add(&stall->timer, &next);
+}
+
+/* Asks the ranks that have an observer what they do.  Returns 1 if their answers are there, or if
+ * there is no observer; else 0, and then the next check comes soon. */
+static int stall_has_answers(struct stall *stall, const struct job_snapshot *job)
+{
+    const struct timeval soon = { 0, ANSWER_US };
+    int some = 0;
+
+    for (int i = 0; i < job->ranks; i++)
+        some |= job->rank[i].observer != OBSERVER_NONE;
+    if (some && !stall->answers_until) {
+        ask_observers(stall->job->control.memory);
+        stall->answers_until = deadline_after(ASK_LIMIT_MS);
+    } else if (!some || !ask_is_open(job) || time_left_ms(stall->answers_until, 1) == 0) {
+        stall->answers_until = 0;
+        return 1;
+    }
+    event_add(&stall->timer, &soon);
+    return 0;
 }
 
 static uint64_t stall_longer(uint64_t a, uint64_t b)
@@ -89,6 +113,23 @@ static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
     else if (stall->stopped_ns == 0)
         stall->stopped_ns = job->now_ns;
     return stall->stopped_ns ? snapshot_age(job, stall->stopped_ns) : 0;
+}
+
+/* Returns for how many ns no process of the job has worked, if ctrun sees the calls of no rank;
+ * else 0. */
+static uint64_t quiet_for(struct stall *stall, const struct job_snapshot *job)
+{
+    uint64_t work;
+
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].state != CONTROL_STARTED || job->rank[i].group->id)
+            return 0;
+    work = process_work_below(getpid());
+    if (!stall->worked_ns || work != stall->work) {
+        stall->work = work;
+        stall->worked_ns = job->now_ns;
+    }
+    return snapshot_age(job, stall->worked_ns);
 }
 
 /* Returns 1 if a debugger has held a process for less than MOMENT_NS, for example because ctctl
@@ -167,8 +208,13 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
         stall_set_timer(stall, 0);
         return;
     }
+    if (!stall_has_answers(stall, &job)) {
+        snapshot_free(&job);
+        return;
+    }
     stopped_ns = stopped_for(stall, &job);
-    wait_ns = stall_longer(longest_wait(&job), stopped_ns);
+    job.quiet_ns = quiet_for(stall, &job);
+    wait_ns = stall_longer(stall_longer(longest_wait(&job), stopped_ns), job.quiet_ns);
     stall_set_timer(stall, wait_ns);
     if (wait_ns >= limit_ns) {
         process_read_all(&job);
@@ -203,6 +249,8 @@ static void stall_round_began(void *state, struct job *job)
     struct stall *stall = state;
 
     (void)job;
+    stall->answers_until = 0;
+    stall->worked_ns = 0;
     stall->reported = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
     if (stall->seconds > 0)
         stall_set_timer(stall, 0);

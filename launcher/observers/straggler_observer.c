@@ -58,9 +58,11 @@ struct collective_shares shares_of(const struct rank_share *share, int size, int
 
 /* ---- The control page ---------------------------------------------------------------------- */
 
+/* What an observer showed (ask.h) is older than the sample, so it does not count. */
 static int is_inside(const struct control_group *line)
 {
     return control_is_in_call(line)
+           && __atomic_load_n(&line->caller, __ATOMIC_RELAXED) != CONTROL_OBSERVED
            && !operation_is_message(__atomic_load_n(&line->now.operation, __ATOMIC_RELAXED));
 }
 

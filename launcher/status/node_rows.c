@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/inspect/ask.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/source_lines.h"
@@ -191,6 +192,8 @@ void node_rows_print(struct node_rows *rows, const char *host, int restarts, str
         verdict_list_make(&list, &job, WAITS_NS); /* without memory there are fewer verdicts */
         rank_stages(&job, &list, stage);
     }
+    if (has_page)
+        ask_observers(rows->control->memory); /* their answers are for the next look */
     for (int i = 0; i < list.count; i++)
         print_verdict(&list.verdict[i], &job, to);
     for (int i = 0; stage && i < rows->size; i++)

@@ -100,6 +100,10 @@ FUNCTIONS = {
     "ct_algorithm": "ssi",
     "ct_last_algorithm": "sp",
     "ct_note_place": "ips",
+    "ct_observer_open": "iip",
+    "ct_observer_wait": "ipi",
+    "ct_observer_answer": "ipp",
+    "ct_observer_close": "ip",
     "ct_mem_alloc": "ipzp",
     "ct_mem_free": "ipp",
     "ct_spawn": "iipp",
@@ -245,6 +249,49 @@ class MessageFields(ctypes.Structure):
         ("tag", ctypes.c_int),
         ("count", ctypes.c_size_t),
         ("dtype", ctypes.c_int),
+    ]
+
+
+class ObservedCall(ctypes.Structure):
+    """The struct ct_observed_call."""
+
+    _fields_ = [
+        ("operation", ctypes.c_char_p),
+        ("number", ctypes.c_ulonglong),
+        ("count", ctypes.c_size_t),
+        ("dtype", ctypes.c_int),
+        ("peer", ctypes.c_int),
+        ("tag", ctypes.c_int),
+        ("state", ctypes.c_int),
+        ("age_ns", ctypes.c_ulonglong),
+        ("place", ctypes.c_char_p),
+    ]
+
+
+class ObservedGroup(ctypes.Structure):
+    """The struct ct_observed_group."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("id", ctypes.c_ulonglong),
+        ("rank", ctypes.c_int),
+        ("size", ctypes.c_int),
+        ("call_count", ctypes.c_int),
+        ("calls", ctypes.POINTER(ObservedCall)),
+    ]
+
+
+class Observation(ctypes.Structure):
+    """The struct ct_observation."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("phase", ctypes.c_int),
+        ("is_last", ctypes.c_int),
+        ("place", ctypes.c_char_p),
+        ("stacks_fd", ctypes.c_int),
+        ("group_count", ctypes.c_int),
+        ("groups", ctypes.POINTER(ObservedGroup)),
     ]
 
 

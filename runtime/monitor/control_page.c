@@ -56,8 +56,8 @@ static void forget_last_program(struct control_rank *own)
     atomic_store(&own->stopped_at, 0);
     own->waiting_for[0] = '\0';
     atomic_store(&own->waiting_version, 0); /* odd if the last program ended during a write */
-    own->place_group = 0;
-    atomic_store(&own->place_version, 0);
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        atomic_store(&own->places[i].version, 0);
     atomic_store(&own->blamed, BLAME_NONE);
     atomic_store(&own->blame_version, 0);
 }
@@ -99,7 +99,12 @@ static int if_event(int fd)
                : -1;
 }
 
-int control_take(struct control *control)
+int control_claim(struct control *control)
+{
+    return claim(control->own);
+}
+
+int control_map(struct control *control)
 {
     const char *text = getenv("CT_CONTROL");
     int memory, event, worker;
@@ -110,7 +115,7 @@ int control_take(struct control *control)
     if (!text || sscanf(text, "%d:%d:%d", &memory, &event, &worker) != 3
         || !(base = inherited_map(memory, CONTROL_HEAD_BYTES, &bytes)))
         return 0;
-    if (!is_control(base, bytes, worker) || !claim(control_rank_at(base, worker))) {
+    if (!is_control(base, bytes, worker)) {
         munmap(base, bytes);
         return 0;
     }
@@ -125,6 +130,16 @@ int control_take(struct control *control)
     control->world = control->head->world;
     control->deaths = control_death_at(base, 0);
     return 1;
+}
+
+int control_take(struct control *control)
+{
+    if (!control_map(control))
+        return 0;
+    if (control_claim(control))
+        return 1;
+    control_close(control);
+    return 0;
 }
 
 /* ---- A page without ctrun ---------------------------------------------------- */
@@ -268,6 +283,16 @@ void control_waiting(struct control *control, const char *format, ...)
     own->waiting_since_ns = clock_coarse_ns();
     memcpy(own->waiting_for, words, sizeof words);
     control_written(&own->waiting_version, version);
+}
+
+void control_note_place(struct control_place *place, uint64_t seq, const char *text)
+{
+    const uint32_t version = control_write(&place->version);
+
+    place->seq = seq;
+    place->noted_ns = clock_coarse_ns();
+    snprintf(place->text, sizeof place->text, "%s", text);
+    control_written(&place->version, version);
 }
 
 /* ---- Because of which rank it failed ------------------------------------------ */

@@ -9,9 +9,10 @@
  *     struct control_rank [local]    written by each worker: its current calls and its last ones
  *     struct control_death [world]   written by ctrun: one for each worker that ended, on any host
  *
- * Each field has one writer.  A reader never waits for a writer, so ctctl can read the memory while
- * all ranks are stopped and after all ranks died.  The memory contains no pointers, and readers
- * check all values.  So a program that overwrites its page misleads only the readers of that page.
+ * Except `asked`, each field has one writer.  A reader never waits for a writer, so ctctl can read
+ * the memory while all ranks are stopped and after all ranks died.  The memory contains no
+ * pointers, and readers check all values.  So a program that overwrites its page misleads only the
+ * readers of that page.
  *
  * Without ctrun, or if a wrapper closed the descriptor, a rank records its calls in a memory that
  * it creates itself.  Such a rank gets no death notices. */
@@ -27,7 +28,7 @@
 #include "runtime/util/error.h"
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
-#define CONTROL_VERSION 5
+#define CONTROL_VERSION 6
 #define CONTROL_NAME "ct-control" /* the memfd's name, by which ctctl finds it */
 #define CONTROL_GROUPS 24         /* how many groups of a worker are recorded at a time */
 #define CONTROL_CALLS 128         /* how many of a worker's last calls are kept; a power of two */
@@ -67,6 +68,9 @@ struct control_head {
     _Atomic uint32_t deaths;     /* number of death notices, control_death_at(0 ...) */
     _Atomic uint32_t stop_asked; /* 1 if ctrun asks the ranks to stop; then the next vote
                                   * of ct_should_stop() decides to stop */
+    /* A futex.  A reader of the page increments it and wakes the observers (observer.h), which then
+     * write what their processes do.  Two readers may write the same number. */
+    _Alignas(CACHE_PAIR) _Atomic uint32_t asked;
 };
 
 /* The value of `how` of a worker whose host was lost; else `how` is CLD_EXITED, CLD_KILLED or
@@ -150,6 +154,20 @@ static inline int control_is_in_call(const struct control_group *line)
 
 _Static_assert(sizeof(struct control_group) == CACHE_PAIR, "what a call writes is one cache pair");
 
+/* A place in the program, such as "train.py:88 (step)", and its time.  A reader reads `version` as
+ * that of a line. */
+struct control_place {
+    _Atomic uint32_t version;
+    char text[100];
+    uint64_t noted_ns;
+    uint64_t seq; /* number of the call at this place; 0 for a message */
+};
+
+/* The value of `answered` of an observer that has answered for the last time. */
+#define CONTROL_LAST_ANSWER UINT32_MAX
+/* The value of `caller` of a line that an observer writes. */
+#define CONTROL_OBSERVED 1
+
 struct control_rank {
     int32_t rank, local_rank;
     /* pid of the process that ctrun started; 0 before the start and after ctrun has reaped it */
@@ -171,12 +189,11 @@ struct control_rank {
     _Atomic uint32_t waiting_version;
     uint64_t waiting_since_ns;
     char waiting_for[96];
-    /* The source line, such as "train.py:88 (step)", that ct_note_place() recorded for a call in
-     * progress.  place_group is the id of the call's group.  place_seq is the number of the call,
-     * or 0 for a message. */
-    _Atomic uint32_t place_version;
-    uint64_t place_group, place_seq, place_noted_ns;
-    char place[96];
+    /* pid of the process whose observer answers for this worker; 0 without an observer */
+    _Atomic int32_t observer;
+    _Atomic uint32_t answered;       /* the last value of `asked` that the observer has answered */
+    _Atomic int32_t stacks_fd;       /* the observer's descriptor of a file with stacks, or -1 */
+    struct control_place main_place; /* where the main thread was when the observer answered */
     _Atomic uint32_t blame_version;
     struct control_blame blame;
     /* The next three fields belong to ct_should_stop(). */
@@ -185,6 +202,8 @@ struct control_rank {
     _Atomic uint32_t stop_wanted; /* 1 if the worker got SIGTERM */
     _Atomic uint64_t stopped_at;  /* number of the ct_should_stop() call that returned 1; or 0 */
     struct control_group groups[CONTROL_GROUPS];
+    /* the places of the groups' calls, by ct_note_place() or by the observer */
+    struct control_place places[CONTROL_GROUPS];
     /* The last calls; control_call_at() reads them.  The words are atomic because two threads may
      * write the same entry: one of them may be preempted while other threads record CONTROL_CALLS
      * calls. */
@@ -217,9 +236,9 @@ static inline struct control_call control_call_at(const struct control_rank *pag
 /* ---- Where it lies --------------------------------------------------------- */
 
 #define CONTROL_HEAD_BYTES ((size_t)4096)
-#define CONTROL_RANK_BYTES ((size_t)8192)
+#define CONTROL_RANK_BYTES ((size_t)12288)
 _Static_assert(sizeof(struct control_head) <= CONTROL_HEAD_BYTES, "the head has one page");
-_Static_assert(sizeof(struct control_rank) <= CONTROL_RANK_BYTES, "a rank has two");
+_Static_assert(sizeof(struct control_rank) <= CONTROL_RANK_BYTES, "a rank has three");
 _Static_assert(sizeof(struct control_call) == 32, "a call is 32 bytes");
 
 static inline size_t control_bytes(int local, int world)
@@ -317,6 +336,12 @@ struct control {
 /* Maps the page that CT_CONTROL names.  Returns 1, or 0 if there is no such page or if another
  * process has claimed it.  A process that calls this function again maps the same page again. */
 int control_take(struct control *control);
+/* Maps the page that CT_CONTROL names, and does not claim it.  Returns 1, or 0 if there is no such
+ * page. */
+int control_map(struct control *control);
+/* Claims the mapped page for this process, as control_take() does.  Returns 0 if another live
+ * process has claimed it. */
+int control_claim(struct control *control);
 /* Does what control_take() does; if that returns 0, creates a memory for this rank alone.  Fails
  * only if there is no memory or descriptor left. */
 ct_status control_open(struct control *control, int rank);
@@ -363,6 +388,9 @@ void control_forgive(struct control_rank *own, uint64_t group, uint64_t begun_ns
 /* Copies the worker's blame.  Returns 1, or 0 if the worker blames no rank of the job, which has
  * `world` ranks. */
 int control_blame_read(struct control_rank *page, int world, struct control_blame *blame);
+
+/* Writes a place.  `seq` is the number of its call.  Only one thread may write at a time. */
+void control_note_place(struct control_place *place, uint64_t seq, const char *text);
 
 /* Sets the worker's state and returns the previous state. */
 enum control_state control_set_state(struct control *control, enum control_state state);

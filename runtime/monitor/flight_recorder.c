@@ -45,23 +45,17 @@ void record_close(struct record *record)
     *record = (struct record){ .index = CONTROL_GROUPS };
 }
 
-/* Readers find the call to which the place belongs by the group, the call's number and the time.
- * The time is needed for messages, which have no number: a message that began after place_noted_ns
- * is a different call. */
+/* Readers find the call to which the place belongs by the call's number and the time.  The time is
+ * needed for messages, which have no number: a message that began after the place was noted is a
+ * different call. */
 void record_place(struct record *record, const char *place)
 {
-    struct control_rank *const own = record->own;
     struct control_group *const line = record->line;
     uint64_t begun;
-    uint32_t version;
 
-    if (!own || !line)
+    if (!line)
         return;
     begun = atomic_load(&line->begun);
-    version = control_write(&own->place_version);
-    own->place_group = atomic_load(&line->id);
-    own->place_seq = begun != atomic_load(&line->done) ? begun : 0;
-    own->place_noted_ns = clock_coarse_ns();
-    snprintf(own->place, sizeof own->place, "%s", place);
-    control_written(&own->place_version, version);
+    control_note_place(&record->own->places[record->index],
+                       begun != atomic_load(&line->done) ? begun : 0, place);
 }

@@ -39,7 +39,8 @@ static void signature_append(char *text, size_t size, const char *format, ...)
 void signature_describe(const struct signature *s, char *text, size_t size)
 {
     snprintf(text, size, "%s #%llu", operation_name(s->operation), (unsigned long long)s->seq);
-    if (operation_is_barrier(s->operation) || operation_is_agreement(s->operation))
+    if (operation_is_barrier(s->operation) || operation_is_agreement(s->operation)
+        || s->dtype == DTYPE_NOT_KNOWN)
         return;
     signature_append(text, size, " (%llu %s", (unsigned long long)s->count,
                      dtype_name((ct_dtype)s->dtype));

@@ -39,7 +39,8 @@
     X(SHOULD_STOP, "should_stop")             \
     X(MEM_ALLOC, "mem_alloc")                 \
     X(MEM_FREE, "mem_free")                   \
-    X(NCCL_COMM, "nccl_comm")
+    X(NCCL_COMM, "nccl_comm")                 \
+    X(OTHER, "call") /* a call of another library that has no row here */
 
 enum operation {
 #define OPERATION_ENUM(name, text) OPERATION_##name,
@@ -61,7 +62,8 @@ struct signature {
     uint32_t history; /* hash of the calls before and of this call's counts for each rank */
 };
 
-#define OP_OF_PROBE (-2) /* the op of ct_probe(), a receive that takes no message */
+#define DTYPE_NOT_KNOWN 255 /* the dtype of a call whose elements are not known */
+#define OP_OF_PROBE (-2)    /* the op of ct_probe(), a receive that takes no message */
 #define SIGNATURE_ROW_BITS 8
 #define SIGNATURE_DEVICE (1u << 31)   /* bit of ->algorithm: the buffers are device memory */
 #define SIGNATURE_CAPTURED (1u << 30) /* bit of ->algorithm: a CUDA graph captures the call */

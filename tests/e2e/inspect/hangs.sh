@@ -152,6 +152,13 @@ if [ "$("$CT_BUILD/tests/e2e_holds" "$rank3" 2)" = held ]; then
 fi
 no_job
 
+job --stall=1s sleep 600
+expect "--stall tells that no process of any program works" within 30 in_err "^ctrun: no process has used a processor or written output for [0-9.]+ s: ranks 0-3 \(pids [0-9, ]+, sleeping\)\$"
+no_job
+job --stall=1s sh -c 'while sleep 0.2; do echo step; done'
+sleep 4
+expect "and not of one that writes, but hardly uses a processor" lacks "$(cat job.err)" "no process"
+no_job
 job --stall=6s sh -c 'sleep 1; exec "$@"' - "$hangs" sleeps # the wait begins between two checks
 expect "--stall=6s tells of a wait of 6 s, not of 9 s" within 30 in_err "has not joined $call; .* have waited [67]\.[0-9] s"
 no_job

@@ -826,12 +826,14 @@ static void json_has_the_data_of_the_text(void **state)
         "1842, \"differ\": null, \"waiting\": [{\"reason\": \"in_call\", \"ranks\": [0, 1, 2], "
         "\"pids\": [4310, 4311, 4312], \"count\": 3, \"state\": \"waiting for a thread or a "
         "lock\", "
-        "\"after\": 0, \"in_call\": true, \"host\": null, \"call\": \"all_reduce #1842 (1024 f32, "
+        "\"after\": 0, \"in_call\": true, \"host\": null, \"place\": null, \"call\": \"all_reduce "
+        "#1842 (1024 f32, "
         "sum)\", \"group\": \"world\", \"where\": \"train.c:88 (step)\", \"waits_for\": null, "
         "\"end\": null, \"wrapper\": null, \"tracer\": null}], \"missing\": [{\"reason\": "
         "\"idle\", "
         "\"ranks\": [3], \"pids\": [4313], \"count\": 1, \"state\": \"waiting for a thread or a "
-        "lock\", \"after\": 1841, \"in_call\": false, \"host\": null, \"call\": null, \"group\": "
+        "lock\", \"after\": 1841, \"in_call\": false, \"host\": null, \"place\": null, \"call\": "
+        "null, \"group\": "
         "null, \"where\": null, \"waits_for\": null, \"end\": null, \"wrapper\": null, \"tracer\": "
         "null}]}");
     free(out.data);
