@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 
-from ctrun import _places
+from ctrun import _observer, _places
 from ctrun._buffers import Buffer
 from ctrun._libct import (
     DTYPE,
@@ -157,7 +157,7 @@ class Group:
         self.is_leaving = False
         _groups.add(self)
         if handle is not None:
-            _places.begin()
+            _observer.start()
 
     def __enter__(self):
         self._pid = os.getpid()
@@ -684,7 +684,7 @@ def init(init_method=None, rank=-1, world_size=-1, store=None, timeout=None):
     )
     check(lib.ct_init_process_group(ctypes.byref(options)))
     world.is_leaving = False
-    _places.begin()
+    _observer.start()
     return world
 
 

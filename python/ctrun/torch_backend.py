@@ -24,7 +24,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from ctrun import _places
+from ctrun import _observer, _places
 from ctrun._libct import DTYPE, OPS, GroupOptions, Status, lib, milliseconds
 
 try:
@@ -233,7 +233,7 @@ class ProcessGroupCt(_Base):
             raise error_of(status) from (meeting.error if meeting is not None else None)
         self._limit = milliseconds(options._timeout)
         _living.add(self)
-        _places.begin()
+        _observer.start()
         _keep_alive[id(self)] = self  # torch keeps the C++ half only
 
     # ---- What torch asks ----------------------------------------------------------

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows ctrun and ctctl what a PyTorch rank does, whatever its backend.
+
+A thread sleeps in libct, without the GIL, until ctrun or ctctl asks.  Then it reads torch's flight recorder and the
+Python stacks, and writes the answer to the control page.  Until then it costs the program nothing but the recorder's
+entry for each call.  CT_OBSERVE=0 turns the observer off.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import hashlib
+import math
+import os
+import pickle
+import sys
+import threading
+import time
+
+from ctrun import _places
+
+_C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
+_RANK_VARIABLES = ("CT_CONTROL", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+_BUFFER_SIZE = "2000"  # as many calls as torch records for NCCL
+_RUNS, _DONE, _FAILED = range(3)
+_NO_GROUP, _INIT, _READY, _LEFT = range(4)
+_UNSIZED = ("scatter", "gather", "all_to_all")  # what their callers pass differs by rank
+_NAMES = {  # torch's names of calls that libct names otherwise
+    "allgather_base": "all_gather",
+    "all_gather_base": "all_gather",
+    "allgather_into_tensor_coalesced": "all_gather",
+    "allgather_coalesced": "all_gather",
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce",
+    "all_reduce_barrier": "barrier",
+    "reduce_scatter_base": "reduce_scatter",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter",
+    "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all",
+    "all_to_allv": "all_to_all",
+    "broadcast_oop": "broadcast",
+    "reduce_oop": "reduce",
+}
+_DTYPES = {  # of the recorder and of tensors
+    "Char": "i8",
+    "int8": "i8",
+    "Byte": "u8",
+    "uint8": "u8",
+    "Short": "i16",
+    "int16": "i16",
+    "Int": "i32",
+    "int32": "i32",
+    "Long": "i64",
+    "int64": "i64",
+    "Half": "f16",
+    "float16": "f16",
+    "BFloat16": "bf16",
+    "bfloat16": "bf16",
+    "Float": "f32",
+    "float32": "f32",
+    "Double": "f64",
+    "float64": "f64",
+    "Bool": "bool",
+    "bool": "bool",
+    "ComplexFloat": "c64",
+    "complex64": "c64",
+    "ComplexDouble": "c128",
+    "complex128": "c128",
+}
+
+# ---- torch's groups and calls --------------------------------------------------------------------
+
+
+def _recorded():
+    """The entries of torch's flight recorders by the name of their group, and why entries are missing."""
+    c10d = sys.modules.get("torch._C._distributed_c10d")
+    entries, faults = {}, []
+    for recorder, function in (("", "_dump_fr_trace"), ("nccl", "_dump_nccl_trace")):
+        dump = getattr(c10d, function, None)
+        if dump is None:
+            faults.append(f"this torch has no {function}(), so calls that it would record are not shown")
+            continue
+        try:
+            for entry in pickle.loads(dump(includeStackTraces=False)).get("entries", ()):
+                entries.setdefault((entry["process_group"][0], recorder), []).append(entry)
+        except Exception as error:
+            faults.append(f"{function}() failed: {error}")
+    return entries, faults
+
+
+def _of_last_group(entries):
+    """The entries since number 1 came last, as a group can have the name of one that was destroyed."""
+    firsts = [i for i, entry in enumerate(entries) if entry["collective_seq_id"] == 1 and not entry.get("is_p2p")]
+    return entries[firsts[-1] :] if firsts else entries
+
+
+def _is_c10d(frame):
+    return frame.f_code.co_filename.endswith(_C10D)
+
+
+def _is_cts(group):
+    """libct shows the calls of its own backend itself."""
+    for device in ("cpu", "cuda"):
+        with contextlib.suppress(Exception):
+            if type(group._get_backend(sys.modules["torch"].device(device))).__name__ == "ProcessGroupCt":
+                return True
+    return False
+
+
+def _mark_failure(groups):
+    """Marks the last call as the failed one if the program ends by an exception of torch.distributed."""
+    error = getattr(sys, "last_value", None)
+    trace = error.__traceback__ if error is not None else None
+    is_torchs = False
+    while trace is not None:
+        is_torchs |= f"{os.sep}torch{os.sep}distributed{os.sep}" in trace.tb_frame.f_code.co_filename
+        trace = trace.tb_next
+    calls = [group["calls"][-1] for group in groups if group["calls"]]
+    if calls and (is_torchs or "gloo" in str(error) or "NCCL" in str(error)):
+        min(calls, key=lambda call: call["age_ns"])["state"] = _FAILED
+
+
+class _Observer:
+    def __init__(self):
+        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._lib = self._handle = None
+        self._seen = {}  # when a message or init_process_group() was first seen, by its frame
+        self._was_initialized = False
+        self._stacks_fd = -1
+
+    def start(self):
+        threading.Thread(target=self._run, name="ctrun observer", daemon=True).start()
+        atexit.register(self._say_last)
+
+    def _run(self):
+        try:
+            from ctrun import _libct
+        except OSError:  # libct can't be loaded: then a program that needs it says so
+            return
+        handle = ctypes.c_void_p()
+        rank = next((os.environ[name] for name in _RANK_VARIABLES[1:] if name in os.environ), "")
+        if _libct.lib.ct_observer_open(int(rank) if rank.isdecimal() else 0, ctypes.byref(handle)):
+            return
+        self._lib, self._handle = _libct, handle
+        while self._lib.lib.ct_observer_wait(handle, -1) == 0:
+            self._answer()
+
+    def _say_last(self):
+        if self._handle is not None and os.getpid() == self._pid:
+            self._answer(is_last=True)
+
+    def _answer(self, is_last=False):
+        """Never raises: the program must not suffer from what torch changed."""
+        with self._lock:
+            try:
+                frames = sys._current_frames()
+                seen = self._look(frames)
+                if is_last:
+                    _mark_failure(seen["groups"])
+            except Exception as error:
+                frames, seen = {}, {"place": f"the observer failed: {error}".encode()}
+            self._write(seen, is_last)
+
+    def _look(self, frames):
+        main_frame = frames.get(threading.main_thread().ident)
+        main = _places.of(main_frame)
+        c10d = sys.modules.get("torch.distributed.distributed_c10d")
+        groups, faults = [], []
+        phase = _NO_GROUP
+        if c10d is not None and c10d.is_initialized():
+            phase = _READY
+            groups, faults = self._groups(c10d._world, frames, main)
+        elif any(f.f_code.co_name == "init_process_group" and _is_c10d(f) for f in _places.outward(main_frame)):
+            phase = _INIT
+        elif self._was_initialized or _recorded()[0]:
+            phase = _LEFT
+        _places.note_calls(self._lib.lib, frames, main)
+        self._was_initialized = phase in (_READY, _LEFT)
+        text = _places.stacks(frames) + "".join(f"{fault}\n" for fault in faults)
+        return {"phase": phase, "place": main.encode(), "groups": groups, "text": text}
+
+    def _groups(self, world, frames, main):
+        entries, faults = _recorded()
+        now_ns, shown = time.time_ns(), []
+        messages = self._messages(world, frames, main)
+        for group, ranks in world.pg_group_ranks.items():
+            name = getattr(group, "group_name", None)  # a rank that is no member has a number instead of the group
+            if name is None or _is_cts(group):
+                continue
+            recorders = [recorder for of, recorder in entries if of == name] or [""]
+            for recorder in recorders:
+                rows = _of_last_group(entries.get((name, recorder), []))
+                calls = [self._call(entry, now_ns, frames, main) for entry in rows]
+                members = sorted(ranks, key=ranks.get)
+                key = f"{recorder}/{name}/{members}".encode()
+                title = "world" if group is world.default_pg else group.group_desc
+                if title in ("", "undefined"):
+                    title = name
+                shown.append(
+                    {
+                        "name": title.encode(),
+                        "id": int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") | 1,
+                        "rank": group.rank(),
+                        "size": len(members),
+                        "calls": calls + (messages.get(name, []) if recorder == recorders[0] else []),
+                    }
+                )
+        return shown, faults
+
+    def _dtype(self, name):
+        return self._lib.DTYPE.get(_DTYPES.get(name), -1)
+
+    def _call(self, entry, now_ns, frames, main):
+        """An entry of the recorder as the fields of ct_observed_call."""
+        name = entry["profiling_name"].partition(":")[2] or entry["profiling_name"]
+        name = name.split(" ")[0].lower().strip("_")
+        name = _NAMES.get(name, name)
+        sizes = entry["input_sizes"] or entry["output_sizes"]
+        types = set(entry["input_dtypes"] or entry["output_dtypes"])
+        dtype = self._dtype(types.pop()) if len(types) == 1 and name not in _UNSIZED else -1
+        thread = frames.get(int(entry.get("thread_id") or 0))
+        return {
+            "operation": name.encode(),
+            "number": 0 if entry.get("is_p2p") else entry["collective_seq_id"],
+            "count": 0 if dtype < 0 else sum(math.prod(size) for size in sizes),
+            "dtype": dtype,
+            "peer": -1,
+            "state": _DONE if entry.get("retired") or entry.get("state") == "completed" else _RUNS,
+            "age_ns": max(0, now_ns - entry["time_created_ns"]),
+            "place": (_places.of(thread) or main).encode(),
+        }
+
+    def _messages(self, world, frames, main):
+        """What threads wait for in torch's send() and recv(), which gloo does not record, by the name of their group."""
+        found, now, seen = {}, time.monotonic_ns(), {}
+        for frame in frames.values():
+            for inner in _places.outward(frame):
+                if inner.f_code.co_name not in ("send", "recv") or not _is_c10d(inner):
+                    continue
+                local = inner.f_locals
+                group = local.get("group") or world.default_pg
+                ranks = world.pg_group_ranks.get(group, {})
+                peer = local.get("group_dst", local.get("group_src"))
+                if peer is None:
+                    peer = ranks.get(local.get("dst", local.get("src")), -1)
+                seen[id(inner)] = self._seen.get(id(inner), now)
+                found.setdefault(group.group_name, []).append(
+                    {
+                        "operation": inner.f_code.co_name.encode(),
+                        "count": local["tensor"].numel(),
+                        "dtype": self._dtype(str(local["tensor"].dtype).partition(".")[2]),
+                        "peer": peer,
+                        "tag": local.get("tag") or 0,
+                        "age_ns": now - seen[id(inner)],
+                        "place": (_places.of(frame) or main).encode(),
+                    }
+                )
+        self._seen = seen
+        return found
+
+    def _write(self, seen, is_last):
+        libct, groups = self._lib, seen.get("groups", [])
+        rows = (libct.ObservedGroup * len(groups))()
+        for row, group in zip(rows, groups):
+            calls = (libct.ObservedCall * len(group["calls"]))(
+                *[libct.ObservedCall(**call) for call in group["calls"]]
+            )
+            row.name, row.id, row.rank, row.size = group["name"], group["id"], group["rank"], group["size"]
+            row.call_count, row.calls = len(calls), calls
+        answer = libct.Observation(
+            size=ctypes.sizeof(libct.Observation),
+            phase=seen.get("phase", _NO_GROUP),
+            is_last=is_last,
+            place=seen["place"],
+            stacks_fd=self._write_stacks(seen.get("text", "")),
+            group_count=len(groups),
+            groups=rows,
+        )
+        libct.lib.ct_observer_answer(self._handle, ctypes.byref(answer))
+
+    def _write_stacks(self, text):
+        with contextlib.suppress(OSError):
+            if self._stacks_fd < 0:
+                self._stacks_fd = os.memfd_create("ct-stacks", os.MFD_CLOEXEC)
+            os.ftruncate(self._stacks_fd, 0)
+            os.pwrite(self._stacks_fd, text.encode(), 0)
+        return self._stacks_fd
+
+
+_observer = None
+
+
+def start():
+    """Starts the observer, once."""
+    global _observer
+    if _observer is None and os.environ.get("CT_OBSERVE", "1") != "0":
+        _observer = _Observer()
+        _observer.start()
+
+
+def start_in_rank():
+    """Starts the observer if a launcher started this process as a rank."""
+    if any(name in os.environ for name in _RANK_VARIABLES) and os.environ.get("CT_OBSERVE", "1") != "0":
+        # torch's recorder is off for gloo until this is set.  It reads the variable when the first group is made.
+        os.environ.setdefault("TORCH_FR_BUFFER_SIZE", _BUFFER_SIZE)
+        start()
