@@ -312,7 +312,7 @@ class Works(TorchRanks):
             if r == 0:
                 work = dist.all_reduce(t, async_op=True)
                 assert not work.is_completed()
-                with fails(dist.DistBackendError, "Timed out", "goes on"):
+                with fails(dist.DistBackendError, "Timed out", "continues"):
                     work.wait(timedelta(milliseconds=50))
                 dist.send(torch.ones(1), 1)
                 work.wait()
@@ -739,91 +739,6 @@ class Training(TorchRanks):
             got = train(parallelize_module(make(), mesh, plan), x)[0].weight.full_tensor()
             assert torch.allclose(got, want, atol=1e-6)
         """),
-        )
-
-
-class Hooks(TorchRanks):
-    def test_every_communication_hook_of_ddp_gives_gloo_s_numbers(self):
-        """Two inputs have one sum in any order, so the bits are equal."""
-        self.succeeds(
-            2,
-            program("""
-            from torch import nn
-            from torch.distributed.algorithms.ddp_comm_hooks import (
-                default_hooks, optimizer_overlap_hooks, post_localSGD_hook, powerSGD_hook, quantization_hooks)
-            from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-            from torch.distributed.optim.functional_sgd import _FunctionalSGD
-
-            def low_rank(hook, **options):
-                return lambda ddp, group: ddp.register_comm_hook(
-                    powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2, min_compression_rate=1, **options), hook)
-
-            def plain(hook):
-                return lambda ddp, group: ddp.register_comm_hook(group, hook)
-
-            def built_in(kind):
-                return lambda ddp, group: ddp._register_builtin_comm_hook(kind)
-
-            def local(ddp, group):
-                state = post_localSGD_hook.PostLocalSGDState(group, group, start_localSGD_iter=2)
-                ddp.register_comm_hook(state, post_localSGD_hook.post_localSGD_hook)
-                averager = PeriodicModelAverager(period=2, warmup_steps=2, process_group=group)
-                return lambda: averager.average_parameters(ddp.parameters())
-
-            def overlapped(ddp, group):
-                state = optimizer_overlap_hooks._OptimizerHookState(_FunctionalSGD([], 0.1, allow_empty_param_list=True))
-                ddp.register_comm_hook(
-                    group, optimizer_overlap_hooks._hook_then_optimizer(default_hooks.allreduce_hook, state))
-
-            # Batched PowerSGD gives it a matrix, which torch's own assertion refuses with any backend.
-            batch_of = powerSGD_hook._orthogonalize
-            powerSGD_hook._orthogonalize = lambda m, epsilon=0: batch_of(m if m.dim() == 3 else m[None], epsilon)
-
-            Kind = dist.BuiltinCommHookType
-            power = powerSGD_hook.powerSGD_hook
-            hooks = {
-                "none": lambda ddp, group: None,
-                "allreduce": plain(default_hooks.allreduce_hook),
-                "fp16": plain(default_hooks.fp16_compress_hook),
-                "bf16": plain(default_hooks.bf16_compress_hook),
-                "built-in allreduce": built_in(Kind.ALLREDUCE),
-                "built-in fp16": built_in(Kind.FP16_COMPRESS),
-                "PowerSGD": low_rank(power),
-                "PowerSGD of rank 2": low_rank(power, matrix_approximation_rank=2),
-                "batched PowerSGD": low_rank(powerSGD_hook.batched_powerSGD_hook),
-                "PowerSGD in fp16": low_rank(default_hooks.fp16_compress_wrapper(power)),
-                "quantized per tensor": plain(quantization_hooks.quantization_pertensor_hook),
-                "quantized per channel": plain(quantization_hooks.quantization_perchannel_hook),
-                "post-local SGD": local,
-                "optimizer overlap": overlapped,
-            }
-
-            def train(register, group):
-                torch.manual_seed(7)
-                model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
-                ddp = nn.parallel.DistributedDataParallel(model, process_group=group)
-                after = None
-                try:
-                    after = register(ddp, group)
-                except TypeError as error:  # torch refuses bf16 if it was built without NCCL
-                    return [str(error)]
-                optimizer = torch.optim.SGD(ddp.parameters(), 0.1)
-                torch.manual_seed(r)
-                for step in range(6):
-                    ddp(torch.randn(8, 16)).square().mean().backward()
-                    if register is not overlapped:  # whose hook makes the step
-                        optimizer.step()
-                    if after is not None:
-                        after()
-                    optimizer.zero_grad()
-                return [p.detach().clone() for p in model.parameters()]
-
-            gloo = dist.new_group([0, 1], backend="gloo")
-            for name, register in hooks.items():
-                results = [train(register, group) for group in (gloo, dist.group.WORLD)]
-                for want, got in zip(*results):
-                    assert want == got if isinstance(want, str) else torch.equal(want, got), (name, want, got)
-            """),
         )
 
 
