@@ -67,6 +67,9 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 LIMIT_S = 100  # for a case
 Case = collections.namedtuple("Case", "function close slow")
 CASES = {}
+KEPT = (
+    []
+)  # groups: if one of gloo's own threads drops the last reference to one, the process ends by std::terminate()
 
 
 def cases(named=None, close=1e-5, slow=False, needs=None):
@@ -154,8 +157,7 @@ def every_collective_of(dtype):
         made(5),
         made(5),
         torch.zeros(n * 2, 3, dtype=dtype),
-        torch.zeros(2, dtype=dtype),
-        torch.zeros(2, dtype=dtype),
+        *torch.zeros(3, 2, dtype=dtype),
     ]
     dist.all_reduce(got[0], kind)
     dist.broadcast(got[1], n - 1)
@@ -166,6 +168,7 @@ def every_collective_of(dtype):
     lists = [[torch.zeros(3, dtype=dtype) for _ in range(n)] for _ in range(3)]
     dist.all_gather(lists[0], made(3))
     dist.gather(made(3), lists[1] if r == 1 else None, 1)
+    dist.reduce_scatter(got[6], [made(2, add=k) for k in range(n)], kind)
     dist.all_to_all(lists[2], [made(3, add=k) for k in range(n)])
     rows = torch.zeros(n, 2, dtype=dtype)
     dist.all_to_all_single(rows, made(n, 2))
@@ -179,6 +182,66 @@ def every_op_of_all_reduce():
         got.append(torch.arange(6) + 3 * rank())
         dist.all_reduce(got[-1], getattr(dist.ReduceOp, op))
     return got
+
+
+def plain(x):
+    return [plain(part) for part in x] if isinstance(x, (list, tuple)) else x.clone()
+
+
+def call_of(name, made):
+    n, t = size(), torch.full((2,), rank() + 1.0)
+    parts = [torch.full((2,), rank() + k / 4) for k in range(n)]
+    arguments = {
+        "all_reduce": [t],
+        "broadcast": [t, 1],
+        "reduce": [t, 1],
+        "gather": [t, made if rank() == 0 else None],
+        "scatter": [t, parts if rank() == 0 else None],
+        "reduce_scatter": [t, parts],
+        "reduce_scatter_tensor": [t, torch.cat(parts)],
+        "all_to_all": [made, parts],
+        "all_to_all_single": [torch.zeros(n), torch.arange(n) + t[0]],
+        "barrier": [],
+    }
+    return getattr(dist, name)(*arguments[name], async_op=True)
+
+
+CALLS = "all_reduce broadcast reduce gather scatter reduce_scatter reduce_scatter_tensor all_to_all".split()
+
+
+@cases({name: name for name in [*CALLS, "all_to_all_single", "barrier"]})
+def the_future_of(name):
+    """Not all_gather: gloo's has a list of tensors, and ct's has a list in a list."""
+    work = call_of(name, [torch.zeros(2) for _ in range(size())])
+    result = work.get_future().wait()
+    work.wait()
+    return [plain(result), plain(work.result())] if rank() == 1 or name != "reduce" else None
+
+
+@cases()
+def tensors_of_odd_shapes():
+    transposed = torch.arange(6.0).view(2, 3).t() * rank()
+    got = [torch.tensor(rank() + 1.0), torch.zeros(0), transposed, torch.ones(3, requires_grad=True)]
+    with torch.no_grad():
+        for t in got:
+            dist.all_reduce(t)
+            dist.broadcast(t, 1)
+    return got
+
+
+@cases()
+def roots_are_named_by_their_rank_in_the_group():
+    first, n = size() // 2, size() - size() // 2  # a group of the later half
+    group, got = dist.new_group(list(range(first, size()))), torch.full((4, 2), rank() + 1.0)
+    if rank() < first:
+        return None
+    mine = rank() == first
+    some, parts = list(torch.zeros(n, 2)), list(torch.arange(2.0 * n).view(n, 2))
+    dist.broadcast(got[0], group=group, group_src=0)
+    dist.reduce(got[1], group=group, group_dst=0)
+    dist.gather(got[2], some if mine else None, group=group, group_dst=0)
+    dist.scatter(got[3], parts if mine else None, group=group, group_src=0)
+    return [got if mine else got[[0, 2, 3]], some]
 
 
 @cases()
@@ -430,7 +493,7 @@ def low_rank(hook, **options):
     )
 
 
-def plain(hook):
+def with_hook(hook):
     return lambda ddp: ddp.register_comm_hook(None, hook)
 
 
@@ -475,10 +538,10 @@ powerSGD_hook._orthogonalize = lambda m, epsilon=0: batch_of(m if m.dim() == 3 e
 
 
 @cases({
-    "allreduce": plain(default_hooks.allreduce_hook),
-    "fp16": plain(default_hooks.fp16_compress_hook),
-    "bf16": plain(default_hooks.bf16_compress_hook),
-    "noop": plain(debugging_hooks.noop_hook),
+    "allreduce": with_hook(default_hooks.allreduce_hook),
+    "fp16": with_hook(default_hooks.fp16_compress_hook),
+    "bf16": with_hook(default_hooks.bf16_compress_hook),
+    "noop": with_hook(debugging_hooks.noop_hook),
     "built-in allreduce": built_in(dist.BuiltinCommHookType.ALLREDUCE),
     "built-in fp16": built_in(dist.BuiltinCommHookType.FP16_COMPRESS),
     "PowerSGD": low_rank(powerSGD_hook.powerSGD_hook),
@@ -486,12 +549,12 @@ powerSGD_hook._orthogonalize = lambda m, epsilon=0: batch_of(m if m.dim() == 3 e
     "batched PowerSGD": low_rank(powerSGD_hook.batched_powerSGD_hook),
     "PowerSGD in fp16": low_rank(default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook)),
     "PowerSGD in bf16": low_rank(default_hooks.bf16_compress_wrapper(powerSGD_hook.powerSGD_hook)),
-    "quantized per tensor": plain(quantization_hooks.quantization_pertensor_hook),
-    "quantized per channel": plain(quantization_hooks.quantization_perchannel_hook),
+    "quantized per tensor": with_hook(quantization_hooks.quantization_pertensor_hook),
+    "quantized per channel": with_hook(quantization_hooks.quantization_perchannel_hook),
     "post-local SGD": local(lambda: averagers.PeriodicModelAverager(2, 2)),
     "post-local SGD of two levels": local(two_levels),
     "optimizer overlap": overlapped,
-    "two calls for a bucket": plain(two_calls),
+    "two calls for a bucket": with_hook(two_calls),
 }, close=1e-3)  # fmt: skip
 def ddp_hook(register):
     model = DDP(mlp())
@@ -791,6 +854,15 @@ def compiled_functional_collectives(backend):
 
 
 @cases()
+def coalesced_functional_collectives():
+    group, x = list(range(size())), [torch.arange(4.0 * size()) + rank(), torch.ones(size(), 3) * rank()]
+    got = functional.all_reduce_coalesced(x, "sum", group) + functional.reduce_scatter_tensor_coalesced(
+        x, "sum", [0, 0], group
+    )
+    return [t + 0 for t in got + functional.all_gather_into_tensor_coalesced(x, group)]
+
+
+@cases()
 def functional_collectives_with_gradients():
     torch.manual_seed(rank())
     x, group = torch.randn(size(), 3, requires_grad=True), list(range(size()))
@@ -914,7 +986,7 @@ def file_of(folder, name, r):
 
 def be_rank(backend, folder, names):
     """Runs the cases up to the first that fails.  Each leaves a file with its error, or None, and what it gave."""
-    r, n, kept = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), []
+    r, n = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)
     register(backend)
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
@@ -926,7 +998,7 @@ def be_rank(backend, folder, names):
         try:
             dist.init_process_group("ct" if backend == "ct" else "gloo", store=place, rank=r, world_size=n)
             got = CASES[name].function()
-            kept += dist.distributed_c10d._world.pg_map
+            KEPT.extend(dist.distributed_c10d._world.pg_map)
             dist.destroy_process_group()
         except Exception as error:
             traceback.print_exc()
@@ -938,8 +1010,6 @@ def be_rank(backend, folder, names):
             sys.stderr.flush()
             os._exit(1)
         torch.compiler.reset()
-    if backend == "gloo":  # one of its own threads may drop a group's last reference, which is std::terminate()
-        os._exit(0)
 
 
 # ---- All ranks -------------------------------------------------------------------------------------
@@ -978,29 +1048,20 @@ def read(path):
     return torch.load(path, weights_only=False) if os.path.exists(path) else ("", None)
 
 
-def leaves(tree):
-    if isinstance(tree, dict):
-        tree = list(tree.items())
-    return [leaf for part in tree for leaf in leaves(part)] if isinstance(tree, (list, tuple)) else [tree]
-
-
 def distance(a, b):
     """The largest difference, in proportion to numbers above 1.  0: the same bits.  inf: not the same kind of thing."""
-    most, a, b = 0.0, leaves(a), leaves(b)
-    if len(a) != len(b):
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and (a.dtype, a.shape) == (b.dtype, b.shape):
+        if torch.equal(a, b):
+            return 0.0
+        a, b = (t.to(torch.complex128 if t.is_complex() else torch.float64) for t in (a, b))
+        return ((a - b).abs() / b.abs().clamp(min=1)).nan_to_num(float("inf")).max().item()
+    if type(a) is not type(b) or isinstance(a, torch.Tensor):
         return float("inf")
-    for one, other in zip(a, b):
-        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-            if one.dtype != other.dtype or one.shape != other.shape:
-                return float("inf")
-            if one.numel() and not torch.equal(one, other):
-                kind = torch.complex128 if one.is_complex() else torch.float64
-                one, other = one.to(kind), other.to(kind)
-                far = (one - other).abs() / other.abs().clamp(min=1)
-                most = max(most, far.nan_to_num(float("inf")).max().item())
-        elif one != other:
-            return float("inf")
-    return most
+    if isinstance(a, dict):
+        a, b = list(a.items()), list(b.items())
+    if isinstance(a, (list, tuple)):
+        return max(map(distance, a, b), default=0.0) if len(a) == len(b) else float("inf")
+    return 0.0 if a == b else float("inf")
 
 
 def main(words):
