@@ -440,7 +440,7 @@ class ProcessGroupCt(_Base):
     def allgather(self, outputs, inputs, opts):
         buffers = _Buffers(self)
         calls = [self._all_gather(buffers, out, source) for out, source in zip(outputs, inputs)]
-        return self._collective(opts, outputs, buffers, calls)
+        return self._collective(opts, [t for out in outputs for t in out], buffers, calls)
 
     def _all_gather(self, buffers, outputs, source):
         self._check_list(outputs, source, "all_gather's output list", may_be_uneven=True)
@@ -828,6 +828,11 @@ def _options(name, timeout, group_name="", ranks=()):
     return options
 
 
+def _within(backend):
+    """The backend in the wrapper that torch puts around it with TORCH_DISTRIBUTED_DEBUG=DETAIL."""
+    return getattr(backend, "wrapped_pg", backend)
+
+
 def _world():
     """The backend of torch's default group, if it is one of ours."""
     if not dist.is_initialized():
@@ -835,7 +840,7 @@ def _world():
     world = dist.distributed_c10d._get_default_group()
     for device in _DEVICES:
         with contextlib.suppress(RuntimeError):  # it has none for this device
-            backend = world._get_backend(torch.device(device))
+            backend = _within(world._get_backend(torch.device(device)))
             if backend in _living:
                 return backend
     return None
@@ -898,7 +903,7 @@ def _mend_torch():
         """torch's built-in hooks are C++ code.  The FP16 hook accepts only a Future with a C++ list of tensors, but a
         Future that Python completes has a Python object.  So ct's groups get torch's Python hooks, which compute the
         same numbers."""
-        if not isinstance(self.process_group._get_backend(self.device), ProcessGroupCt):
+        if not isinstance(_within(self.process_group._get_backend(self.device)), ProcessGroupCt):
             return of_torch(self, comm_hook_type)
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 

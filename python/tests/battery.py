@@ -195,6 +195,7 @@ def call_of(name, made):
         "all_reduce": [t],
         "broadcast": [t, 1],
         "reduce": [t, 1],
+        "all_gather": [made, t],
         "gather": [t, made if rank() == 0 else None],
         "scatter": [t, parts if rank() == 0 else None],
         "reduce_scatter": [t, parts],
@@ -206,12 +207,11 @@ def call_of(name, made):
     return getattr(dist, name)(*arguments[name], async_op=True)
 
 
-CALLS = "all_reduce broadcast reduce gather scatter reduce_scatter reduce_scatter_tensor all_to_all".split()
+CALLS = "all_reduce broadcast reduce all_gather gather scatter reduce_scatter reduce_scatter_tensor all_to_all".split()
 
 
 @cases({name: name for name in [*CALLS, "all_to_all_single", "barrier"]})
 def the_future_of(name):
-    """Not all_gather: gloo's has a list of tensors, and ct's has a list in a list."""
     work = call_of(name, [torch.zeros(2) for _ in range(size())])
     result = work.get_future().wait()
     work.wait()
