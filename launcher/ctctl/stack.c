@@ -29,24 +29,26 @@ static int stack_show(char **argv)
     return code == 0;
 }
 
-/* Prints the Python stacks that the rank's observer wrote.  Returns 1, or 0 if there are none. */
+/* Prints the Python stacks that the rank's observer wrote, a text that ends in a 0 byte.  Returns
+ * 1, or 0 if there are none. */
 static int by_observer(const struct rank_snapshot *rank)
 {
-    static const size_t room = 1 << 20;
-    char file[40], line[400], *text = malloc(room), *rest = NULL;
-    size_t length = 0;
+    static const size_t room = 1 << 18;
+    const int fd = rank->observer == OBSERVER_ANSWERED
+                       ? process_memfd(rank->process.pid, rank->stacks_fd, "ct-stacks")
+                       : -1;
+    char line[400], *text = fd >= 0 ? calloc(1, room + 1) : NULL, *rest = NULL;
+    const int found = text && pread(fd, text, room, 0) > 0 && *text;
 
-    snprintf(file, sizeof file, "fd/%d", rank->stacks_fd);
-    if (text && rank->observer == OBSERVER_ANSWERED && rank->stacks_fd >= 0
-        && process_is_file(rank->process.pid, file, "/memfd:ct-stacks"))
-        length = process_file(rank->process.pid, file, text, room);
-    for (char *at = length ? strtok_r(text, "\n", &rest) : NULL; at;
+    for (char *at = found ? strtok_r(text, "\n", &rest) : NULL; at;
          at = strtok_r(NULL, "\n", &rest)) {
         page_text(line, sizeof line, at, strlen(at));
         printf("%s\n", line);
     }
     free(text);
-    return length > 0;
+    if (fd >= 0)
+        close(fd);
+    return found;
 }
 
 static int by_py_spy(char *pid)

@@ -154,7 +154,7 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
     }
     if (!uses_libct(job))
         printf("  %s; its processes:\n",
-               is_observed(job) ? "it has made no group yet"
+               is_observed(job) ? "it shows no group yet"
                : is_python(job) ? "its Python has no ctrun wheel, which shows the calls of PyTorch"
                                 : "it does not use libct, or not yet");
     else if (list->count == 0)

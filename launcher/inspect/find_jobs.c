@@ -130,10 +130,15 @@ static int has_observer(const struct job_snapshot *job)
 
 /* Asks the observers of the page, or waits for their answers and then reads the page again.
  * Returns 0, or -1 if the page can't be read any more.  Then the caller has nothing to free. */
-static int page_ask(struct search *search, const char *path, int fd, struct job_snapshot *job)
+static int page_ask(struct search *search, int fd, struct job_snapshot *job)
 {
     if (!search->answers_until && has_observer(job)) {
-        const int writable = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        /* the same file, whatever the process has under that number by now */
+        char own[32];
+        int writable;
+
+        snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
+        writable = open(own, O_RDWR | O_CLOEXEC);
 
         if (writable >= 0) {
             ask_observers(writable);
@@ -167,7 +172,7 @@ static int take_page(struct search *search, pid_t pid, uid_t uid, const char *pa
     }
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && is_new(search, info.st_ino)) {
         if (page_read(fd, job) == 0) {
-            if (job->launcher == pid && page_ask(search, path, fd, job) == 0) {
+            if (job->launcher == pid && page_ask(search, fd, job) == 0) {
                 job->uid = uid;
                 search->jobs->count++;
                 if (job->own_memory)

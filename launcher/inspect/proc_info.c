@@ -150,14 +150,22 @@ int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg)
     return answer;
 }
 
-int process_is_file(pid_t pid, const char *name, const char *path)
+int process_memfd(pid_t pid, int fd, const char *name)
 {
-    char link[64], at[64];
+    char path[64], link[64], wanted[64];
     ssize_t length;
+    int own;
 
-    snprintf(at, sizeof at, "/proc/%d/%s", (int)pid, name);
-    length = readlink(at, link, sizeof link);
-    return length >= (ssize_t)strlen(path) && !memcmp(link, path, strlen(path));
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+    snprintf(wanted, sizeof wanted, "/memfd:%s ", name); /* the link ends in " (deleted)" */
+    if ((own = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", own);
+    length = readlink(path, link, sizeof link);
+    if (length > (ssize_t)strlen(wanted) && !memcmp(link, wanted, strlen(wanted)))
+        return own;
+    close(own);
+    return -1;
 }
 
 /* ---- The process of a rank -------------------------------------------------- */

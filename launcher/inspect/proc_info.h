@@ -15,8 +15,9 @@ void process_read_all(struct job_snapshot *job);
  * of the text. */
 size_t process_file(pid_t pid, const char *name, char *text, size_t size);
 
-/* Returns 1 if the link /proc/<pid>/<name> leads to a file whose path begins with `path`. */
-int process_is_file(pid_t pid, const char *name, const char *path);
+/* Opens descriptor fd of a process for reading, if it is a memfd of that name.  Returns the
+ * descriptor, or -1. */
+int process_memfd(pid_t pid, int fd, const char *name);
 
 /* Sums up the processor time and the output of all descendants of a process.  The sum grows
  * whenever one of them uses a processor or writes to a file or a pipe. */

@@ -2,11 +2,11 @@
 /* verdict.c - decides which verdicts a job gets, and reads only the snapshot.
  *
  * Each deadlock gets a verdict, which lists the ranks that wait in a circle and the ranks that wait
- * for the circle.  Each group in which other members wait gets a verdict about its newest
- * collective call and the messages that members are in.  Verdicts without a group follow: on ranks
- * that wait in ct_init_process_group(), on ranks that wait for the store, and on processes that are
- * stopped or gone although no rank waits for them yet.  A program of which ctrun sees no calls gets
- * only the last kind, and one that says that no process works. */
+ * for the circle.  Each group in which other members wait gets a verdict about one
+ * collective call (tells_more()) and the messages that members are in.  Verdicts without a group
+ * follow: on ranks that wait in ct_init_process_group(), on ranks that wait for the store, and on
+ * processes that are stopped or gone although no rank waits for them yet.  A program of which ctrun
+ * sees no calls gets only the last kind, and one that says that no process works. */
 #include "launcher/inspect/verdict.h"
 
 #include <stdio.h>
@@ -124,7 +124,7 @@ static void verdict_add(struct work *w, struct verdict *v, int rank, int at, str
 /* A group in which members wait. */
 struct standing {
     const struct group_view *view;
-    /* the newest collective call; NULL if members wait only in messages */
+    /* the collective call that the verdict is about; NULL if members wait only in messages */
     const struct call_snapshot *call;
     int one_could; /* 1 if at least one waiting member is not held (activity_is_held()) */
 };
@@ -307,6 +307,25 @@ static void add_without_line(struct work *w, struct verdict *v, const struct sta
         verdict_add(w, v, -1, -1, not_here);
 }
 
+/* Returns 1 if a member has not begun the collective call number seq. */
+static int lacks_member(const struct group_view *view, uint64_t seq)
+{
+    for (int i = 0; i < view->in; i++)
+        if (view->member[i].line->begun < seq)
+            return 1;
+    return 0;
+}
+
+/* Returns 1 if the verdict should rather be about call a than about call b.  A member may wait in
+ * an old call for a member that has not begun it, such as the root of a gather, while others have
+ * returned from that call.  The old call then tells more.  Else the newest call does. */
+static int tells_more(const struct group_view *view, uint64_t a, uint64_t b)
+{
+    const int lacks_a = lacks_member(view, a), lacks_b = lacks_member(view, b);
+
+    return lacks_a != lacks_b ? lacks_a : lacks_a ? a < b : a > b;
+}
+
 static void judge_group(struct work *w, const struct group_view *view)
 {
     struct standing g = { .view = view };
@@ -319,7 +338,8 @@ static void judge_group(struct work *w, const struct group_view *view)
         if (!member->waits || member->deadlock)
             continue;
         waits = 1;
-        if (member->line->now.seq > (g.call ? g.call->seq : 0))
+        if (member->line->now.seq > 0
+            && (!g.call || tells_more(view, member->line->now.seq, g.call->seq)))
             g.call = &member->line->now;
     }
     if (!waits)

@@ -208,12 +208,16 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
         stall_set_timer(stall, 0);
         return;
     }
+    if (!stall->answers_until)
+        stall->quiet_ns = quiet_for(stall, &job);
     if (!stall_has_answers(stall, &job)) {
         snapshot_free(&job);
         return;
     }
+    if (stall->quiet_ns > 0)
+        stall->work = process_work_below(getpid()); /* an answer is no work */
     stopped_ns = stopped_for(stall, &job);
-    job.quiet_ns = quiet_for(stall, &job);
+    job.quiet_ns = stall->quiet_ns;
     wait_ns = stall_longer(stall_longer(longest_wait(&job), stopped_ns), job.quiet_ns);
     stall_set_timer(stall, wait_ns);
     if (wait_ns >= limit_ns) {

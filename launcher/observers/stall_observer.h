@@ -22,6 +22,7 @@ struct stall {
     int64_t answers_until; /* deadline for the observers' answers; 0 if ctrun has not asked */
     /* process_work_below() of the job, and when it was last seen to grow; 0 before the first look
      */
+    uint64_t quiet_ns; /* for how long it has not grown */
     uint64_t work, worked_ns;
     uint64_t traced_ns; /* when a debugger was first seen to hold a process; 0 if none does */
 };

@@ -83,7 +83,12 @@ __all__ = [
     "world",
 ]
 
-__version__ = version()
+
+def __getattr__(name):
+    if name == "__version__":
+        return version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 all_gather, all_reduce, all_to_all, barrier, broadcast = (
     world.all_gather,

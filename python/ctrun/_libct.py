@@ -311,16 +311,20 @@ _TYPES = {
 }
 
 
-def _load():
-    library = ctypes.CDLL(path())
-    for name, types in FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = _TYPES[types[0]]
-        function.argtypes = [_TYPES[t] for t in types[1:]]
-    return library
+class _Library:
+    """libct, which is loaded at its first use: `import torch` imports this package, and must not fail because of it."""
+
+    def __getattr__(self, name):
+        library = ctypes.CDLL(path())
+        for function_name, types in FUNCTIONS.items():
+            function = getattr(library, function_name)
+            function.restype = _TYPES[types[0]]
+            function.argtypes = [_TYPES[t] for t in types[1:]]
+            setattr(self, function_name, function)
+        return self.__dict__[name]
 
 
-lib = _load()
+lib = _Library()
 libc_free, libc_malloc = ctypes.CDLL(None).free, ctypes.CDLL(None).malloc
 libc_free.restype, libc_free.argtypes = None, [ctypes.c_void_p]
 libc_malloc.restype, libc_malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

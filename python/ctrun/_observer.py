@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import hashlib
 import math
+import mmap
 import os
 import pickle
 import sys
@@ -22,6 +23,8 @@ from ctrun import _places
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
 _RANK_VARIABLES = ("CT_CONTROL", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 _BUFFER_SIZE = "2000"  # as many calls as torch records for NCCL
+_LAST = 32  # calls of a group that are shown, besides those in progress
+_STACKS_BYTES = 1 << 18
 _RUNS, _DONE, _FAILED = range(3)
 _NO_GROUP, _INIT, _READY, _LEFT = range(4)
 _UNSIZED = ("scatter", "gather", "all_to_all")  # what their callers pass differs by rank
@@ -89,10 +92,23 @@ def _recorded():
     return entries, faults
 
 
-def _of_last_group(entries):
-    """The entries since number 1 came last, as a group can have the name of one that was destroyed."""
-    firsts = [i for i, entry in enumerate(entries) if entry["collective_seq_id"] == 1 and not entry.get("is_p2p")]
-    return entries[firsts[-1] :] if firsts else entries
+def _is_done(entry):
+    return bool(entry.get("retired") or entry.get("state") == "completed")
+
+
+def _of_group(entries, group):
+    """The entries of a group that count: those in progress and the last ones.  A group can have the name of one that
+    was destroyed, whose entries stay."""
+    with contextlib.suppress(Exception):  # of a backend that does not count its calls
+        if group._get_sequence_number_for_group() == 0:
+            return []
+    newest = max((entry.get("pg_id", 0) for entry in entries), default=0)
+    entries = [entry for entry in entries if entry.get("pg_id", 0) == newest]
+    return [entry for entry in entries[:-_LAST] if not _is_done(entry)] + entries[-_LAST:]
+
+
+def _bytes(text):
+    return text.encode(errors="replace")
 
 
 def _is_c10d(frame):
@@ -109,38 +125,50 @@ def _is_cts(group):
 
 
 def _mark_failure(groups):
-    """Marks the last call as the failed one if the program ends by an exception of torch.distributed."""
+    """Marks the last call as the failed one if the program ends by an error of gloo's transport or of NCCL."""
     error = getattr(sys, "last_value", None)
-    trace = error.__traceback__ if error is not None else None
-    is_torchs = False
-    while trace is not None:
-        is_torchs |= f"{os.sep}torch{os.sep}distributed{os.sep}" in trace.tb_frame.f_code.co_filename
-        trace = trace.tb_next
+    is_of_call = "gloo/transport/" in str(error) or type(error).__name__ == "DistBackendError"
     calls = [group["calls"][-1] for group in groups if group["calls"]]
-    if calls and (is_torchs or "gloo" in str(error) or "NCCL" in str(error)):
+    if calls and isinstance(error, RuntimeError) and is_of_call:
         min(calls, key=lambda call: call["age_ns"])["state"] = _FAILED
+
+
+def _is_greenlets():
+    """A thread of a program that gevent has patched is a greenlet, which must not block."""
+    gevent = sys.modules.get("gevent.monkey")
+    return gevent is not None and gevent.is_module_patched("threading")
+
+
+def _run_ns(thread):
+    """For how long a thread has had a processor.  It does not grow while the thread waits."""
+    with contextlib.suppress(OSError, StopIteration):
+        native = next(t.native_id for t in threading.enumerate() if t.ident == thread)
+        with open(f"/proc/self/task/{native}/schedstat", encoding="ascii") as file:
+            return file.read().split()[0]
+    return None
 
 
 class _Observer:
     def __init__(self):
         self._pid, self._lock = os.getpid(), threading.Lock()
         self._lib = self._handle = None
-        self._seen = {}  # when a message or init_process_group() was first seen, by its frame
+        self._seen = {}  # when a message was first seen, by its frame and the processor time of its thread
         self._was_initialized = False
-        self._stacks_fd = -1
+        self._stacks_fd, self._stacks = -1, None  # a memfd and its mapping, as the program may close what it has open
 
     def start(self):
         threading.Thread(target=self._run, name="ctrun observer", daemon=True).start()
         atexit.register(self._say_last)
 
     def _run(self):
-        try:
-            from ctrun import _libct
-        except OSError:  # libct can't be loaded: then a program that needs it says so
-            return
+        from ctrun import _libct
+
         handle = ctypes.c_void_p()
         rank = next((os.environ[name] for name in _RANK_VARIABLES[1:] if name in os.environ), "")
-        if _libct.lib.ct_observer_open(int(rank) if rank.isdecimal() else 0, ctypes.byref(handle)):
+        try:
+            if _libct.lib.ct_observer_open(int(rank) if rank.isdecimal() else 0, ctypes.byref(handle)):
+                return
+        except OSError:  # there is no libct: a program that needs it says so
             return
         self._lib, self._handle = _libct, handle
         while self._lib.lib.ct_observer_wait(handle, -1) == 0:
@@ -154,13 +182,12 @@ class _Observer:
         """Never raises: the program must not suffer from what torch changed."""
         with self._lock:
             try:
-                frames = sys._current_frames()
-                seen = self._look(frames)
+                seen = self._look(sys._current_frames())
                 if is_last:
                     _mark_failure(seen["groups"])
+                self._write(seen, is_last)
             except Exception as error:
-                frames, seen = {}, {"place": f"the observer failed: {error}".encode()}
-            self._write(seen, is_last)
+                self._write({"place": _bytes(f"the observer failed: {error}")}, is_last)
 
     def _look(self, frames):
         main_frame = frames.get(threading.main_thread().ident)
@@ -171,6 +198,8 @@ class _Observer:
         if c10d is not None and c10d.is_initialized():
             phase = _READY
             groups, faults = self._groups(c10d._world, frames, main)
+            if not groups and faults:
+                phase = _NO_GROUP  # this torch does not show them
         elif any(f.f_code.co_name == "init_process_group" and _is_c10d(f) for f in _places.outward(main_frame)):
             phase = _INIT
         elif self._was_initialized or _recorded()[0]:
@@ -178,10 +207,12 @@ class _Observer:
         _places.note_calls(self._lib.lib, frames, main)
         self._was_initialized = phase in (_READY, _LEFT)
         text = _places.stacks(frames) + "".join(f"{fault}\n" for fault in faults)
-        return {"phase": phase, "place": main.encode(), "groups": groups, "text": text}
+        return {"phase": phase, "place": _bytes(main), "groups": groups, "text": text}
 
     def _groups(self, world, frames, main):
         entries, faults = _recorded()
+        if not entries and faults:
+            return [], faults
         now_ns, shown = time.time_ns(), []
         messages = self._messages(world, frames, main)
         for group, ranks in world.pg_group_ranks.items():
@@ -190,7 +221,7 @@ class _Observer:
                 continue
             recorders = [recorder for of, recorder in entries if of == name] or [""]
             for recorder in recorders:
-                rows = _of_last_group(entries.get((name, recorder), []))
+                rows = _of_group(entries.get((name, recorder), []), group)
                 calls = [self._call(entry, now_ns, frames, main) for entry in rows]
                 members = sorted(ranks, key=ranks.get)
                 key = f"{recorder}/{name}/{members}".encode()
@@ -199,7 +230,7 @@ class _Observer:
                     title = name
                 shown.append(
                     {
-                        "name": title.encode(),
+                        "name": _bytes(title),
                         "id": int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") | 1,
                         "rank": group.rank(),
                         "size": len(members),
@@ -221,20 +252,20 @@ class _Observer:
         dtype = self._dtype(types.pop()) if len(types) == 1 and name not in _UNSIZED else -1
         thread = frames.get(int(entry.get("thread_id") or 0))
         return {
-            "operation": name.encode(),
+            "operation": _bytes(name),
             "number": 0 if entry.get("is_p2p") else entry["collective_seq_id"],
             "count": 0 if dtype < 0 else sum(math.prod(size) for size in sizes),
             "dtype": dtype,
             "peer": -1,
-            "state": _DONE if entry.get("retired") or entry.get("state") == "completed" else _RUNS,
+            "state": _DONE if _is_done(entry) else _RUNS,
             "age_ns": max(0, now_ns - entry["time_created_ns"]),
-            "place": (_places.of(thread) or main).encode(),
+            "place": _bytes(_places.of(thread) or main),
         }
 
     def _messages(self, world, frames, main):
         """What threads wait for in torch's send() and recv(), which gloo does not record, by the name of their group."""
         found, now, seen = {}, time.monotonic_ns(), {}
-        for frame in frames.values():
+        for thread, frame in frames.items():
             for inner in _places.outward(frame):
                 if inner.f_code.co_name not in ("send", "recv") or not _is_c10d(inner):
                     continue
@@ -244,16 +275,17 @@ class _Observer:
                 peer = local.get("group_dst", local.get("group_src"))
                 if peer is None:
                     peer = ranks.get(local.get("dst", local.get("src")), -1)
-                seen[id(inner)] = self._seen.get(id(inner), now)
+                key = (id(inner), _run_ns(thread))
+                seen[key] = self._seen.get(key, now)
                 found.setdefault(group.group_name, []).append(
                     {
-                        "operation": inner.f_code.co_name.encode(),
+                        "operation": inner.f_code.co__bytes(name),
                         "count": local["tensor"].numel(),
                         "dtype": self._dtype(str(local["tensor"].dtype).partition(".")[2]),
                         "peer": peer,
                         "tag": local.get("tag") or 0,
-                        "age_ns": now - seen[id(inner)],
-                        "place": (_places.of(frame) or main).encode(),
+                        "age_ns": now - seen[key],
+                        "place": _bytes(_places.of(frame) or main),
                     }
                 )
         self._seen = seen
@@ -280,11 +312,12 @@ class _Observer:
         libct.lib.ct_observer_answer(self._handle, ctypes.byref(answer))
 
     def _write_stacks(self, text):
-        with contextlib.suppress(OSError):
-            if self._stacks_fd < 0:
-                self._stacks_fd = os.memfd_create("ct-stacks", os.MFD_CLOEXEC)
-            os.ftruncate(self._stacks_fd, 0)
-            os.pwrite(self._stacks_fd, text.encode(), 0)
+        if self._stacks is None:
+            self._stacks_fd = os.memfd_create("ct-stacks", os.MFD_CLOEXEC)
+            os.ftruncate(self._stacks_fd, _STACKS_BYTES)
+            self._stacks = mmap.mmap(self._stacks_fd, _STACKS_BYTES)
+        data = _bytes(text)[: _STACKS_BYTES - 1] + bytes(1)
+        self._stacks[: len(data)] = data
         return self._stacks_fd
 
 
@@ -294,7 +327,7 @@ _observer = None
 def start():
     """Starts the observer, once."""
     global _observer
-    if _observer is None and os.environ.get("CT_OBSERVE", "1") != "0":
+    if _observer is None and not _is_greenlets() and os.environ.get("CT_OBSERVE", "1") != "0":
         _observer = _Observer()
         _observer.start()
 

@@ -8,7 +8,7 @@ import threading
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PYTHONS = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (_PYTHONS + "site-packages", _PYTHONS + "dist-packages")
-_NOT_THE_PROGRAM = (_OURS, f"{os.sep}torch{os.sep}", "<frozen ")
+_NOT_THE_PROGRAM = (_OURS, f"{os.sep}torch{os.sep}", "typing_extensions.py", "<frozen ")
 _lock = threading.Lock()  # a group is marked under it before it is destroyed, and places are noted under it
 
 

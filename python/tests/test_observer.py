@@ -33,7 +33,7 @@ HANGS = {  # by fault: a pattern of the sentence; {name} is the line of that fun
     "holds_the_gil": r"rank 1 \(pid \d+[^)]*\) has not joined all_reduce #3 .*holds Python's lock \(the GIL\)",
     "raises_in_a_thread": MISSING.format(place="{raises_in_a_thread}"),
     "waits_for_its_data_loader": MISSING.format(place="{waits_for_its_data_loader}"),
-    "is_stopped": r"a signal stopped rank 1 ",
+    "is_stopped": r"a signal stopped rank 1[: ]",
     "hangs_while_it_fails": MISSING.format(place="{hangs_while_it_fails}"),
     "broadcasts": differs(r"operations differ: .*rank 1 called broadcast #3 \(4 f32\) at {broadcasts}"),
     "has_more_elements": differs(r"sizes differ: .*rank 1 called all_reduce #3 \(5 f32\) at {has_more_elements}"),

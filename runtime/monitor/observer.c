@@ -156,9 +156,13 @@ static void observed_write(struct observed *group, const struct ct_observed_grou
         }
     }
     group->noted = last > group->noted ? last : group->noted;
-    if (!shown)
-        return;
     version = control_write(&line->version);
+    if (!shown && line->now.phase == CONTROL_IN)
+        line->now.phase = CONTROL_IDLE; /* a message that is over */
+    if (!shown) {
+        control_written(&line->version, version);
+        return;
+    }
     line->now = call_of(group, shown);
     line->tag = shown->tag;
     line->caller = CONTROL_OBSERVED;

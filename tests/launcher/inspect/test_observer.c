@@ -17,6 +17,7 @@
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict_text.h"
+#include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
 #define SECOND 1000000000ull
@@ -214,6 +215,29 @@ static void a_line_shows_the_oldest_call_that_is_not_done(void **state)
     free_page(&page);
 }
 
+static void a_message_that_is_over_is_not_shown_any_more(void **state)
+{
+    const struct ct_observed_call message = {
+        .operation = "recv", .count = 1, .dtype = CT_F32, .peer = 1, .age_ns = SECOND
+    };
+    struct page page = make_page(2);
+    ct_observer *observer = observer_of(&page, 0);
+    struct job_snapshot job;
+
+    (void)state;
+    answer(observer, 0, 2, "", &message, 1);
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].group[0].now.operation, OPERATION_RECV);
+    assert_int_equal(job.rank[0].group[0].now.phase, CONTROL_IN);
+    snapshot_free(&job);
+    answer(observer, 0, 2, "", NULL, 0);
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].group[0].now.phase, CONTROL_IDLE);
+    snapshot_free(&job);
+    ct_observer_close(observer);
+    free_page(&page);
+}
+
 /* The child is a data loader's process: it has an observer, but no groups. */
 static void a_process_without_groups_does_not_answer_for_one_that_has_them(void **state)
 {
@@ -308,6 +332,31 @@ static void a_verdict_says_where_the_missing_rank_is(void **state)
     free_page(&page);
 }
 
+/* Rank 2 has returned from call 2, in which rank 0 waits for rank 1, as the root of a gather does.
+ */
+static void a_root_that_waits_in_an_old_call_is_not_to_blame(void **state)
+{
+    const struct ct_observed_call first = all_reduce(1, CT_OBSERVED_DONE, 9 * SECOND),
+                                  old = all_reduce(2, CT_OBSERVED_RUNS, 2 * SECOND),
+                                  new = all_reduce(3, CT_OBSERVED_RUNS, 2 * SECOND);
+    struct page page = make_page(3);
+    ct_observer *observer[3];
+    char text[VERDICT_TEXT];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        observer[i] = observer_of(&page, i);
+        answer(observer[i], i, 3, "", i == 0 ? &old : i == 1 ? &first : &new, 1);
+    }
+    verdict_of(&page, text, sizeof text);
+    assert_string_equal(text,
+                        "rank 1 (pid 11, running) has not joined all_reduce #2 (4 f32); its last "
+                        "call was #1. Rank 0 has waited 2.0 s at train.py:5 (step)");
+    for (int i = 0; i < 3; i++)
+        ct_observer_close(observer[i]);
+    free_page(&page);
+}
+
 /* ---- Who is to blame ---------------------------------------------------------- */
 
 /* Writes "rank reason" of the rank because of which call 3 of rank 0 failed. */
@@ -386,6 +435,8 @@ int main(void)
         cmocka_unit_test(an_answer_to_an_earlier_question_counts_for_nothing),
         cmocka_unit_test(the_last_answer_of_a_process_stays_valid),
         cmocka_unit_test(a_line_shows_the_oldest_call_that_is_not_done),
+        cmocka_unit_test(a_message_that_is_over_is_not_shown_any_more),
+        cmocka_unit_test(a_root_that_waits_in_an_old_call_is_not_to_blame),
         cmocka_unit_test(a_process_without_groups_does_not_answer_for_one_that_has_them),
         cmocka_unit_test(what_is_no_answer_is_refused),
         cmocka_unit_test(a_verdict_says_where_the_missing_rank_is),
