@@ -374,6 +374,24 @@ static void overlap(void)
     check(ct_wait_for(work, 1000));
 }
 
+/* ct_watch(), ct_watched(), ct_watch_end() */
+static void watch(void)
+{
+    float x[1000] = { 0 };
+    int done;
+    void *tag;
+    ct_work *work;
+
+    check(ct_all_reduce(CT_WORLD, x, x, 1000, CT_F32, CT_SUM, &work));
+    check(ct_watch(work, x, &done));
+    while (!done) { /* a thread that handles what is done */
+        check(ct_watched(CT_WORLD, &tag));
+        done = tag == x;
+    }
+    check(ct_wait(work));
+    check(ct_watch_end(CT_WORLD));
+}
+
 /* ---- Stores ---------------------------------------------------------------------- */
 
 /* ct_store_tcp(), ct_store_wait_workers(), ct_store_close() */
@@ -641,6 +659,7 @@ int main(void)
                                               batch,
                                               probe,
                                               overlap,
+                                              watch,
                                               tcp_store,
                                               file_store,
                                               keys,

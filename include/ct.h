@@ -697,6 +697,23 @@ CT_API ct_status ct_wait_for(ct_work *work, int timeout_ms);
 /* Sets *done to 1 if ct_wait() would return at once, else to 0.  The function does not free work.
  * Returns CT_ERR_INVALID if done is NULL, or in a child of fork().  [MPI_Test, which also frees] */
 CT_API ct_status ct_test(ct_work *work, int *done);
+/* Makes ct_watched() return `tag` once, when the asynchronous collective is done.  If the
+ * collective is done already, only sets *done to 1.  Else sets *done to 0.  The work must still be
+ * passed to ct_wait(), before or after ct_watched() has returned the tag.  Returns CT_ERR_INVALID
+ * if tag or done is NULL, or in a child of fork().  Returns CT_ERR_UNSUPPORTED if work is a send or
+ * receive. Returns CT_ERR_NOMEM if this rank is out of memory. */
+CT_API ct_status ct_watch(ct_work *work, void *tag, int *done);
+/* Waits until a collective of the group that ct_watch() watches is done, and sets *tag to its tag.
+ * Meanwhile this thread executes the group's asynchronous collectives, so the library's own thread
+ * need not be woken.  Several threads may wait.  They may do so while another thread calls
+ * functions on the group.  Sets *tag to NULL after ct_watch_end(), or if the group has had no
+ * asynchronous collective.  Returns CT_ERR_INVALID if tag is NULL, or if the group is not valid.
+ * Returns CT_ERR_NOT_MEMBER if this rank is not a member. */
+CT_API ct_status ct_watched(ct_group *group, void **tag);
+/* Makes all threads return from ct_watched(), and lets none wait there any more.  These threads
+ * must have returned before the group is destroyed.  Returns CT_ERR_INVALID if the group is not
+ * valid. Returns CT_ERR_NOT_MEMBER if this rank is not a member. */
+CT_API ct_status ct_watch_end(ct_group *group);
 
 /* ---- Store: torch.distributed.Store ------------------------------------ */
 

@@ -130,7 +130,9 @@ ct_status call_start(const struct call *c, ct_work **work)
         free(w);
         return ct_fail(CT_ERR_NOMEM, "no memory for the work");
     }
-    *a = (struct asynchronous_call){ .task = { .run = run_task }, .call = *c };
+    *a = (struct asynchronous_call){
+        .task = { .run = run_task, .suits_waiters = call_suits_any_thread(c) }, .call = *c
+    };
     *w = (ct_work){ .group = c->group,
                     .task = &a->task,
                     .holds_none = !c->executor->may_hold_stream(c),

@@ -103,6 +103,14 @@ struct call {
     const void *scalar; /* the factor of the input for premul_sum; else NULL */
 };
 
+/* Returns 1 if any thread may run the call when its turn comes.  A call that may use the device
+ * runs on the group's thread, since a thread of the program must not wait in the driver for a
+ * stream. */
+static inline int call_suits_any_thread(const struct call *c)
+{
+    return !c->executor->prepare;
+}
+
 /* Returns memory for the call's algorithm, until call_scratch_end().  NULL if memory ran out.
  */
 static inline void *call_scratch(const struct call *c, size_t bytes)

@@ -458,6 +458,15 @@ static int may_all_hold_stream(const struct coalesced *list)
     return all;
 }
 
+static int suits_any_thread(const struct coalesced *list)
+{
+    int all = 1;
+
+    for (int i = 0; i < list->used; i++)
+        all &= call_suits_any_thread(&list->calls[i]);
+    return all;
+}
+
 static ct_status coalesce_start(ct_group *group, struct coalesced *list, ct_work **work)
 {
     ct_work *w = malloc(sizeof *w);
@@ -471,6 +480,7 @@ static ct_status coalesce_start(ct_group *group, struct coalesced *list, ct_work
                     .kept.verb = "coalesced calls",
                     .owner = list,
                     .release = release_list };
+    list->task.suits_waiters = suits_any_thread(list);
     status = queue_push(&group->async.queue, &list->task);
     if (status != CT_OK) {
         free(w);

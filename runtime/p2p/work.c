@@ -201,3 +201,42 @@ ct_status ct_test(ct_work *work, int *done)
     *done = !work || is_done(work);
     return CT_OK;
 }
+
+/* ---- Works that a thread of the program watches -------------------------------------------- */
+
+ct_status ct_watch(ct_work *work, void *tag, int *done)
+{
+    if (!done || !tag)
+        return ct_fail(CT_ERR_INVALID, "ct_watch: the tag or the pointer for the answer is NULL");
+    *done = !work;
+    if (!work)
+        return CT_OK;
+    if (work_check_process(work, "ct_watch") != CT_OK)
+        return CT_ERR_INVALID;
+    if (!work->task || work->queue != work->group->async.queue)
+        return ct_fail(CT_ERR_UNSUPPORTED, "ct_watch: %s is not a collective", work->kept.verb);
+    return queue_watch(work->queue, work->task, tag, done);
+}
+
+ct_status ct_watched(ct_group *group, void **tag)
+{
+    const ct_status status = group_resolve_member(group, &group);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "ct_watched: ");
+    if (!tag)
+        return ct_fail(CT_ERR_INVALID, "ct_watched: the pointer for the tag is NULL");
+    *tag = group->async.queue ? queue_serve(group->async.queue) : NULL;
+    return CT_OK;
+}
+
+ct_status ct_watch_end(ct_group *group)
+{
+    const ct_status status = group_resolve_member(group, &group);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "ct_watch_end: ");
+    if (group->async.queue)
+        queue_dismiss(group->async.queue);
+    return CT_OK;
+}
