@@ -3,7 +3,6 @@
 
 import contextlib
 import ctypes
-import queue
 import threading
 from datetime import timedelta
 
@@ -189,7 +188,9 @@ class Work(Held):
             # What a callback raises is the error of the future that then() gave.
             self._begun = torch.futures.Future(devices=[self._device] if self._device is not None else None)
             self._future = self._begun.then(self._outcome)
-        self._group.settler.add(self, self._is_message)
+            is_to_come = bool(self._handles) and self._group.settler.take(self, self._handles[-1], self._is_message)
+        if not is_to_come:
+            self.settle()
         return self._future
 
     def _outcome(self, _):
@@ -198,7 +199,7 @@ class Work(Held):
         return self._result
 
     def settle(self):
-        """Completes the future on a thread of the settler, which also runs the program's callbacks."""
+        """Completes the future, and runs the program's callbacks."""
         self.complete()
         self._begun.set_result(None)
 
@@ -233,30 +234,40 @@ def _is_done(handle):
 class Settler:
     """The threads that complete the futures of a group's works.
 
-    One thread waits for the collectives in their order.  It also runs the program's callbacks, which may wait for
-    other futures of the group.  So before it runs callbacks, it lets another thread wait for the next collective, and
-    starts a thread if all of them run callbacks.  Each message has its own thread, since it may be done long after
-    later messages."""
+    They wait in libct, without the GIL, for a collective that is done, and execute the collectives meanwhile.  They
+    also run the program's callbacks, which may wait for other futures of the group.  So before a thread runs callbacks
+    while other futures are to come, another one waits in libct.  Each message has its own thread, since it may be done
+    long after later messages."""
 
-    def __init__(self):
-        self._works, self._turn, self._lock = queue.SimpleQueue(), threading.Lock(), threading.Condition()
+    def __init__(self, group):
+        self._owner, self._lock = group, threading.Condition()
+        self._works = {}  # collectives whose futures are to come, by their tags
         self._threads, self._waiting = [], 0  # threads for collectives; how many of them do not run a callback
         self._callbacks = set()  # threads that run callbacks
         self._unsettled = 0
         self._is_over = False
 
-    def add(self, work, is_message):
+    @property
+    def _group(self):
+        """For _places.py: the group in one of whose calls a thread is."""
+        return self._owner if self._works else None
+
+    def take(self, work, handle, is_message):
+        """Returns False if the call is done, or the group's end has ended it."""
+        done = ctypes.c_int()
         with self._lock:
-            is_over = self._is_over
-            self._unsettled += not is_over
-            if not is_over and not is_message:
-                self._works.put(work)
+            if not is_message and not self._is_over:
+                self._owner._check(lib.ct_watch(handle, id(work), ctypes.byref(done)))
+            if self._is_over or done:
+                return False
+            self._unsettled += 1
+            if not is_message:
+                self._works[id(work)] = work
                 if not self._waiting:
                     self._start()
-        if is_over:  # the group was destroyed, so there is nothing to wait for
-            work.settle()
-        elif is_message:
+        if is_message:
             threading.Thread(target=self._settle_message, args=(work,), name="ctrun message", daemon=True).start()
+        return True
 
     def _start(self):
         self._waiting += 1
@@ -264,24 +275,17 @@ class Settler:
         self._threads[-1].start()
 
     def _run(self):
-        while (work := self._next()) is not None:
+        tag = ctypes.c_void_p()
+        while not self._is_over and not lib.ct_watched(self._owner._handle, ctypes.byref(tag)) and tag:
             with self._lock:
+                work = self._works.pop(tag.value)
                 self._waiting -= 1
-                if not self._waiting:
+                if self._works and not self._waiting:
                     self._start()
             self._settle(work)
             work = None
             with self._lock:
                 self._waiting += 1
-
-    def _next(self):
-        with self._turn:
-            work = self._works.get()
-            if work is None:
-                self._works.put(None)  # for the other threads
-            else:
-                work.complete()
-            return work
 
     def _settle_message(self, work):
         work.complete()
@@ -307,9 +311,10 @@ class Settler:
                 self._lock.wait_for(lambda: self._unsettled == len(self._callbacks))
                 if not self._lock.wait_for(lambda: not self._unsettled, limit_s):
                     late = list(self._callbacks)
-            self._is_over = True
-            self._works.put(None)
-            threads = [] if self._callbacks else self._threads
+            was_over, self._is_over = self._is_over, True
+            threads = [thread for thread in self._threads if thread not in self._callbacks]
+        if not was_over:
+            lib.ct_watch_end(self._owner._handle)
         for thread in threads:
             thread.join()
         return late

@@ -219,7 +219,7 @@ class ProcessGroupCt(_Base):
         self._options, self.name_in_torch, self._store = options, name, store
         self._parent, self._meeting = parent, meeting
         self._lock = threading.RLock()
-        self.settler, self._streams = Settler(), Streams()
+        self.settler, self._streams = Settler(self), Streams()
         self._collector = None  # the thread that collects
         self._collected = None  # between start_coalescing() and end_coalescing(): works and calls
         self._sequence = 0
