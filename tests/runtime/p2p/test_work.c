@@ -7,7 +7,11 @@
 #include "tests/harness.h"
 
 #include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { IN_FLIGHT = 16 };
 
@@ -232,6 +236,132 @@ static void a_group_with_a_thread_ends_without_it(void **state)
     run_ranks(3, with_a_thread, NULL);
 }
 
+/* ---- Threads that wait and watch ------------------------------------------------------------ */
+
+enum { SHARED = 8 }; /* works, one thread for each */
+
+struct waiting {
+    ct_group *group;
+    ct_work *work;
+    ct_status status;
+    char sentence[300];
+};
+
+static void *wait_in_thread(void *arg)
+{
+    struct waiting *w = arg;
+
+    w->status = ct_wait(w->work);
+    snprintf(w->sentence, sizeof w->sentence, "%s", w->status == CT_OK ? "" : ct_last_error());
+    return NULL;
+}
+
+/* Counts the tags until ct_watch_end(). */
+static void *count_watched(void *arg)
+{
+    struct waiting *w = arg;
+    void *tag = NULL;
+    intptr_t count = 0;
+
+    while ((w->status = ct_watched(w->group, &tag)) == CT_OK && tag)
+        count++;
+    return (void *)count;
+}
+
+/* Starts calls that rank 0 alone makes, a thread that waits for each, and one that watches them.
+ * Then aborts the group. */
+static void abort_the_waits_of_threads(ct_group *group)
+{
+    struct waiting waits[SHARED], watcher = { .group = group };
+    pthread_t threads[SHARED], watching;
+    int32_t values[SHARED] = { 0 };
+    int done = 0, watched = 0;
+    void *counted = NULL;
+
+    for (int i = 0; i < SHARED; i++) {
+        EXPECT_OK(ct_all_reduce(group, &values[i], &values[i], 1, CT_I32, CT_SUM, &waits[i].work));
+        EXPECT_OK(ct_watch(waits[i].work, &values[i], &done));
+        watched += !done;
+    }
+    pthread_create(&watching, NULL, count_watched, &watcher);
+    for (int i = 0; i < SHARED; i++)
+        pthread_create(&threads[i], NULL, wait_in_thread, &waits[i]);
+    nap(20);
+    EXPECT_OK(ct_abort(group));
+    for (int i = 0; i < SHARED; i++) {
+        pthread_join(threads[i], NULL);
+        EXPECT(waits[i].status == CT_ERR_ABORTED);
+        EXPECT(strstr(waits[i].sentence, "ct_abort() was called on group"));
+    }
+    EXPECT_OK(ct_watch_end(group));
+    pthread_join(watching, &counted);
+    EXPECT(watcher.status == CT_OK && (intptr_t)counted == watched);
+}
+
+static void aborted_in_threads(ct_group *group, void *arg)
+{
+    ct_group *part = NULL;
+
+    (void)arg;
+    if (!EXPECT_OK(ct_split_group(group, 0, ct_rank(group), &part)))
+        return;
+    if (ct_rank(group) == 0)
+        abort_the_waits_of_threads(part);
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT_OK(ct_destroy_process_group(part));
+}
+
+static void an_abort_ends_the_waits_of_all_threads(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        run_ranks(2, aborted_in_threads, NULL);
+}
+
+/* Each tag comes once, in the order of the calls, also if ct_wait() came first. */
+static void watched(ct_group *group, void *arg)
+{
+    int32_t values[SHARED], *tag = NULL;
+    ct_work *works[SHARED], *message = NULL;
+    int done[SHARED], is_done = 0;
+
+    (void)arg;
+    EXPECT_OK(ct_watch(NULL, values, &is_done));
+    EXPECT(is_done);
+    EXPECT_OK(ct_watched(group, (void **)&tag)); /* no call can be done */
+    EXPECT(tag == NULL);
+    for (int i = 0; i < SHARED; i++) {
+        values[i] = 1;
+        EXPECT_OK(ct_all_reduce(group, &values[i], &values[i], 1, CT_I32, CT_SUM, &works[i]));
+        EXPECT_OK(ct_watch(works[i], &values[i], &done[i]));
+        EXPECT_STATUS(ct_watch(works[i], NULL, &is_done), CT_ERR_INVALID);
+        EXPECT_STATUS(ct_watch(works[i], values, NULL), CT_ERR_INVALID);
+    }
+    EXPECT_OK(ct_wait(works[0]));
+    for (int i = 0; i < SHARED; i++) {
+        if (!done[i])
+            EXPECT_OK(ct_watched(group, (void **)&tag));
+        EXPECT(done[i] || tag == &values[i]);
+        EXPECT(values[i] == ct_size(group));
+        if (i > 0)
+            EXPECT_OK(ct_wait(works[i]));
+    }
+    EXPECT_OK(ct_isend(group, values, 1, CT_I32, 1 - ct_rank(group), 0, &message));
+    EXPECT_ERROR(ct_watch(message, values, &is_done), CT_ERR_UNSUPPORTED, "isend");
+    EXPECT_OK(ct_recv(group, values, 1, CT_I32, 1 - ct_rank(group), 0, NULL));
+    EXPECT_OK(ct_wait(message));
+    EXPECT_OK(ct_watch_end(group));
+    EXPECT_OK(ct_watched(group, (void **)&tag));
+    EXPECT(tag == NULL);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void each_call_that_is_watched_is_reported_once(void **state)
+{
+    (void)state;
+    run_ranks(2, watched, NULL);
+}
+
 enum { LEFT = 100 }; /* works, of each kind */
 
 /* Makes a group and works without a ct_wait(). */
@@ -286,6 +416,8 @@ int main(void)
         cmocka_unit_test(the_arrays_of_a_call_in_flight_are_its_own),
         cmocka_unit_test(a_group_with_a_thread_ends_without_it),
         cmocka_unit_test(works_that_nobody_waits_for_end_with_their_group),
+        cmocka_unit_test(an_abort_ends_the_waits_of_all_threads),
+        cmocka_unit_test(each_call_that_is_watched_is_reported_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
