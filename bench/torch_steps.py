@@ -74,32 +74,76 @@ def all_reduce(count, async_op=False):
     return make
 
 
-def step_of(model, x):
+def future(name):
+    tensor, group = torch.zeros(2), groups[name]
+    return lambda: dist.all_reduce(tensor, group=group, async_op=True).get_future().wait()
+
+
+def exchange(count):
+    """A message to the next rank and one from the rank before."""
+
+    def make(name):
+        group, out, got = groups[name], torch.zeros(count), torch.zeros(count)
+
+        def step():
+            work = dist.isend(out, (rank + 1) % size, group=group)
+            dist.recv(got, (rank - 1) % size, group=group)
+            work.wait()
+
+        return step
+
+    return make
+
+
+def objects(name):
+    got = [None] * size
+    return lambda: dist.all_gather_object(got, {"rank": rank, "steps": [1, 2, 3]}, group=groups[name])
+
+
+def step_of(model, next_input):
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
 
     def step():
         optimizer.zero_grad()
-        model(x).square().mean().backward()
+        model(next_input()).square().mean().backward()
         optimizer.step()
 
     return step
 
 
-def ddp(name):
+def mlp_of_ddp(name):
     torch.manual_seed(1)
     model = nn.Sequential(
         nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)
     )
-    return step_of(
-        nn.parallel.DistributedDataParallel(model, process_group=groups[name]), torch.randn(32, 512)
-    )
+    return nn.parallel.DistributedDataParallel(model, process_group=groups[name])
+
+
+def ddp(name):
+    model, x = mlp_of_ddp(name), torch.randn(32, 512)
+    return step_of(model, lambda: x)
+
+
+class Samples(torch.utils.data.IterableDataset):
+    """Each takes a worker about as long as to decode a small picture."""
+
+    def __iter__(self):
+        noise = torch.randn(512, 512, device="cpu")
+        while True:
+            yield noise @ noise[:, 0]
+
+
+def ddp_with_loader(name):
+    batches = iter(torch.utils.data.DataLoader(Samples(), batch_size=32, num_workers=2))
+    return step_of(mlp_of_ddp(name), lambda: next(batches).to(device))
 
 
 def fsdp(name):
     torch.manual_seed(1)
     layers = [nn.TransformerEncoderLayer(128, 4, 512, batch_first=True) for _ in range(2)]
     model = nn.Sequential(*[fully_shard(layer, mesh=meshes[name]) for layer in layers])
-    return step_of(fully_shard(model, mesh=meshes[name]), torch.randn(4, 16, 128))
+    x = torch.randn(4, 16, 128)
+    return step_of(fully_shard(model, mesh=meshes[name]), lambda: x)
 
 
 def decode(name):
@@ -123,10 +167,16 @@ def decode(name):
 ROWS = {
     "all_reduce 8 B": (all_reduce(2), 400),
     "all_reduce 8 B, async": (all_reduce(2, True), 400),
+    "all_reduce 8 B, its Future": (future, 400),
     "all_reduce 64 KiB": (all_reduce(16 << 10), 300),
+    "all_reduce 64 KiB, async": (all_reduce(16 << 10, True), 300),
     "all_reduce 1 MiB": (all_reduce(256 << 10), 100),
     "all_reduce 32 MiB": (all_reduce(8 << 20), 8),
+    "send and recv 8 B": (exchange(2), 300),
+    "send and recv 1 MiB": (exchange(256 << 10), 100),
+    "all_gather_object": (objects, 100),
     "DDP step, MLP of 3 layers": (ddp, 15),
+    "DDP step, 2 DataLoader workers": (ddp_with_loader, 15),
     "FSDP2 step, 2 transformer layers": (fsdp, 15),
     "TP decode, 8 MLP blocks": (decode, 30),
 }
