@@ -105,10 +105,11 @@ struct call {
 
 /* Returns 1 if any thread may run the call when its turn comes.  A call that may use the device
  * runs on the group's thread, since a thread of the program must not wait in the driver for a
- * stream. */
+ * stream.  So does a call of backend "mpi": without MPI_THREAD_MULTIPLE each such call fails, and
+ * not only those that the group's thread begins first. */
 static inline int call_suits_any_thread(const struct call *c)
 {
-    return !c->executor->prepare;
+    return !c->executor->prepare && !c->group->mpi;
 }
 
 /* Returns memory for the call's algorithm, until call_scratch_end().  NULL if memory ran out.
