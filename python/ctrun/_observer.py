@@ -279,7 +279,7 @@ class _Observer:
                 seen[key] = self._seen.get(key, now)
                 found.setdefault(group.group_name, []).append(
                     {
-                        "operation": inner.f_code.co__bytes(name),
+                        "operation": _bytes(inner.f_code.co_name),
                         "count": local["tensor"].numel(),
                         "dtype": self._dtype(str(local["tensor"].dtype).partition(".")[2]),
                         "peer": peer,

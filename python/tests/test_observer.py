@@ -54,7 +54,7 @@ ENDS = {  # what the report of the failure says, with gloo and under ctrun
     "ends": r"rank 1 \(pid \d+\) left with exit code 0 while .* in all_reduce #3",
     "leaves": r"rank 1 \(pid \d+\) destroyed its group while .* in all_reduce #3",
 }
-SOME = ("sleeps", "holds_the_gil", "broadcasts", "never_begins")  # of the kinds, one each
+SOME = ("sleeps", "holds_the_gil", "broadcasts", "receives_what_nobody_sends", "never_begins")  # of the kinds, one each
 
 
 def pattern_of(fault):
