@@ -19,10 +19,12 @@ import threading
 import time
 
 from ctrun import _places
+from ctrun._places import as_bytes
 
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
 _RANK_VARIABLES = ("CT_CONTROL", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 _BUFFER_SIZE = "2000"  # as many calls as torch records for NCCL
+_RECORDERS = {"": "_dump_fr_trace", "nccl": "_dump_nccl_trace"}
 _LAST = 32  # calls of a group that are shown, besides those in progress
 _STACKS_BYTES = 1 << 18
 _RUNS, _DONE, _FAILED = range(3)
@@ -76,19 +78,21 @@ _DTYPES = {  # of the recorder and of tensors
 
 
 def _recorded():
-    """The entries of torch's flight recorders by the name of their group, and why entries are missing."""
+    """The entries of torch's flight recorders by the names of their group and recorder, and what does not work.
+    The recorder "" is that of all other backends than NCCL."""
     c10d = sys.modules.get("torch._C._distributed_c10d")
     entries, faults = {}, []
-    for recorder, function in (("", "_dump_fr_trace"), ("nccl", "_dump_nccl_trace")):
+    for recorder, function in _RECORDERS.items():
         dump = getattr(c10d, function, None)
         if dump is None:
-            faults.append(f"this torch has no {function}(), so calls that it would record are not shown")
             continue
         try:
             for entry in pickle.loads(dump(includeStackTraces=False)).get("entries", ()):
                 entries.setdefault((entry["process_group"][0], recorder), []).append(entry)
         except Exception as error:
             faults.append(f"{function}() failed: {error}")
+    if not hasattr(c10d, _RECORDERS[""]):
+        faults.append(f"this torch has no {_RECORDERS['']}(), so only the calls of NCCL are shown")
     return entries, faults
 
 
@@ -105,10 +109,6 @@ def _of_group(entries, group):
     newest = max((entry.get("pg_id", 0) for entry in entries), default=0)
     entries = [entry for entry in entries if entry.get("pg_id", 0) == newest]
     return [entry for entry in entries[:-_LAST] if not _is_done(entry)] + entries[-_LAST:]
-
-
-def _bytes(text):
-    return text.encode(errors="replace")
 
 
 def _is_c10d(frame):
@@ -133,8 +133,8 @@ def _mark_failure(groups):
         min(calls, key=lambda call: call["age_ns"])["state"] = _FAILED
 
 
-def _is_greenlets():
-    """A thread of a program that gevent has patched is a greenlet, which must not block."""
+def _gevent_has_patched():
+    """Then each thread is a greenlet, and the observer would block all of them."""
     gevent = sys.modules.get("gevent.monkey")
     return gevent is not None and gevent.is_module_patched("threading")
 
@@ -168,7 +168,7 @@ class _Observer:
         try:
             if _libct.lib.ct_observer_open(int(rank) if rank.isdecimal() else 0, ctypes.byref(handle)):
                 return
-        except OSError:  # there is no libct: a program that needs it says so
+        except OSError:  # libct can't be loaded.  A program that calls it gets the error
             return
         self._lib, self._handle = _libct, handle
         while self._lib.lib.ct_observer_wait(handle, -1) == 0:
@@ -187,7 +187,7 @@ class _Observer:
                     _mark_failure(seen["groups"])
                 self._write(seen, is_last)
             except Exception as error:
-                self._write({"place": _bytes(f"the observer failed: {error}")}, is_last)
+                self._write({"place": as_bytes(f"the observer failed: {error}")}, is_last)
 
     def _look(self, frames):
         main_frame = frames.get(threading.main_thread().ident)
@@ -207,19 +207,19 @@ class _Observer:
         _places.note_calls(self._lib.lib, frames, main)
         self._was_initialized = phase in (_READY, _LEFT)
         text = _places.stacks(frames) + "".join(f"{fault}\n" for fault in faults)
-        return {"phase": phase, "place": _bytes(main), "groups": groups, "text": text}
+        return {"phase": phase, "place": as_bytes(main), "groups": groups, "text": text}
 
     def _groups(self, world, frames, main):
         entries, faults = _recorded()
-        if not entries and faults:
-            return [], faults
         now_ns, shown = time.time_ns(), []
         messages = self._messages(world, frames, main)
         for group, ranks in world.pg_group_ranks.items():
-            name = getattr(group, "group_name", None)  # a rank that is no member has a number instead of the group
+            name = getattr(group, "group_name", None)  # None: this rank is not a member, and torch has a number here
             if name is None or _is_cts(group):
                 continue
-            recorders = [recorder for of, recorder in entries if of == name] or [""]
+            recorders = [recorder for of, recorder in entries if of == name]
+            if not recorders and not faults:
+                recorders = [""]  # the group has made no call yet
             for recorder in recorders:
                 rows = _of_group(entries.get((name, recorder), []), group)
                 calls = [self._call(entry, now_ns, frames, main) for entry in rows]
@@ -230,7 +230,7 @@ class _Observer:
                     title = name
                 shown.append(
                     {
-                        "name": _bytes(title),
+                        "name": as_bytes(title),
                         "id": int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") | 1,
                         "rank": group.rank(),
                         "size": len(members),
@@ -252,14 +252,14 @@ class _Observer:
         dtype = self._dtype(types.pop()) if len(types) == 1 and name not in _UNSIZED else -1
         thread = frames.get(int(entry.get("thread_id") or 0))
         return {
-            "operation": _bytes(name),
+            "operation": as_bytes(name),
             "number": 0 if entry.get("is_p2p") else entry["collective_seq_id"],
             "count": 0 if dtype < 0 else sum(math.prod(size) for size in sizes),
             "dtype": dtype,
             "peer": -1,
             "state": _DONE if _is_done(entry) else _RUNS,
             "age_ns": max(0, now_ns - entry["time_created_ns"]),
-            "place": _bytes(_places.of(thread) or main),
+            "place": as_bytes(_places.of(thread) or main),
         }
 
     def _messages(self, world, frames, main):
@@ -279,13 +279,13 @@ class _Observer:
                 seen[key] = self._seen.get(key, now)
                 found.setdefault(group.group_name, []).append(
                     {
-                        "operation": _bytes(inner.f_code.co_name),
+                        "operation": as_bytes(inner.f_code.co_name),
                         "count": local["tensor"].numel(),
                         "dtype": self._dtype(str(local["tensor"].dtype).partition(".")[2]),
                         "peer": peer,
                         "tag": local.get("tag") or 0,
                         "age_ns": now - seen[key],
-                        "place": _bytes(_places.of(frame) or main),
+                        "place": as_bytes(_places.of(frame) or main),
                     }
                 )
         self._seen = seen
@@ -316,7 +316,7 @@ class _Observer:
             self._stacks_fd = os.memfd_create("ct-stacks", os.MFD_CLOEXEC)
             os.ftruncate(self._stacks_fd, _STACKS_BYTES)
             self._stacks = mmap.mmap(self._stacks_fd, _STACKS_BYTES)
-        data = _bytes(text)[: _STACKS_BYTES - 1] + bytes(1)
+        data = as_bytes(text)[: _STACKS_BYTES - 1] + bytes(1)
         self._stacks[: len(data)] = data
         return self._stacks_fd
 
@@ -325,11 +325,20 @@ _observer = None
 
 
 def start():
-    """Starts the observer, once."""
+    """Starts the observer, once in a process."""
     global _observer
-    if _observer is None and not _is_greenlets() and os.environ.get("CT_OBSERVE", "1") != "0":
+    if _observer is None and not _gevent_has_patched() and os.environ.get("CT_OBSERVE", "1") != "0":
         _observer = _Observer()
         _observer.start()
+
+
+def _forget():
+    """In a child of fork(), which has none of the threads."""
+    global _observer
+    _observer = None
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def start_in_rank():

@@ -12,6 +12,11 @@ _NOT_THE_PROGRAM = (_OURS, f"{os.sep}torch{os.sep}", "typing_extensions.py", "<f
 _lock = threading.Lock()  # a group is marked under it before it is destroyed, and places are noted under it
 
 
+def as_bytes(text):
+    """For C.  A name of a file or thread can have bytes that are not UTF-8."""
+    return text.encode(errors="replace")
+
+
 def outward(frame):
     """The frames of a stack, the innermost first."""
     while frame is not None:
@@ -58,7 +63,7 @@ def note_calls(lib, frames, main):
         for frame in frames.values():
             group, place = _call_of(frame)
             if group is not None and not group.is_leaving and (place or main):
-                lib.ct_note_place(group._handle, (place or main).encode())
+                lib.ct_note_place(group._handle, as_bytes(place or main))
 
 
 def _call_of(frame):

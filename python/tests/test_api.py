@@ -444,7 +444,8 @@ class Places(Ranks):
                 if world.rank == 1:
                     ctctl = os.path.join(os.environ["CT_BUILD"], "bin", "ctctl")
                     for _ in range(60):
-                        said = subprocess.run([ctctl, "status"], capture_output=True, text=True).stdout
+                        job = os.environ["TORCHELASTIC_RUN_ID"]
+                        said = subprocess.run([ctctl, "status", job], capture_output=True, text=True).stdout
                         if "(step)" in said:
                             break
                         time.sleep(0.5)

@@ -16,6 +16,8 @@ import unittest
 
 from ranks import CTRUN
 
+from ctrun import _observer
+
 CTCTL = CTRUN.removesuffix("ctrun") + "ctctl"
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hangs.py")
 STALL_S, LIMIT_S = 3, 60
@@ -131,6 +133,16 @@ class Observer(unittest.TestCase):
     def test_a_failed_call_of_gloo_blames_the_rank_that_is_gone(self):
         for fault in ENDS:
             self.says("gloo", fault)
+
+
+class Forks(unittest.TestCase):
+    def test_a_child_of_fork_can_start_its_own_observer(self):
+        _observer._observer = object()  # as in a process that has one
+        child = os.fork()
+        if child == 0:
+            os._exit(_observer._observer is not None)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        _observer._observer = None
 
 
 def table(ways):
