@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/ctctl.h"
+#include "launcher/inspect/ask.h"
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/rank_stage.h"
 #include "launcher/inspect/source_lines.h"
@@ -106,14 +107,6 @@ static int uses_libct(const struct job_snapshot *job)
     return 0;
 }
 
-static int is_observed(const struct job_snapshot *job)
-{
-    for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].observer != OBSERVER_NONE)
-            return 1;
-    return 0;
-}
-
 static int is_python(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
@@ -154,9 +147,10 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
     }
     if (!uses_libct(job))
         printf("  %s; its processes:\n",
-               is_observed(job) ? "it shows no group yet"
-               : is_python(job) ? "its Python has no ctrun wheel, which shows the calls of PyTorch"
-                                : "it does not use libct, or not yet");
+               ask_is_possible(job) ? "it shows no group yet"
+               : is_python(job)
+                   ? "install the ctrun wheel in its Python to see the calls of PyTorch"
+                   : "it does not use libct, or not yet");
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);
     /* waits 1 s, since the CPU time used in 1 s shows whether a rank computes */

@@ -17,6 +17,14 @@
 #include "launcher/inspect/proc_info.h"
 #include "runtime/util/clock.h"
 
+int ask_is_possible(const struct job_snapshot *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].observer != OBSERVER_NONE)
+            return 1;
+    return 0;
+}
+
 void ask_observers(int fd)
 {
     const off_t at = (off_t)offsetof(struct control_head, asked);

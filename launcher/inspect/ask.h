@@ -12,6 +12,9 @@
 /* How long a reader waits for answers.  After that an observer counts as silent. */
 #define ASK_LIMIT_MS 2000
 
+/* Returns 1 if a rank has an observer. */
+int ask_is_possible(const struct job_snapshot *job);
+
 /* Wakes the observers of the page in file fd, which must be open for writing.  Their answers appear
  * on the page. */
 void ask_observers(int fd);

@@ -120,34 +120,27 @@ static int is_new(struct search *search, ino_t inode)
     return 1;
 }
 
-static int has_observer(const struct job_snapshot *job)
+/* Asks the observers of the page in file fd. */
+static void page_ask(struct search *search, int fd)
 {
-    for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].observer != OBSERVER_NONE)
-            return 1;
-    return 0;
+    char path[32];
+    int writable;
+
+    /* opens the same file, whatever the process has under its number by now */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    writable = open(path, O_RDWR | O_CLOEXEC);
+    if (writable < 0)
+        return;
+    ask_observers(writable);
+    close(writable);
+    search->asked = 1;
 }
 
-/* Asks the observers of the page, or waits for their answers and then reads the page again.
- * Returns 0, or -1 if the page can't be read any more.  Then the caller has nothing to free. */
-static int page_ask(struct search *search, int fd, struct job_snapshot *job)
+/* Waits for answers, and then copies the page again.  Returns 0, or -1 if the page can't be read
+ * any more.  Then the caller has nothing to free. */
+static int page_await(const struct search *search, int fd, struct job_snapshot *job)
 {
-    if (!search->answers_until && has_observer(job)) {
-        /* the same file, whatever the process has under that number by now */
-        char own[32];
-        int writable;
-
-        snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
-        writable = open(own, O_RDWR | O_CLOEXEC);
-
-        if (writable >= 0) {
-            ask_observers(writable);
-            close(writable);
-            search->asked = 1;
-        }
-    }
-    while (search->answers_until && ask_is_open(job)
-           && time_left_ms(search->answers_until, ASK_LIMIT_MS) > 0) {
+    while (ask_is_open(job) && time_left_ms(search->answers_until, 1) > 0) {
         snapshot_free(job);
         poll(NULL, 0, 2);
         if (page_read(fd, job) < 0)
@@ -172,7 +165,10 @@ static int take_page(struct search *search, pid_t pid, uid_t uid, const char *pa
     }
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && is_new(search, info.st_ino)) {
         if (page_read(fd, job) == 0) {
-            if (job->launcher == pid && page_ask(search, fd, job) == 0) {
+            if (job->launcher == pid && !search->answers_until && ask_is_possible(job))
+                page_ask(search, fd);
+            if (job->launcher == pid
+                && (!search->answers_until || page_await(search, fd, job) == 0)) {
                 job->uid = uid;
                 search->jobs->count++;
                 if (job->own_memory)

@@ -13,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/inspect/ask.h"
 #include "runtime/types/dtype.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/signal_name.h"
 
 #define MOST_PIDS 4
-#define ANSWER_LIMIT "2 s" /* ASK_LIMIT_MS */
+#define ANSWER_LIMIT "2 s"
+_Static_assert(ASK_LIMIT_MS == 2000, "ANSWER_LIMIT is how long a reader waits for answers");
 
 struct format {
     const char *name, *text;
