@@ -225,33 +225,42 @@ static pid_t writer_of(const struct rank_snapshot *rank)
     return nested.found;
 }
 
-struct work_below {
-    pid_t root;
-    uint64_t sum;
-};
-
-static int add_work(void *arg, pid_t pid, uid_t uid)
+/* Returns the processor time of a process, in ms, plus the bytes that it has written. */
+static uint64_t work_of(pid_t pid)
 {
-    struct work_below *work = arg;
     char text[1024];
     const char *written;
 
-    (void)uid;
-    if (pid == work->root || !is_below(pid, work->root))
-        return 0;
     process_file(pid, "io", text, sizeof text);
     written = strstr(text, "wchar: ");
-    work->sum += written ? strtoull(written + 7, NULL, 10) : 0;
-    work->sum += (uint64_t)(process_read(pid).cpu_s * 1000);
-    return 0;
+    return (uint64_t)(process_read(pid).cpu_s * 1000)
+           + (written ? strtoull(written + 7, NULL, 10) : 0);
 }
 
+/* The kernel lists the children of each thread. */
 uint64_t process_work_below(pid_t pid)
 {
-    struct work_below work = { .root = pid };
+    char path[300];
+    struct dirent *thread;
+    uint64_t sum = 0;
+    DIR *threads;
+    int child;
 
-    process_each(add_work, &work);
-    return work.sum;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    threads = opendir(path);
+    while (threads && (thread = readdir(threads))) {
+        FILE *children;
+
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)pid, thread->d_name);
+        children = fopen(path, "re");
+        while (children && fscanf(children, "%d", &child) == 1)
+            sum += work_of(child) + process_work_below(child);
+        if (children)
+            fclose(children);
+    }
+    if (threads)
+        closedir(threads);
+    return sum;
 }
 
 static void proc_info_take_command(struct rank_snapshot *rank)

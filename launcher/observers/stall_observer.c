@@ -52,10 +52,8 @@ static void stall_set_timer(struct stall *stall, uint64_t wait_ns)
 static int stall_has_answers(struct stall *stall, const struct job_snapshot *job)
 {
     const struct timeval soon = { 0, ANSWER_US };
-    int some = 0;
+    const int some = ask_is_possible(job);
 
-    for (int i = 0; i < job->ranks; i++)
-        some |= job->rank[i].observer != OBSERVER_NONE;
     if (some && !stall->answers_until) {
         ask_observers(stall->job->control.memory);
         stall->answers_until = deadline_after(ASK_LIMIT_MS);
@@ -115,21 +113,28 @@ static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
     return stall->stopped_ns ? snapshot_age(job, stall->stopped_ns) : 0;
 }
 
-/* Returns for how many ns no process of the job has worked, if ctrun sees the calls of no rank;
- * else 0. */
-static uint64_t quiet_for(struct stall *stall, const struct job_snapshot *job)
+/* Returns 1 if ctrun sees the calls of a rank. */
+static int calls_are_seen(const struct job_snapshot *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].state != CONTROL_STARTED || job->rank[i].group->id)
+            return 1;
+    return 0;
+}
+
+/* Notes when the processes of the job worked last, if ctrun sees no calls. */
+static void look_at_work(struct stall *stall, const struct job_snapshot *job)
 {
     uint64_t work;
 
-    for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].state != CONTROL_STARTED || job->rank[i].group->id)
-            return 0;
-    work = process_work_below(getpid());
-    if (!stall->worked_ns || work != stall->work) {
-        stall->work = work;
-        stall->worked_ns = job->now_ns;
+    if (calls_are_seen(job)) {
+        stall->worked_ns = 0;
+        return;
     }
-    return snapshot_age(job, stall->worked_ns);
+    work = process_work_below(getpid());
+    if (!stall->worked_ns || work != stall->work)
+        stall->worked_ns = job->now_ns;
+    stall->work = work;
 }
 
 /* Returns 1 if a debugger has held a process for less than MOMENT_NS, for example because ctctl
@@ -209,15 +214,15 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (!stall->answers_until)
-        stall->quiet_ns = quiet_for(stall, &job);
+        look_at_work(stall, &job);
     if (!stall_has_answers(stall, &job)) {
         snapshot_free(&job);
         return;
     }
-    if (stall->quiet_ns > 0)
-        stall->work = process_work_below(getpid()); /* an answer is no work */
+    if (stall->worked_ns && ask_is_possible(&job))
+        stall->work = process_work_below(getpid()); /* so that answers do not count as work */
     stopped_ns = stopped_for(stall, &job);
-    job.quiet_ns = stall->quiet_ns;
+    job.quiet_ns = stall->worked_ns ? snapshot_age(&job, stall->worked_ns) : 0;
     wait_ns = stall_longer(stall_longer(longest_wait(&job), stopped_ns), job.quiet_ns);
     stall_set_timer(stall, wait_ns);
     if (wait_ns >= limit_ns) {

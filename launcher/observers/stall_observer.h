@@ -20,9 +20,7 @@ struct stall {
     uint64_t again_ns;     /* the same report is logged again after a wait this long */
     uint64_t stopped_ns;   /* when a process without libct was first seen stopped; 0 if none is */
     int64_t answers_until; /* deadline for the observers' answers; 0 if ctrun has not asked */
-    /* process_work_below() of the job, and when it was last seen to grow; 0 before the first look
-     */
-    uint64_t quiet_ns; /* for how long it has not grown */
+    /* process_work_below() of the job, and when it was last seen to grow; 0 if ctrun sees calls */
     uint64_t work, worked_ns;
     uint64_t traced_ns; /* when a debugger was first seen to hold a process; 0 if none does */
 };
