@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_inspect.c - reading control pages: whole ones, half written ones, and ones of random bytes;
  * processes, places in programs, and --stall. */
-#include "tests/harness.h"
+#include "tests/launcher/inspect/page.h"
 
 #include <event2/event.h>
 #include <fcntl.h>
@@ -31,41 +31,18 @@
 
 /* ---- A page ------------------------------------------------------------------- */
 
-struct page {
-    int fd;
-    size_t bytes;
-    struct control_head *head;
-};
-
-static struct page make_page(int local, int world)
+/* A page of ranks that have initialized libct. */
+static struct page ready_page(int local, int world)
 {
-    struct page page = { .bytes = control_bytes(local, world) };
+    struct page page = make_page(local, world);
 
-    page.fd = memfd_create("ct-control-test", MFD_CLOEXEC);
-    assert_true(page.fd >= 0);
-    assert_int_equal(ftruncate(page.fd, (off_t)page.bytes), 0);
-    page.head = mmap(NULL, page.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page.fd, 0);
-    assert_true(page.head != MAP_FAILED);
-    page.head->magic = CONTROL_MAGIC;
-    page.head->version = CONTROL_VERSION;
-    page.head->local = local;
-    page.head->world = world;
-    page.head->nodes = 1;
-    page.head->launcher = getpid();
     strcpy(page.head->run_id, "job7");
     strcpy(page.head->host, "node-a");
     for (int i = 0; i < local; i++) {
-        control_rank_at(page.head, i)->rank = i;
-        control_rank_at(page.head, i)->worker = control_rank_at(page.head, i)->pid = getpid();
+        control_rank_at(page.head, i)->pid = getpid();
         control_rank_at(page.head, i)->state = CONTROL_READY;
     }
     return page;
-}
-
-static void free_page(struct page *page)
-{
-    munmap(page->head, page->bytes);
-    close(page->fd);
 }
 
 static const struct signature barrier = {
@@ -83,7 +60,7 @@ static struct record recorded(struct page *page, int rank)
 
 static void what_ranks_record_is_read(void **state)
 {
-    struct page page = make_page(2, 4);
+    struct page page = ready_page(2, 4);
     struct record record = recorded(&page, 1);
     struct job_snapshot job;
 
@@ -111,7 +88,7 @@ static void what_ranks_record_is_read(void **state)
 
 static void a_noted_place_is_shown_with_its_call_and_with_no_other(void **state)
 {
-    struct page page = make_page(1, 1);
+    struct page page = ready_page(1, 1);
     struct record record = recorded(&page, 0);
     struct signature next = barrier;
     struct job_snapshot job;
@@ -135,7 +112,7 @@ static void a_noted_place_is_shown_with_its_call_and_with_no_other(void **state)
 
 static void an_entry_that_was_left_keeps_the_id_of_its_group(void **state)
 {
-    struct page page = make_page(1, 1);
+    struct page page = ready_page(1, 1);
     struct record record = recorded(&page, 0);
     struct job_snapshot job;
 
@@ -156,7 +133,7 @@ static void an_entry_that_was_left_keeps_the_id_of_its_group(void **state)
 /* Its writer was stopped between two stores: the ring has that call. */
 static void an_entry_that_is_half_written_is_taken_from_the_ring(void **state)
 {
-    struct page page = make_page(1, 1);
+    struct page page = ready_page(1, 1);
     struct record record = recorded(&page, 0);
     struct job_snapshot job;
 
@@ -176,7 +153,7 @@ static void an_entry_that_is_half_written_is_taken_from_the_ring(void **state)
 /* A writer that never rests: no copy is a mixture of two calls. */
 static void an_entry_is_never_a_mixture_of_two_calls(void **state)
 {
-    struct page page = make_page(1, 1);
+    struct page page = ready_page(1, 1);
     struct record record = recorded(&page, 0);
     const int64_t deadline = deadline_after(60000);
     int whole = 0;
@@ -233,7 +210,7 @@ static void text_of_a_page_has_no_control_characters(void **state)
 
 static void what_is_no_page_is_refused(void **state)
 {
-    struct page page = make_page(2, 2);
+    struct page page = ready_page(2, 2);
     struct job_snapshot job;
 
     (void)state;
@@ -258,7 +235,7 @@ static void what_is_no_page_is_refused(void **state)
 /* Whatever the bytes are: reading ends and stays within its bounds. */
 static void a_page_of_random_bytes_gives_verdicts_that_can_be_printed(void **state)
 {
-    struct page page = make_page(4, 4);
+    struct page page = ready_page(4, 4);
     unsigned seed = 1;
 
     (void)state;
@@ -566,7 +543,7 @@ static void a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long(void 
     const struct options options = { .stall = 3600 };
     const struct job_observer counter = { .stalled = count_it };
     const struct job_observer *const table[] = { &counter };
-    struct page page = make_page(2, 2);
+    struct page page = ready_page(2, 2);
     struct record waits = recorded(&page, 0), other = recorded(&page, 1);
     struct stall stall;
     int said = 0;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_observer.c - observers that show the calls of other libraries on a control page, readers
  * that ask them, and the rank that is to blame for such a call. */
-#include "tests/harness.h"
+#include "tests/launcher/inspect/page.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,40 +22,7 @@
 #define SECOND 1000000000ull
 #define LIMIT deadline_after(20000) /* of an answer that comes */
 
-/* ---- A page, and the observer of one of its ranks ----------------------------- */
-
-struct page {
-    int fd;
-    size_t bytes;
-    struct control_head *head;
-};
-
-/* All ranks are this process. */
-static struct page make_page(int ranks)
-{
-    struct page page = { .bytes = control_bytes(ranks, ranks) };
-
-    page.fd = memfd_create(CONTROL_NAME, 0);
-    assert_true(page.fd >= 0);
-    assert_int_equal(ftruncate(page.fd, (off_t)page.bytes), 0);
-    page.head = mmap(NULL, page.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page.fd, 0);
-    assert_true(page.head != MAP_FAILED);
-    page.head->magic = CONTROL_MAGIC;
-    page.head->version = CONTROL_VERSION;
-    page.head->local = page.head->world = ranks;
-    page.head->nodes = 1;
-    page.head->launcher = getpid();
-    for (int i = 0; i < ranks; i++)
-        control_rank_at(page.head, i)->worker = getpid();
-    return page;
-}
-
-static void free_page(struct page *page)
-{
-    unsetenv("CT_CONTROL");
-    munmap(page->head, page->bytes);
-    close(page->fd);
-}
+/* ---- The observer of a rank --------------------------------------------------- */
 
 static ct_observer *observer_of(const struct page *page, int rank)
 {
@@ -121,7 +87,7 @@ static void *answer_once(void *arg)
 
 static void an_observer_waits_until_a_reader_asks_and_its_answer_is_on_the_page(void **state)
 {
-    struct page page = make_page(2);
+    struct page page = make_page(2, 2);
     ct_observer *observer = observer_of(&page, 0);
     const struct group_snapshot *group;
     struct job_snapshot job;
@@ -151,7 +117,7 @@ static void an_observer_waits_until_a_reader_asks_and_its_answer_is_on_the_page(
 
 static void an_answer_to_an_earlier_question_counts_for_nothing(void **state)
 {
-    struct page page = make_page(1);
+    struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
     const struct ct_observed_call call = all_reduce(3, CT_OBSERVED_RUNS, SECOND);
     struct job_snapshot job;
@@ -171,7 +137,7 @@ static void an_answer_to_an_earlier_question_counts_for_nothing(void **state)
 
 static void the_last_answer_of_a_process_stays_valid(void **state)
 {
-    struct page page = make_page(1);
+    struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
     const struct ct_observation last = { .size = sizeof last, .is_last = 1, .stacks_fd = -1 };
     struct job_snapshot job;
@@ -191,7 +157,7 @@ static void a_line_shows_the_oldest_call_that_is_not_done(void **state)
                                               all_reduce(2, CT_OBSERVED_RUNS, 4 * SECOND),
                                               all_reduce(3, CT_OBSERVED_DONE, 3 * SECOND),
                                               all_reduce(4, CT_OBSERVED_RUNS, 2 * SECOND) };
-    struct page page = make_page(1);
+    struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
     struct job_snapshot job;
 
@@ -220,7 +186,7 @@ static void a_message_that_is_over_is_not_shown_any_more(void **state)
     const struct ct_observed_call message = {
         .operation = "recv", .count = 1, .dtype = CT_F32, .peer = 1, .age_ns = SECOND
     };
-    struct page page = make_page(2);
+    struct page page = make_page(2, 2);
     ct_observer *observer = observer_of(&page, 0);
     struct job_snapshot job;
 
@@ -245,7 +211,7 @@ static void a_process_without_groups_does_not_answer_for_one_that_has_them(void 
     const struct ct_observation none = { .size = sizeof none,
                                          .place = "load.py:1",
                                          .stacks_fd = -1 };
-    struct page page = make_page(1);
+    struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
     struct job_snapshot job;
     pid_t child;
@@ -272,7 +238,7 @@ static void what_is_no_answer_is_refused(void **state)
 {
     const struct ct_observation wrong_size = { .size = 1 },
                                 wrong_phase = { .size = sizeof wrong_phase, .phase = 9 };
-    struct page page = make_page(1);
+    struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
 
     (void)state;
@@ -308,7 +274,7 @@ static void a_verdict_says_where_the_missing_rank_is(void **state)
 {
     const struct ct_observed_call waits = all_reduce(3, CT_OBSERVED_RUNS, 2 * SECOND),
                                   was = all_reduce(2, CT_OBSERVED_DONE, 9 * SECOND);
-    struct page page = make_page(2);
+    struct page page = make_page(2, 2);
     ct_observer *first = observer_of(&page, 0), *second = observer_of(&page, 1);
     char text[VERDICT_TEXT];
 
@@ -339,7 +305,7 @@ static void a_root_that_waits_in_an_old_call_is_not_to_blame(void **state)
     const struct ct_observed_call first = all_reduce(1, CT_OBSERVED_DONE, 9 * SECOND),
                                   old = all_reduce(2, CT_OBSERVED_RUNS, 2 * SECOND),
                                   new = all_reduce(3, CT_OBSERVED_RUNS, 2 * SECOND);
-    struct page page = make_page(3);
+    struct page page = make_page(3, 3);
     ct_observer *observer[3];
     char text[VERDICT_TEXT];
 
@@ -389,7 +355,7 @@ static void a_failed_call_blames_the_rank_that_ended_then_that_left_then_that_is
     const struct ct_observed_call failed = all_reduce(3, CT_OBSERVED_FAILED, SECOND),
                                   done = all_reduce(2, CT_OBSERVED_DONE, SECOND),
                                   in = all_reduce(3, CT_OBSERVED_RUNS, SECOND);
-    struct page page = make_page(4);
+    struct page page = make_page(4, 4);
     ct_observer *observer[4];
 
     (void)state;
@@ -417,7 +383,7 @@ static void a_failed_call_blames_the_rank_that_ended_then_that_left_then_that_is
 static void a_call_that_did_not_fail_blames_nobody(void **state)
 {
     const struct ct_observed_call done = all_reduce(3, CT_OBSERVED_DONE, SECOND);
-    struct page page = make_page(2);
+    struct page page = make_page(2, 2);
     ct_observer *observer = observer_of(&page, 0);
 
     (void)state;
