@@ -595,7 +595,7 @@ static void observe(void)
     ct_observer *observer;
 
     check(ct_observer_open(0, &observer));
-    while (ct_observer_wait(observer, 10) == CT_OK) /* in a thread of its own, with -1 */
+    while (ct_observer_wait(observer, 10) == CT_OK) /* usually in a separate thread, with -1 */
         check(ct_observer_answer(observer, &seen));
     check(ct_observer_close(observer));
 }

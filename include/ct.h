@@ -879,7 +879,8 @@ enum ct_observed_state {
 
 /* A call of another library. */
 struct ct_observed_call {
-    const char *operation;     /* its name in torch.distributed, such as "all_reduce" or "send" */
+    /* its name in torch.distributed, such as "all_reduce" or "send"; other names count as "call" */
+    const char *operation;
     unsigned long long number; /* of the collective in its group, from 1; 0 for a message */
     size_t count;              /* elements, if each rank must pass the same number; else 0 */
     int dtype;                 /* a ct_dtype; -1 if it is not known */
@@ -911,20 +912,24 @@ struct ct_observation {
     enum ct_observed_phase phase;
     int is_last;       /* 1 if the process ends, so that this is its last answer */
     const char *place; /* where its main thread is, such as "train.py:88 (step)" */
-    int stacks_fd;     /* a file with the stacks of its threads as text; -1 for none */
-    int group_count;   /* number of groups; at most 24 are shown */
+    /* a memfd with the name "ct-stacks", which ctctl stack prints: the stacks of its threads, as
+     * text that ends in a 0 byte; -1 for none */
+    int stacks_fd;
+    int group_count; /* number of groups; at most 24 are shown */
     const struct ct_observed_group *groups;
 };
 
-/* Opens the observer of this process, which has rank `rank` if no ctrun started it.  The caller
- * must close *observer.  Returns CT_ERR_INVALID if `observer` is NULL. */
+/* Opens an observer for this process.  `rank` is the rank of the process if no ctrun started it,
+ * and is ignored otherwise.  The caller must close *observer.  Returns CT_ERR_INVALID if `observer`
+ * is NULL. */
 CT_API ct_status ct_observer_open(int rank, ct_observer **observer);
 /* Waits until ctrun or ctctl asks.  A negative timeout_ms waits without a limit.  Returns
- * CT_ERR_TIMEOUT after timeout_ms. */
+ * CT_ERR_TIMEOUT after timeout_ms, and CT_ERR_INVALID if `observer` is NULL. */
 CT_API ct_status ct_observer_wait(ct_observer *observer, int timeout_ms);
-/* Shows what the process does.  Reads all memory of *seen before it returns.  If several processes
- * of a worker have observers, only the answer of one of them is shown.  Only one thread may answer
- * at a time.  Returns CT_ERR_INVALID if `observer` or `seen` is NULL, or if seen->size is wrong. */
+/* Shows what the process does.  The memory of *seen may be freed after the call.  If several
+ * processes of a worker have observers, the first one that has groups is shown.  Only one thread
+ * may answer at a time.  Returns CT_ERR_INVALID if `observer` or `seen` is NULL, or if seen->size
+ * or seen->phase is wrong. */
 CT_API ct_status ct_observer_answer(ct_observer *observer, const struct ct_observation *seen);
 /* Closes the observer.  No thread may be in a call on it.  Returns CT_ERR_INVALID if `observer` is
  * NULL. */

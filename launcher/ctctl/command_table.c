@@ -192,9 +192,9 @@ static void print_help(FILE *out)
     fputc('\n', out);
     print_wrapped(
         out,
-        "Of a program that uses neither libct nor PyTorch, ctctl shows the processes only. It "
-        "shows "
-        "the calls of PyTorch's gloo and NCCL if the ctrun wheel is installed in the job's Python.",
+        "Of a program that uses neither libct nor PyTorch, ctctl shows only the processes. If the "
+        "ctrun wheel is installed in the job's Python, ctctl shows the calls of PyTorch's gloo and "
+        "NCCL.",
         0);
     fputs("\nExit code 2: wrong usage, or the job or rank was not found.\n"
           "The options of a command: ctctl help COMMAND.  Manual: man ctctl.\n",

@@ -56,8 +56,8 @@ static const struct variable_row rows[] = {
     { "CT_AS_GLOO",
       "With 1, PyTorch uses libct under the name gloo. The ctrun wheel must be installed." },
     { "CT_OBSERVE",
-      "With 0, the ctrun wheel does not show the calls of PyTorch's gloo and NCCL to ctrun and "
-      "ctctl." },
+      "With 0, the ctrun wheel shows neither the calls of PyTorch's gloo and NCCL nor lines of "
+      "Python to ctrun and ctctl." },
     { "CT_TRACE", "Without ctrun: the file of this rank's trace. %r in the name is the rank." },
     { "CT_FAULT", "Faults on purpose, for tests, as rank:3,op:all_reduce,phase:1,kill." },
     { "CT_STORE_SECRET",

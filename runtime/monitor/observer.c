@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -223,7 +222,8 @@ ct_status ct_observer_answer(ct_observer *observer, const struct ct_observation 
     if (!observer || !seen || seen->size != sizeof *seen || (int)seen->phase < 0
         || seen->phase > CT_OBSERVED_LEFT)
         return ct_fail(CT_ERR_INVALID,
-                       "ct_observer_answer: the observer or the answer is not valid");
+                       "ct_observer_answer: `observer` or `seen` is NULL, or seen->size or "
+                       "seen->phase is wrong");
     own = observer->control.own;
     if (!observer_answers(observer, seen->phase != CT_OBSERVED_NO_GROUP))
         return CT_OK;
