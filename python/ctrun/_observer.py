@@ -23,7 +23,6 @@ from ctrun._places import as_bytes
 
 _C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
 _RANK_VARIABLES = ("CT_CONTROL", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-_BUFFER_SIZE = "2000"  # as many calls as torch records for NCCL
 _RECORDERS = {"": "_dump_fr_trace", "nccl": "_dump_nccl_trace"}
 _LAST = 32  # calls of a group that are shown, besides those in progress
 _STACKS_BYTES = 1 << 18
@@ -344,6 +343,4 @@ os.register_at_fork(after_in_child=_forget)
 def start_in_rank():
     """Starts the observer if a launcher started this process as a rank."""
     if any(name in os.environ for name in _RANK_VARIABLES) and os.environ.get("CT_OBSERVE", "1") != "0":
-        # torch's recorder is off for gloo until this is set.  It reads the variable when the first group is made.
-        os.environ.setdefault("TORCH_FR_BUFFER_SIZE", _BUFFER_SIZE)
         start()
