@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/ctctl.h"
+#include "launcher/inspect/ask.h"
 #include "launcher/inspect/rank_stage.h"
 #include "launcher/inspect/source_lines.h"
 #include "launcher/inspect/verdict_text.h"
@@ -26,6 +27,7 @@
 #include "runtime/util/clock.h"
 
 #define LOOK_MS 100
+#define OBSERVED_LOOK_MS 250 /* if observers answer, for which a rank needs up to 15 ms */
 #define PICTURE_MS 1000
 #define LOOKS 50      /* looks after which those before count half, for stragglers */
 #define CANDIDATES 64 /* most ranks of which the commonest activity is looked for */
@@ -48,6 +50,7 @@ struct top {
     struct rank_share *share; /* [ranks] time in collectives in the last seconds */
     int *order;               /* [ranks] indices of `row`, as the picture shows them */
     int ranks;
+    int look_ms;    /* time until the next look */
     int looks;      /* number of looks that `share` counts */
     int slow;       /* rank that the last picture found to be a straggler; -1 if none */
     int unfolded;   /* 1 if each rank has a line */
@@ -512,6 +515,7 @@ static int top_show(struct top *top, struct job_list *jobs)
 
     if (!job || rows_for(top, job) < 0)
         return -1;
+    top->look_ms = ask_is_possible(job) ? OBSERVED_LOOK_MS : LOOK_MS;
     top_look(top, job);
     if (top->last_ms == 0) {
         top->last_ms = now;
@@ -536,7 +540,7 @@ static int top_show_jobs(struct job_list *jobs, const struct ctctl_options *opti
         return WRONG_USAGE;
     terminal_begin(&top);
     result = top_show(&top, jobs);
-    while (result == 0 && !is_over && !is_ended_by_key(&top, LOOK_MS)) {
+    while (result == 0 && !is_over && !is_ended_by_key(&top, top.look_ms)) {
         result = job_list_find(&more) < 0 ? -1 : top_show(&top, &more);
         job_list_free(&more);
     }

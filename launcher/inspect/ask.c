@@ -28,6 +28,7 @@ int ask_is_possible(const struct job_snapshot *job)
 void ask_observers(int fd)
 {
     const off_t at = (off_t)offsetof(struct control_head, asked);
+    const uint64_t now_ns = clock_coarse_ns();
     uint32_t asked;
     char *head;
 
@@ -38,7 +39,9 @@ void ask_observers(int fd)
     head = mmap(NULL, CONTROL_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (head == MAP_FAILED)
         return;
-    if (pwrite(fd, &asked, sizeof asked, at) == sizeof asked)
+    if (pwrite(fd, &now_ns, sizeof now_ns, (off_t)offsetof(struct control_head, asked_ns))
+            == sizeof now_ns
+        && pwrite(fd, &asked, sizeof asked, at) == sizeof asked)
         syscall(SYS_futex, head + at, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     munmap(head, CONTROL_HEAD_BYTES);
 }
@@ -49,7 +52,7 @@ int ask_is_open(const struct job_snapshot *job)
         const struct rank_snapshot *rank = &job->rank[i];
         char state;
 
-        if (rank->observer != OBSERVER_SILENT)
+        if (rank->observer != OBSERVER_SILENT && rank->observer != OBSERVER_ASKED)
             continue;
         state = process_read(rank->observer_pid).state;
         if (!state) /* the pid may be of another pid namespace */

@@ -20,6 +20,8 @@
 #include "runtime/util/clock.h"
 
 #define MOST_COPIES 20 /* most attempts to copy an entry */
+/* An observer that does not answer for so long is silent. */
+#define ANSWER_NS (UINT64_C(500) * 1000000)
 
 static int read_at(int fd, size_t at, void *to, size_t size)
 {
@@ -258,28 +260,30 @@ static void take_places(int fd, size_t at, struct rank_snapshot *rank)
             group->caller = 0; /* the caller is a function of the language binding */
         }
     }
-    if (rank->observer == OBSERVER_ANSWERED
+    if ((rank->observer == OBSERVER_ANSWERED || rank->observer == OBSERVER_ASKED)
         && take_place(fd, at + offsetof(struct control_rank, main_place), &place))
         page_text(rank->main_place, sizeof rank->main_place, place.text, sizeof place.text);
 }
 
 /* Takes from the page whether the observer has answered the last question. */
 static void take_observer(struct rank_snapshot *rank, const struct control_rank *page,
-                          uint32_t asked)
+                          const struct control_head *head)
 {
-    const uint32_t answered = atomic_load(&page->answered);
+    const uint32_t answered = atomic_load(&page->answered), asked = atomic_load(&head->asked);
+    const int is_new = clock_coarse_ns() < atomic_load(&head->asked_ns) + ANSWER_NS;
 
     rank->observer_pid = atomic_load(&page->observer);
     rank->stacks_fd = atomic_load(&page->stacks_fd);
     rank->observer = rank->observer_pid <= 0                                ? OBSERVER_NONE
                      : answered == asked || answered == CONTROL_LAST_ANSWER ? OBSERVER_ANSWERED
+                     : is_new && answered + 1 == asked                      ? OBSERVER_ASKED
                                                                             : OBSERVER_SILENT;
     if (rank->observer == OBSERVER_NONE)
         rank->observer_pid = 0;
 }
 
-static int take_rank(int fd, const struct job_snapshot *job, int index, uint32_t asked,
-                     struct rank_snapshot *rank)
+static int take_rank(int fd, const struct job_snapshot *job, int index,
+                     const struct control_head *head, struct rank_snapshot *rank)
 {
     const size_t at = control_bytes(index, 0);
     struct control_rank page;
@@ -303,7 +307,7 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, uint32_t
     rank->pid = rank->pid > 0 ? rank->pid : 0;
     take_ring(rank, &page);
     take_waiting(fd, at, rank, &page);
-    take_observer(rank, &page, asked);
+    take_observer(rank, &page, head);
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const size_t where =
             at + offsetof(struct control_rank, groups) + (size_t)i * sizeof page.groups[i];
@@ -370,7 +374,7 @@ int page_read(int fd, struct job_snapshot *job)
     job->uid = info.st_uid;
     job->rank = calloc((size_t)(job->local > 0 ? job->local : 1), sizeof *job->rank);
     for (int i = 0; job->rank && i < job->local; i++, job->ranks++)
-        if (take_rank(fd, job, i, atomic_load(&head.asked), &job->rank[i]) < 0)
+        if (take_rank(fd, job, i, &head, &job->rank[i]) < 0)
             break;
     if (!job->rank || job->ranks < job->local || reader_take_deaths(fd, job, &head) < 0) {
         snapshot_free(job);

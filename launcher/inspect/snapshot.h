@@ -70,6 +70,7 @@ struct death_snapshot {
 enum observer_snapshot {
     OBSERVER_NONE, /* no observer shows what the process does */
     OBSERVER_ANSWERED,
+    OBSERVER_ASKED, /* a reader asked a moment ago; the observer answered the question before */
     OBSERVER_SILENT /* the observer has not answered, so what it showed before may be out of date */
 };
 

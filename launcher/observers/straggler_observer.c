@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* straggler_observer.c - finds a rank that makes the others wait (--stall).
  *
- * A timer on each node samples whether the node's ranks are in collectives.  The coordinator
- * compares the nodes (launcher/nodes/slow_rank.c) and calls the hook slow(), which logs a rank. */
+ * A timer on each node samples whether the node's ranks are in collectives.  If an observer shows
+ * the calls of a rank, each sample is its answer to a question (ask.h).  The coordinator compares
+ * the nodes (launcher/nodes/slow_rank.c) and calls the hook slow(), which logs a rank. */
 #include "launcher/observers/straggler_observer.h"
 
 #include <event2/event.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "launcher/inspect/ask.h"
 #include "launcher/job/job.h"
 #include "launcher/observers/observers.h"
 #include "runtime/types/call_signature.h"
@@ -18,12 +20,15 @@
 #define LOOKS 100         /* samples in a window; more if they would be over LONGEST_US apart */
 #define LONGEST_US 250000 /* most time between two samples */
 #define SHORTEST_US 5000  /* least time between two samples */
+/* One sample instead of so many, if observers answer: an answer takes a rank up to 15 ms. */
+#define OBSERVED_SPACING 8
 
 struct share_watch {
     struct job *job;
     struct event timer;
     int seconds;              /* length of two windows; 0 if the observer is off */
     int first_rank, size;     /* first rank and number of ranks of this node */
+    int spacing;              /* OBSERVED_SPACING if observers answer, else 1 */
     int looks;                /* samples taken in this window */
     struct rank_share *share; /* share[i] belongs to rank first_rank + i */
 };
@@ -58,12 +63,32 @@ struct collective_shares shares_of(const struct rank_share *share, int size, int
 
 /* ---- The control page ---------------------------------------------------------------------- */
 
-/* What an observer showed (ask.h) is older than the sample, so it does not count. */
-static int is_inside(const struct control_group *line)
+static int is_observed(const struct control_group *line)
 {
-    return control_is_in_call(line)
-           && __atomic_load_n(&line->caller, __ATOMIC_RELAXED) != CONTROL_OBSERVED
-           && !operation_is_message(__atomic_load_n(&line->now.operation, __ATOMIC_RELAXED));
+    return atomic_load_explicit(&line->id, memory_order_relaxed) != 0
+           && __atomic_load_n(&line->caller, __ATOMIC_RELAXED) == CONTROL_OBSERVED;
+}
+
+/* Returns 1 if the rank is in a collective.  `is_new` is 1 if its observer has answered the last
+ * question.  A rank whose observer has not answered holds Python's lock, so it is in no call. */
+static int is_inside(const struct control_rank *page, int is_new)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        const struct control_group *const line = &page->groups[i];
+
+        if (control_is_in_call(line) && (is_new || !is_observed(line))
+            && !operation_is_message(__atomic_load_n(&line->now.operation, __ATOMIC_RELAXED)))
+            return 1;
+    }
+    return 0;
+}
+
+static int has_observed_group(const struct control_rank *page)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (is_observed(&page->groups[i]))
+            return 1;
+    return 0;
 }
 
 static uint64_t begun_by(const struct control_rank *page)
@@ -104,36 +129,44 @@ static void shares_set_timer(struct share_watch *watch)
     int64_t us = (int64_t)watch->seconds * 1000000 / (2 * LOOKS);
 
     us = us > LONGEST_US ? LONGEST_US : us < SHORTEST_US ? SHORTEST_US : us;
-    event_add(&watch->timer, &(struct timeval){ 0, us });
+    us *= watch->spacing;
+    event_add(&watch->timer, &(struct timeval){ us / 1000000, us % 1000000 });
 }
 
 static int looks_of_window(const struct share_watch *watch)
 {
     const int64_t looks = (int64_t)watch->seconds * 1000000 / (2 * LONGEST_US);
 
-    return looks > LOOKS ? (int)looks : LOOKS;
+    return (looks > LOOKS ? (int)looks : LOOKS) / watch->spacing;
 }
 
 static void shares_look(evutil_socket_t fd, short what, void *arg)
 {
     struct share_watch *watch = arg;
+    int spacing = 1;
+    uint32_t asked;
 
     (void)fd;
     (void)what;
     if (!job_moves(watch->job))
         return;
+    asked = atomic_load(&watch->job->control.head->asked);
     for (int i = 0; i < watch->size; i++) {
         const struct control_rank *page = control_rank_at(watch->job->control.head, i);
 
-        for (int line = 0; line < CONTROL_GROUPS; line++)
-            if (is_inside(&page->groups[line])) {
-                watch->share[i].inside++;
-                break;
-            }
+        watch->share[i].inside += is_inside(page, atomic_load(&page->answered) == asked);
+        if (has_observed_group(page))
+            spacing = OBSERVED_SPACING;
+    }
+    if (spacing > 1)
+        ask_observers(watch->job->control.memory);
+    if (spacing != watch->spacing) {
+        watch->spacing = spacing;
+        begin_window(watch);
+    } else if (++watch->looks >= looks_of_window(watch)) {
+        end_window(watch);
     }
     shares_set_timer(watch);
-    if (++watch->looks >= looks_of_window(watch))
-        end_window(watch);
 }
 
 static int shares_job_began(void *state, struct job *job)
@@ -162,6 +195,7 @@ static void shares_round_began(void *state, struct job *job)
     }
     watch->first_rank = job->plan.base;
     watch->size = job->size;
+    watch->spacing = 1;
     begin_window(watch);
     shares_set_timer(watch);
 }

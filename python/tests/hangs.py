@@ -156,6 +156,12 @@ def waits_for_an_asynchronous_call():
     time.sleep(FOREVER)
 
 
+def is_late_each_time():
+    while True:
+        time.sleep(0.05 if rank == 1 else 0)
+        step()
+
+
 def never_begins():
     time.sleep(FOREVER)
 
@@ -164,6 +170,7 @@ OF_ALL = (
     is_short_of_data,
     takes_two_groups_in_the_other_order,
     waits_for_an_asynchronous_call,
+    is_late_each_time,
 )
 _autoload.autoload()  # what the wheel's entry point does
 if sys.argv[1] == "ct":

@@ -9,10 +9,10 @@
  *     struct control_rank [local]    written by each worker: its current calls and its last ones
  *     struct control_death [world]   written by ctrun: one for each worker that ended, on any host
  *
- * Except `asked`, each field has one writer.  A reader never waits for a writer, so ctctl can read
- * the memory while all ranks are stopped and after all ranks died.  The memory contains no
- * pointers, and readers check all values.  So a program that overwrites its page misleads only the
- * readers of that page.
+ * Except `asked` and `asked_ns`, each field has one writer.  A reader never waits for a writer, so
+ * ctctl can read the memory while all ranks are stopped and after all ranks died.  The memory
+ * contains no pointers, and readers check all values.  So a program that overwrites its page
+ * misleads only the readers of that page.
  *
  * Without ctrun, or if a wrapper closed the descriptor, a rank records its calls in a memory that
  * it creates itself.  Such a rank gets no death notices. */
@@ -28,7 +28,7 @@
 #include "runtime/util/error.h"
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
-#define CONTROL_VERSION 6
+#define CONTROL_VERSION 7
 #define CONTROL_NAME "ct-control" /* the memfd's name, by which ctctl finds it */
 #define CONTROL_GROUPS 24         /* how many groups of a worker are recorded at a time */
 #define CONTROL_CALLS 128         /* how many of a worker's last calls are kept; a power of two */
@@ -71,6 +71,7 @@ struct control_head {
     /* A futex.  A reader of the page increments it and wakes the observers (observer.h), which then
      * write what their processes do.  Two readers may write the same number. */
     _Alignas(CACHE_PAIR) _Atomic uint32_t asked;
+    _Atomic uint64_t asked_ns; /* time of the last question, CLOCK_MONOTONIC_COARSE */
 };
 
 /* The value of `how` of a worker whose host was lost; else `how` is CLD_EXITED, CLD_KILLED or

@@ -126,11 +126,39 @@ static void an_answer_to_an_earlier_question_counts_for_nothing(void **state)
     ask_observers(page.fd);
     assert_int_equal(ct_observer_wait(observer, -1), CT_OK);
     answer(observer, 0, 1, "train.py:5", &call, 1);
-    assert_int_equal(ask_and_read(page.fd, deadline_after(1), &job), 0);
+    ask_observers(page.fd);
+    page.head->asked_ns -= SECOND;
+    assert_int_equal(page_read(page.fd, &job), 0);
     assert_int_equal(job.rank[0].observer, OBSERVER_SILENT);
     assert_string_equal(job.rank[0].main_place, "");
     assert_int_equal(job.rank[0].group[0].now.phase, CONTROL_IDLE);
     snapshot_free(&job);
+    ct_observer_close(observer);
+    free_page(&page);
+}
+
+/* Readers ask at the same time, for example ctctl top and ctrun. */
+static void an_answer_stays_valid_for_a_moment_after_the_next_question(void **state)
+{
+    struct page page = make_page(1, 1);
+    ct_observer *observer = observer_of(&page, 0);
+    const struct ct_observed_call call = all_reduce(3, CT_OBSERVED_RUNS, SECOND);
+    struct job_snapshot job;
+
+    (void)state;
+    ask_observers(page.fd);
+    assert_int_equal(ct_observer_wait(observer, -1), CT_OK);
+    answer(observer, 0, 1, "train.py:5", &call, 1);
+    for (int unanswered = 1; unanswered <= 2; unanswered++) {
+        ask_observers(page.fd);
+        page.head->asked_ns += 100 * SECOND; /* whatever the speed of this machine */
+        assert_int_equal(page_read(page.fd, &job), 0);
+        assert_int_equal(job.rank[0].observer, unanswered == 1 ? OBSERVER_ASKED : OBSERVER_SILENT);
+        assert_int_equal(job.rank[0].group[0].now.phase,
+                         unanswered == 1 ? CONTROL_IN : CONTROL_IDLE);
+        assert_true(ask_is_open(&job));
+        snapshot_free(&job);
+    }
     ct_observer_close(observer);
     free_page(&page);
 }
@@ -399,6 +427,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_observer_waits_until_a_reader_asks_and_its_answer_is_on_the_page),
         cmocka_unit_test(an_answer_to_an_earlier_question_counts_for_nothing),
+        cmocka_unit_test(an_answer_stays_valid_for_a_moment_after_the_next_question),
         cmocka_unit_test(the_last_answer_of_a_process_stays_valid),
         cmocka_unit_test(a_line_shows_the_oldest_call_that_is_not_done),
         cmocka_unit_test(a_message_that_is_over_is_not_shown_any_more),
