@@ -225,24 +225,22 @@ static pid_t writer_of(const struct rank_snapshot *rank)
     return nested.found;
 }
 
-/* Returns the processor time of a process, in ms, plus the bytes that it has written. */
-static uint64_t work_of(pid_t pid)
+static void process_add_work(pid_t pid, struct process_work *sum)
 {
     char text[1024];
     const char *written;
 
     process_file(pid, "io", text, sizeof text);
     written = strstr(text, "wchar: ");
-    return (uint64_t)(process_read(pid).cpu_s * 1000)
-           + (written ? strtoull(written + 7, NULL, 10) : 0);
+    sum->written += written ? strtoull(written + 7, NULL, 10) : 0;
+    sum->cpu_ms += (uint64_t)(process_read(pid).cpu_s * 1000);
 }
 
 /* The kernel lists the children of each thread. */
-uint64_t process_work_below(pid_t pid)
+void process_work_below(pid_t pid, struct process_work *sum)
 {
     char path[300];
     struct dirent *thread;
-    uint64_t sum = 0;
     DIR *threads;
     int child;
 
@@ -253,14 +251,15 @@ uint64_t process_work_below(pid_t pid)
 
         snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)pid, thread->d_name);
         children = fopen(path, "re");
-        while (children && fscanf(children, "%d", &child) == 1)
-            sum += work_of(child) + process_work_below(child);
+        while (children && fscanf(children, "%d", &child) == 1) {
+            process_add_work(child, sum);
+            process_work_below(child, sum);
+        }
         if (children)
             fclose(children);
     }
     if (threads)
         closedir(threads);
-    return sum;
 }
 
 static void proc_info_take_command(struct rank_snapshot *rank)

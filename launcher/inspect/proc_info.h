@@ -19,9 +19,13 @@ size_t process_file(pid_t pid, const char *name, char *text, size_t size);
  * descriptor, or -1. */
 int process_memfd(pid_t pid, int fd, const char *name);
 
-/* Sums up the processor time and the output of all descendants of a process.  The sum grows
- * whenever one of them uses a processor or writes to a file or a pipe. */
-uint64_t process_work_below(pid_t pid);
+/* What processes have done since they were started. */
+struct process_work {
+    uint64_t cpu_ms;  /* processor time */
+    uint64_t written; /* bytes written to files, pipes and sockets */
+};
+/* Adds the work of all descendants of a process. */
+void process_work_below(pid_t pid, struct process_work *sum);
 
 /* Calls visit for each process until visit returns a value other than 0.  Returns the value of the
  * last call, or 0 if there was no call. */

@@ -28,9 +28,11 @@
 #include "runtime/util/log.h"
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
-#define ANSWER_US 20000 /* time between two looks whether the observers have answered */
-#define LATER_US 10000  /* a check comes so much later than a wait reaches the time of --stall */
-#define MOST_LINES 6    /* limited, since the terminal also shows the workers' output */
+#define ANSWER_US 20000    /* time between two looks whether the observers have answered */
+#define MOST_BACKGROUND 50 /* per cent of a processor */
+#define TICK_MS 10         /* /proc counts processor time in units of this */
+#define LATER_US 10000     /* a check comes so much later than a wait reaches the time of --stall */
+#define MOST_LINES 6       /* limited, since the terminal also shows the workers' output */
 
 static uint64_t stall_limit(const struct stall *stall)
 {
@@ -113,28 +115,52 @@ static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
     return stall->stopped_ns ? snapshot_age(job, stall->stopped_ns) : 0;
 }
 
-/* Returns 1 if ctrun sees the calls of a rank. */
-static int calls_are_seen(const struct job_snapshot *job)
+/* Returns 1 if ctrun sees all calls of the rank, or a call that it is in.  An observer does not see
+ * all, for example not gloo's isend() and irecv(). */
+static int calls_are_seen(const struct rank_snapshot *rank)
 {
-    for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].state != CONTROL_STARTED || job->rank[i].group->id)
+    if (rank->state != CONTROL_STARTED && rank->state != CONTROL_READY)
+        return 1;
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (rank->group[i].id
+            && (!rank->group[i].is_observed || rank->group[i].now.phase == CONTROL_IN))
             return 1;
     return 0;
 }
 
-/* Notes when the processes of the job worked last, if ctrun sees no calls. */
+/* Returns the processor time, in ms, that libraries may use in the background though no rank works:
+ * 1 % for each group that an observer shows, since gloo's thread for it uses 0.1 to 0.3 %.  The sum
+ * is limited, so that one rank that works is noticed. */
+static uint64_t background_ms(const struct job_snapshot *job, uint64_t elapsed_ns)
+{
+    uint64_t groups = 0;
+
+    for (int i = 0; i < job->ranks; i++)
+        for (int j = 0; j < CONTROL_GROUPS; j++)
+            groups += job->rank[i].group[j].id != 0;
+    if (groups == 0)
+        return 0;
+    return TICK_MS
+           + (groups < MOST_BACKGROUND ? groups : MOST_BACKGROUND) * (elapsed_ns / 1000000) / 100;
+}
+
+/* Notes when the processes of the job worked last, if ctrun sees the calls of no rank. */
 static void look_at_work(struct stall *stall, const struct job_snapshot *job)
 {
-    uint64_t work;
+    struct process_work work = { 0, 0 };
 
-    if (calls_are_seen(job)) {
-        stall->worked_ns = 0;
-        return;
-    }
-    work = process_work_below(getpid());
-    if (!stall->worked_ns || work != stall->work)
+    for (int i = 0; i < job->ranks; i++)
+        if (calls_are_seen(&job->rank[i])) {
+            stall->worked_ns = 0;
+            return;
+        }
+    process_work_below(getpid(), &work);
+    if (!stall->worked_ns || work.written != stall->work.written
+        || work.cpu_ms
+               > stall->work.cpu_ms + background_ms(job, snapshot_age(job, stall->looked_ns)))
         stall->worked_ns = job->now_ns;
     stall->work = work;
+    stall->looked_ns = job->now_ns;
 }
 
 /* Returns 1 if a debugger has held a process for less than MOMENT_NS, for example because ctctl
@@ -219,8 +245,10 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
         snapshot_free(&job);
         return;
     }
-    if (stall->worked_ns && ask_is_possible(&job))
-        stall->work = process_work_below(getpid()); /* so that answers do not count as work */
+    if (stall->worked_ns && ask_is_possible(&job)) { /* so that answers do not count as work */
+        stall->work = (struct process_work){ 0, 0 };
+        process_work_below(getpid(), &stall->work);
+    }
     stopped_ns = stopped_for(stall, &job);
     job.quiet_ns = stall->worked_ns ? snapshot_age(&job, stall->worked_ns) : 0;
     wait_ns = stall_longer(stall_longer(longest_wait(&job), stopped_ns), job.quiet_ns);

@@ -9,6 +9,8 @@
 #include <event2/event_struct.h>
 #include <stdint.h>
 
+#include "launcher/inspect/proc_info.h"
+
 struct job;
 
 /* The state of the observer.  It is in this header only for the observer's test. */
@@ -20,8 +22,9 @@ struct stall {
     uint64_t again_ns;     /* the same report is logged again after a wait this long */
     uint64_t stopped_ns;   /* when a process without libct was first seen stopped; 0 if none is */
     int64_t answers_until; /* deadline for the observers' answers; 0 if ctrun has not asked */
-    /* process_work_below() of the job, and when it was last seen to grow; 0 if ctrun sees calls */
-    uint64_t work, worked_ns;
+    struct process_work work; /* of the job, at the last look */
+    uint64_t looked_ns,
+        worked_ns;      /* times of that look and of the last work; 0 if calls are seen */
     uint64_t traced_ns; /* when a debugger was first seen to hold a process; 0 if none does */
 };
 

@@ -22,6 +22,9 @@
 #define SHORTEST_US 5000  /* least time between two samples */
 /* One sample instead of so many, if observers answer: an answer takes a rank up to 15 ms. */
 #define OBSERVED_SPACING 8
+/* Samples without a new collective after which the observers are left alone, until another reader
+ * asks them and finds one. */
+#define LOOKS_OF_IDLE 12
 
 struct share_watch {
     struct job *job;
@@ -29,6 +32,8 @@ struct share_watch {
     int seconds;              /* length of two windows; 0 if the observer is off */
     int first_rank, size;     /* first rank and number of ranks of this node */
     int spacing;              /* OBSERVED_SPACING if observers answer, else 1 */
+    uint64_t begun;           /* collectives that the ranks of this node have begun */
+    int same;                 /* samples since `begun` grew */
     int looks;                /* samples taken in this window */
     struct rank_share *share; /* share[i] belongs to rank first_rank + i */
 };
@@ -144,6 +149,7 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
 {
     struct share_watch *watch = arg;
     int spacing = 1;
+    uint64_t begun = 0;
     uint32_t asked;
 
     (void)fd;
@@ -154,11 +160,14 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
     for (int i = 0; i < watch->size; i++) {
         const struct control_rank *page = control_rank_at(watch->job->control.head, i);
 
+        begun += begun_by(page);
         watch->share[i].inside += is_inside(page, atomic_load(&page->answered) == asked);
         if (has_observed_group(page))
             spacing = OBSERVED_SPACING;
     }
-    if (spacing > 1)
+    watch->same = begun == watch->begun ? watch->same + 1 : 0;
+    watch->begun = begun;
+    if (spacing > 1 && watch->same < LOOKS_OF_IDLE) /* answers would hide that no rank works */
         ask_observers(watch->job->control.memory);
     if (spacing != watch->spacing) {
         watch->spacing = spacing;

@@ -162,6 +162,10 @@ def is_late_each_time():
         step()
 
 
+def waits_for_a_message_of_the_next():
+    dist.irecv(x, (rank + 1) % 3).wait()
+
+
 def never_begins():
     time.sleep(FOREVER)
 
@@ -171,6 +175,7 @@ OF_ALL = (
     takes_two_groups_in_the_other_order,
     waits_for_an_asynchronous_call,
     is_late_each_time,
+    waits_for_a_message_of_the_next,
 )
 _autoload.autoload()  # what the wheel's entry point does
 if sys.argv[1] == "ct":

@@ -56,14 +56,15 @@ ENDS = {  # what the report of the failure says, with gloo and under ctrun
     "ends": r"rank 1 \(pid \d+\) left with exit code 0 while .* in all_reduce #3",
     "leaves": r"rank 1 \(pid \d+\) destroyed its group while .* in all_reduce #3",
 }
-LATE = {  # which ctctl status does not say
+OF_STALL = {  # what --stall reports, and ctctl status does not: it looks once
     "is_late_each_time": r"rank 1 makes the others wait \(a straggler\): in the last 3 s it spent",
+    "waits_for_a_message_of_the_next": r"(no process has used a processor .*ranks 0-2 |deadlock ).* at {waits_for_a_message_of_the_next}",
 }
 SOME = ("sleeps", "holds_the_gil", "broadcasts", "receives_what_nobody_sends", "never_begins")  # of the kinds, one each
 
 
 def pattern_of(fault):
-    pattern = {**HANGS, **ENDS, **LATE}[fault]
+    pattern = {**HANGS, **ENDS, **OF_STALL}[fault]
     return re.compile(re.sub(r"\{(\w+)\}", r"hangs\\.py:\\d+ \\(\1\\)", pattern))
 
 
@@ -137,8 +138,8 @@ class Observer(unittest.TestCase):
         for fault in ENDS:
             self.says("gloo", fault)
 
-    def test_a_rank_that_is_late_for_each_call_of_gloo_is_named(self):
-        for fault in LATE:
+    def test_stragglers_and_calls_that_are_not_recorded_are_reported(self):
+        for fault in OF_STALL:
             self.says("gloo", fault)
 
 
@@ -156,7 +157,7 @@ def table(ways):
     """Returns how many sentences were wrong."""
     wrong = 0
     for way in ways:
-        for fault in [*HANGS, *(LATE if way != "torchrun" else ()), *(ENDS if way == "gloo" else ())]:
+        for fault in [*HANGS, *(OF_STALL if way != "torchrun" else ()), *(ENDS if way == "gloo" else ())]:
             seconds, sentence = report("gloo" if way == "torchrun" else way, fault, way == "torchrun")
             wrong += seconds is None
             print(f"{way:9}{fault:38}{f'{seconds:.1f} s' if seconds else 'WRONG':8}{sentence}", flush=True)

@@ -156,6 +156,7 @@ static void observed_write(struct observed *group, const struct ct_observed_grou
     }
     group->noted = last > group->noted ? last : group->noted;
     version = control_write(&line->version);
+    line->caller = CONTROL_OBSERVED;
     if (!shown && line->now.phase == CONTROL_IN)
         line->now.phase = CONTROL_IDLE; /* a message that is over */
     if (!shown) {
@@ -164,7 +165,6 @@ static void observed_write(struct observed *group, const struct ct_observed_grou
     }
     line->now = call_of(group, shown);
     line->tag = shown->tag;
-    line->caller = CONTROL_OBSERVED;
     control_written(&line->version, version);
     is_open = shown->number && shown->state != CT_OBSERVED_DONE;
     last = is_open ? shown->number : last;
