@@ -237,12 +237,12 @@ static void process_add_work(pid_t pid, struct process_work *sum)
 }
 
 /* The kernel lists the children of each thread. */
-void process_work_below(pid_t pid, struct process_work *sum)
+int process_work_below(pid_t pid, struct process_work *sum)
 {
     char path[300];
     struct dirent *thread;
     DIR *threads;
-    int child;
+    int child, status = -1;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     threads = opendir(path);
@@ -255,11 +255,14 @@ void process_work_below(pid_t pid, struct process_work *sum)
             process_add_work(child, sum);
             process_work_below(child, sum);
         }
-        if (children)
-            fclose(children);
+        if (!children)
+            continue;
+        fclose(children);
+        status = 0;
     }
     if (threads)
         closedir(threads);
+    return status;
 }
 
 static void proc_info_take_command(struct rank_snapshot *rank)

@@ -24,8 +24,9 @@ struct process_work {
     uint64_t cpu_ms;  /* processor time */
     uint64_t written; /* bytes written to files, pipes and sockets */
 };
-/* Adds the work of all descendants of a process. */
-void process_work_below(pid_t pid, struct process_work *sum);
+/* Adds the work of all descendants of a process.  Returns 0, or -1 if the kernel does not list the
+ * children of processes (CONFIG_PROC_CHILDREN), or if the process is gone. */
+int process_work_below(pid_t pid, struct process_work *sum);
 
 /* Calls visit for each process until visit returns a value other than 0.  Returns the value of the
  * last call, or 0 if there was no call. */

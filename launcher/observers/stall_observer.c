@@ -144,18 +144,21 @@ static uint64_t background_ms(const struct job_snapshot *job, uint64_t elapsed_n
            + (groups < MOST_BACKGROUND ? groups : MOST_BACKGROUND) * (elapsed_ns / 1000000) / 100;
 }
 
-/* Notes when the processes of the job worked last, if ctrun sees the calls of no rank. */
+/* Notes when the processes of the job worked last, if ctrun sees the calls of no rank and if the
+ * kernel shows the processes. */
 static void look_at_work(struct stall *stall, const struct job_snapshot *job)
 {
     struct process_work work = { 0, 0 };
+    int is_seen = 0;
 
     for (int i = 0; i < job->ranks; i++)
-        if (calls_are_seen(&job->rank[i])) {
-            stall->worked_ns = 0;
-            return;
-        }
-    process_work_below(getpid(), &work);
+        is_seen |= calls_are_seen(&job->rank[i]);
+    if (is_seen || process_work_below(getpid(), &work) < 0) {
+        stall->worked_ns = 0;
+        return;
+    }
     if (!stall->worked_ns || work.written != stall->work.written
+        || work.cpu_ms < stall->work.cpu_ms /* a process has ended */
         || work.cpu_ms
                > stall->work.cpu_ms + background_ms(job, snapshot_age(job, stall->looked_ns)))
         stall->worked_ns = job->now_ns;

@@ -26,6 +26,13 @@
  * asks them and finds one. */
 #define LOOKS_OF_IDLE 12
 
+/* What count_sample() knows of a rank. */
+struct rank_watch {
+    uint64_t calls_before; /* collectives that the rank began before the window */
+    uint64_t begun;        /* collectives that it had begun at the last sample inside */
+    int same;              /* samples in a row that found it in the same collective */
+};
+
 struct share_watch {
     struct job *job;
     struct event timer;
@@ -35,7 +42,8 @@ struct share_watch {
     uint64_t begun;           /* collectives that the ranks of this node have begun */
     int same;                 /* samples since `begun` grew */
     int looks;                /* samples taken in this window */
-    struct rank_share *share; /* share[i] belongs to rank first_rank + i */
+    struct rank_share *share; /* share[i] and rank[i] belong to rank first_rank + i */
+    struct rank_watch *rank;
 };
 
 static int per_cent(int part, int of)
@@ -105,17 +113,38 @@ static uint64_t begun_by(const struct control_rank *page)
     return begun;
 }
 
+/* ---- Windows ------------------------------------------------------------------------- */
+
+static int looks_of_window(const struct share_watch *watch)
+{
+    const int64_t looks = (int64_t)watch->seconds * 1000000 / (2 * LONGEST_US);
+
+    return (looks > LOOKS ? (int)looks : LOOKS) / watch->spacing;
+}
+
 static void begin_window(struct share_watch *watch)
 {
     watch->looks = 0;
     for (int i = 0; i < watch->size; i++) {
-        const struct control_rank *page = control_rank_at(watch->job->control.head, i);
-
-        watch->share[i] = (struct rank_share){ .calls_before = begun_by(page) };
+        watch->share[i].inside = 0;
+        watch->rank[i].calls_before = begun_by(control_rank_at(watch->job->control.head, i));
     }
 }
 
-/* ---- Windows ------------------------------------------------------------------------- */
+/* Counts a sample of a rank.  The samples in one call count for at most a tenth of a window: the
+ * others wait long for a rank that is away once, for example to evaluate, but it is not slow. */
+static void count_sample(struct share_watch *watch, int i, const struct control_rank *page,
+                         uint32_t asked)
+{
+    const uint64_t begun = begun_by(page);
+    struct rank_watch *rank = &watch->rank[i];
+
+    if (!is_inside(page, atomic_load(&page->answered) == asked))
+        return;
+    rank->same = begun == rank->begun ? rank->same + 1 : 1;
+    rank->begun = begun;
+    watch->share[i].inside += rank->same <= (looks_of_window(watch) + 9) / 10;
+}
 
 static void end_window(struct share_watch *watch)
 {
@@ -123,7 +152,7 @@ static void end_window(struct share_watch *watch)
 
     for (int i = 0; i < watch->size; i++)
         watch->share[i].calls =
-            begun_by(control_rank_at(watch->job->control.head, i)) - watch->share[i].calls_before;
+            begun_by(control_rank_at(watch->job->control.head, i)) - watch->rank[i].calls_before;
     shares = shares_of(watch->share, watch->size, watch->looks, watch->first_rank);
     begin_window(watch);
     watch->job->nodes->ops->shares(watch->job->nodes, &shares);
@@ -136,13 +165,6 @@ static void shares_set_timer(struct share_watch *watch)
     us = us > LONGEST_US ? LONGEST_US : us < SHORTEST_US ? SHORTEST_US : us;
     us *= watch->spacing;
     event_add(&watch->timer, &(struct timeval){ us / 1000000, us % 1000000 });
-}
-
-static int looks_of_window(const struct share_watch *watch)
-{
-    const int64_t looks = (int64_t)watch->seconds * 1000000 / (2 * LONGEST_US);
-
-    return (looks > LOOKS ? (int)looks : LOOKS) / watch->spacing;
 }
 
 static void shares_look(evutil_socket_t fd, short what, void *arg)
@@ -161,7 +183,7 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
         const struct control_rank *page = control_rank_at(watch->job->control.head, i);
 
         begun += begun_by(page);
-        watch->share[i].inside += is_inside(page, atomic_load(&page->answered) == asked);
+        count_sample(watch, i, page, asked);
         if (has_observed_group(page))
             spacing = OBSERVED_SPACING;
     }
@@ -188,6 +210,14 @@ static int shares_job_began(void *state, struct job *job)
     return 0;
 }
 
+static void shares_free(struct share_watch *watch)
+{
+    free(watch->share);
+    free(watch->rank);
+    watch->share = NULL;
+    watch->rank = NULL;
+}
+
 static void shares_round_began(void *state, struct job *job)
 {
     struct share_watch *watch = state;
@@ -195,9 +225,10 @@ static void shares_round_began(void *state, struct job *job)
     event_del(&watch->timer);
     if (watch->seconds <= 0 || job->plan.world < 2 || !job->control.head)
         return;
-    free(watch->share);
+    shares_free(watch);
     watch->share = calloc((size_t)job->size, sizeof *watch->share);
-    if (!watch->share) {
+    watch->rank = calloc((size_t)job->size, sizeof *watch->rank);
+    if (!watch->share || !watch->rank) {
         log_line(LOG_WARN, "out of memory: a slow rank among the %d here is not noticed",
                  job->size);
         return;
@@ -212,7 +243,7 @@ static void shares_round_began(void *state, struct job *job)
 static void shares_close(void *state, const struct job_end *end)
 {
     (void)end;
-    free(((struct share_watch *)state)->share);
+    shares_free(state);
 }
 
 static void shares_slow(void *state, const struct slow_rank *slow, const char *node)

@@ -11,9 +11,8 @@
 #include "launcher/nodes/slow_rank.h"
 
 struct rank_share {
-    int inside;            /* samples that found the rank in a collective */
-    uint64_t calls;        /* collectives that the rank began in the window */
-    uint64_t calls_before; /* collectives that the rank began before the window */
+    int inside;     /* samples that found the rank in a collective */
+    uint64_t calls; /* collectives that the rank began in the window */
 };
 
 /* Returns the shares of a node's ranks, of which `looks` samples were taken.  Declared here for

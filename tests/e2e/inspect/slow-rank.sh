@@ -9,6 +9,8 @@ expect "a rank that is late each time is named" matches "$code $(head -n 1 <<<"$
 expect "  once" is "$(grep -c 'makes the others wait' <<<"$err")" 1
 run --nproc-per-node=3 --stall=2s "$CT_BUILD/tests/e2e_slow" 5 30 30
 expect "ranks that are alike are not" is "$code $err" "0 "
+run --nproc-per-node=3 --stall=2s "$CT_BUILD/tests/e2e_slow" 8 20 20 900
+expect "nor is one that is away for long from time to time" is "$code $err" "0 "
 run --nproc-per-node=3 --stall=0 "$CT_BUILD/tests/e2e_slow" 4 60 2
 expect "nor with --stall=0" is "$code $err" "0 "
 
