@@ -276,7 +276,7 @@ static void take_observer(struct rank_snapshot *rank, const struct control_rank 
     rank->stacks_fd = atomic_load(&page->stacks_fd);
     rank->observer = rank->observer_pid <= 0                                ? OBSERVER_NONE
                      : answered == asked || answered == CONTROL_LAST_ANSWER ? OBSERVER_ANSWERED
-                     : is_new && answered + 1 == asked                      ? OBSERVER_ASKED
+                     : is_new && answered > 0 && answered + 1 == asked      ? OBSERVER_ASKED
                                                                             : OBSERVER_SILENT;
     if (rank->observer == OBSERVER_NONE)
         rank->observer_pid = 0;

@@ -5,12 +5,14 @@ test_observer.py --table [gloo] [ct] [torchrun]: prints for each fault of hangs.
 sentence.  With torchrun, the jobs on gloo run under torchrun, and ctctl status says it.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -21,6 +23,7 @@ from ctrun import _observer
 CTCTL = CTRUN.removesuffix("ctrun") + "ctctl"
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hangs.py")
 STALL_S, LIMIT_S = 3, 60
+JOB = f"hangs{os.getpid()}"
 MISSING = r"rank 1 \(pid \d+, [^()]*{place}\) has not joined all_reduce #3 \(4 f32[^)]*\)"
 
 
@@ -84,19 +87,30 @@ def lines_of(process, deadline):
 
 def statuses_of(process, deadline):
     """The sentences of ctctl status, until the process ends."""
+    command = [CTCTL, "status", f"--after={STALL_S}", JOB]
     while time.monotonic() < deadline and process.poll() is None:
-        out = subprocess.run([CTCTL, "status", f"--after={STALL_S}"], capture_output=True, text=True, check=False)
+        out = subprocess.run(command, capture_output=True, text=True, check=False)
         yield from ("ctrun: " + line.strip() for line in out.stdout.split("\n")[1:] if line.strip())
         time.sleep(0.5)
 
 
+def below(pid):
+    """The descendants of a process."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        children = [int(child) for child in file.read().split()]
+        return children + [pid for child in children for pid in below(child)]
+    return []
+
+
 def report(backend, fault, by_torchrun=False):
     """The seconds from the start until a sentence matches, and that sentence; else the sentences that came."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=3"]
-    ctrun = [CTRUN, f"--stall={STALL_S}", "--nproc-per-node=3", sys.executable]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
+    torchrun += [f"--rdzv-id={JOB}", "--nproc-per-node=3"]  # a name only counts beside an endpoint
+    ctrun = [CTRUN, f"--rdzv-id={JOB}", f"--stall={STALL_S}", "--nproc-per-node=3", sys.executable]
+    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # of programs that do not remove what they wrote
     process = subprocess.Popen(
         [*(torchrun if by_torchrun else ctrun), PROGRAM, backend, fault],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": folder.name},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE if not by_torchrun else subprocess.DEVNULL,
@@ -111,14 +125,18 @@ def report(backend, fault, by_torchrun=False):
                 others.append(line)
         return None, " | ".join(line[7:] for line in others if line.startswith("ctrun: ")) or "nothing"
     finally:
+        workers = below(process.pid)
         process.send_signal(signal.SIGTERM)
         try:
             process.wait(5)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            for pid in [process.pid, *workers]:  # torchrun leaves a stopped worker behind
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             process.wait()
         if process.stderr:
             process.stderr.close()
+        folder.cleanup()
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "no torch here")

@@ -147,6 +147,9 @@ static void an_answer_stays_valid_for_a_moment_after_the_next_question(void **st
 
     (void)state;
     ask_observers(page.fd);
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].observer, OBSERVER_SILENT); /* it has never answered */
+    snapshot_free(&job);
     assert_int_equal(ct_observer_wait(observer, -1), CT_OK);
     answer(observer, 0, 1, "train.py:5", &call, 1);
     for (int unanswered = 1; unanswered <= 2; unanswered++) {
