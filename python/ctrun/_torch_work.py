@@ -121,9 +121,6 @@ class Work(Held):
     def wait(self, timeout=None):
         """Raises what the call itself would have raised.  timeout: 0 and None are the call's own limit."""
         wait_for(self, timeout)
-        if self._row is not None:  # the thread that completes the future ends it
-            with contextlib.suppress(Exception):  # complete() has it too
-                self._future.wait()
         if self._device is not None and self._finish is None and self._let_stream_wait():
             return True
         self.complete()
@@ -176,7 +173,7 @@ class Work(Held):
 
     def _end(self):
         if self._row is not None:
-            _record_function_with_args_exit(self._row)
+            _end_row(self._row)
         self._handles, self._keep, self._finish, self._row = (), (), None, None
         self._group.pending.discard(self)
 
@@ -217,6 +214,15 @@ class Work(Held):
         if self.is_in_stream:  # libct knows it when the message is there
             self.complete()
         return self._source
+
+
+def _end_row(row):
+    """Ends the profiler's row of a call in a thread of its own: a row that ends in the thread in which it began nests,
+    for the profiler, in what the program does meanwhile."""
+    thread = threading.Thread(target=_record_function_with_args_exit, args=(row,), name="ctrun row", daemon=True)
+    with contextlib.suppress(RuntimeError):  # at the end of Python no thread can start
+        thread.start()
+        thread.join()
 
 
 def wait_for(work, limit):

@@ -349,8 +349,7 @@ class ProcessGroupCt(_Base):
                 _record_function_with_args_exit(row)
 
     def _row(self, function, tensors, any_source=False):
-        """Begins the profiler's row of a call, if there is one: "gloo:all_reduce".  The work ends it, on another thread:
-        that is how the profiler knows that it does not nest in what the program does meanwhile."""
+        """Begins the profiler's row of a call, if there is one: "gloo:all_reduce".  The work ends it."""
         if not _profiler_enabled():
             return None
         name = function.__name__[3:]
