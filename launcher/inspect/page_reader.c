@@ -274,6 +274,7 @@ static void take_observer(struct rank_snapshot *rank, const struct control_rank 
 
     rank->observer_pid = atomic_load(&page->observer);
     rank->stacks_fd = atomic_load(&page->stacks_fd);
+    rank->answers_ms = atomic_load(&page->answers_ns) / 1000000;
     rank->observer = rank->observer_pid <= 0                                ? OBSERVER_NONE
                      : answered == asked || answered == CONTROL_LAST_ANSWER ? OBSERVER_ANSWERED
                      : is_new && answered > 0 && answered + 1 == asked      ? OBSERVER_ASKED
@@ -381,6 +382,7 @@ int page_read(int fd, struct job_snapshot *job)
         return -1;
     }
     job->now_ns = clock_coarse_ns();
+    job->asked_ns = atomic_load(&head.asked_ns);
     return 0;
 }
 

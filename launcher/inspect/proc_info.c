@@ -112,20 +112,22 @@ struct process_snapshot process_read(pid_t pid)
 {
     struct process_snapshot process = { .pid = pid };
     unsigned long user = 0, kernel = 0;
+    long ended_user = 0, ended_kernel = 0;
     char stat[1024], *name, *behind;
     int parent = 0, group = 0;
 
     if (pid <= 0 || process_file(pid, "stat", stat, sizeof stat) == 0 || !(name = strchr(stat, '('))
         || !(behind = strrchr(stat, ')')) || behind < name) /* the name may contain any bytes */
         return process;
-    if (sscanf(behind + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &process.state,
-               &parent, &group, &user, &kernel)
+    if (sscanf(behind + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
+               &process.state, &parent, &group, &user, &kernel, &ended_user, &ended_kernel)
         < 1)
         return process;
     page_text(process.name, sizeof process.name, name + 1, (size_t)(behind - name - 1));
     process.parent = parent;
     process.group = group;
     process.cpu_s = (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+    process.ended_s = (double)(ended_user + ended_kernel) / (double)sysconf(_SC_CLK_TCK);
     set_waits_in(&process);
     if (process.state == 't')
         process.tracer = tracer_of(pid);
@@ -227,13 +229,14 @@ static pid_t writer_of(const struct rank_snapshot *rank)
 
 static void process_add_work(pid_t pid, struct process_work *sum)
 {
+    const struct process_snapshot process = process_read(pid);
     char text[1024];
     const char *written;
 
     process_file(pid, "io", text, sizeof text);
     written = strstr(text, "wchar: ");
     sum->written += written ? strtoull(written + 7, NULL, 10) : 0;
-    sum->cpu_ms += (uint64_t)(process_read(pid).cpu_s * 1000);
+    sum->cpu_ms += (uint64_t)((process.cpu_s + process.ended_s) * 1000);
 }
 
 /* The kernel lists the children of each thread. */

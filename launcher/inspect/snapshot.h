@@ -58,6 +58,7 @@ struct process_snapshot {
     /* "futex", "read" ..., or the kernel's wchan; "" if not known, or if the process runs */
     char waits_in[32];
     double cpu_s;
+    double ended_s; /* processor time of its children that have ended */
 };
 
 struct death_snapshot {
@@ -85,7 +86,8 @@ struct rank_snapshot {
     uint64_t waiting_since_ns;
     enum observer_snapshot observer;
     pid_t observer_pid;
-    int stacks_fd; /* the observer's descriptor of a file with stacks; -1 without one */
+    uint64_t answers_ms; /* processor time that the observer's thread used for answers */
+    int stacks_fd;       /* the observer's descriptor of a file with stacks; -1 without one */
     /* where the main thread is, "train.py:88 (step)"; "" if no observer has answered */
     char main_place[100];
     struct group_snapshot group[CONTROL_GROUPS];
@@ -118,6 +120,7 @@ struct job_snapshot {
     struct death_snapshot *death; /* [deaths]; snapshot_free() frees it */
     char key[160];                /* the key that all ranks of a job share, if own_memory is 1 */
     uint64_t now_ns;              /* CLOCK_MONOTONIC_COARSE time at which the page was copied */
+    uint64_t asked_ns;            /* time of the last question to the observers */
 };
 
 /* Returns how many ns before the snapshot then_ns was; 0 if then_ns is later than the snapshot. */

@@ -15,6 +15,7 @@
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/job/job.h"
 #include "launcher/observers/observers.h"
+#include "launcher/observers/straggler_observer.h"
 #include "launcher/report/error_file.h"
 #include "runtime/util/json_writer.h"
 #include "runtime/util/log.h"
@@ -308,7 +309,7 @@ static void events_slow(void *state, const struct slow_rank *slow, const char *n
     events_begin(events, &json, "slow_rank");
     number_or_null(&json, "rank", slow->rank);
     number_or_null(&json, "of_node", slow->node);
-    json_number(&json, "seconds", events->job->options->stall);
+    json_number(&json, "seconds", shares_seconds(events->job));
     json_number(&json, "in_collectives", slow->share);
     json_number(&json, "others_least", slow->others_least);
     json_number(&json, "others_most", slow->others_most);

@@ -29,8 +29,8 @@
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
 #define ANSWER_US 20000    /* time between two looks whether the observers have answered */
-#define MOST_BACKGROUND 50 /* per cent of a processor */
-#define TICK_MS 10         /* /proc counts processor time in units of this */
+#define MOST_BACKGROUND 10 /* per cent of a processor */
+#define TICKS_MS 20        /* /proc counts a process's times in user and kernel mode in 10 ms */
 #define LATER_US 10000     /* a check comes so much later than a wait reaches the time of --stall */
 #define MOST_LINES 6       /* limited, since the terminal also shows the workers' output */
 
@@ -128,19 +128,18 @@ static int calls_are_seen(const struct rank_snapshot *rank)
     return 0;
 }
 
-/* Returns the processor time, in ms, that libraries may use in the background though no rank works:
- * 1 % for each group that an observer shows, since gloo's thread for it uses 0.1 to 0.3 %.  The sum
- * is limited, so that one rank that works is noticed. */
+/* Returns the processor time, in ms, that observed ranks may use though none works: gloo's thread
+ * for a group uses 0.1 to 0.3 %.  The sum is limited, so that a rank that works is noticed. */
 static uint64_t background_ms(const struct job_snapshot *job, uint64_t elapsed_ns)
 {
-    uint64_t groups = 0;
+    uint64_t groups = 0, ranks = 0;
 
-    for (int i = 0; i < job->ranks; i++)
+    for (int i = 0; i < job->ranks; i++) {
+        ranks += job->rank[i].observer != OBSERVER_NONE;
         for (int j = 0; j < CONTROL_GROUPS; j++)
             groups += job->rank[i].group[j].id != 0;
-    if (groups == 0)
-        return 0;
-    return TICK_MS
+    }
+    return ranks * TICKS_MS
            + (groups < MOST_BACKGROUND ? groups : MOST_BACKGROUND) * (elapsed_ns / 1000000) / 100;
 }
 
@@ -149,18 +148,22 @@ static uint64_t background_ms(const struct job_snapshot *job, uint64_t elapsed_n
 static void look_at_work(struct stall *stall, const struct job_snapshot *job)
 {
     struct process_work work = { 0, 0 };
+    uint64_t answers_ms = 0, background;
     int is_seen = 0;
 
-    for (int i = 0; i < job->ranks; i++)
+    for (int i = 0; i < job->ranks; i++) {
         is_seen |= calls_are_seen(&job->rank[i]);
+        answers_ms += job->rank[i].answers_ms;
+    }
     if (is_seen || process_work_below(getpid(), &work) < 0) {
         stall->worked_ns = 0;
         return;
     }
+    background = background_ms(job, snapshot_age(job, stall->looked_ns));
+    work.cpu_ms = work.cpu_ms > answers_ms ? work.cpu_ms - answers_ms : 0;
     if (!stall->worked_ns || work.written != stall->work.written
-        || work.cpu_ms < stall->work.cpu_ms /* a process has ended */
-        || work.cpu_ms
-               > stall->work.cpu_ms + background_ms(job, snapshot_age(job, stall->looked_ns)))
+        || work.cpu_ms + background < stall->work.cpu_ms /* a process has ended */
+        || work.cpu_ms > stall->work.cpu_ms + background)
         stall->worked_ns = job->now_ns;
     stall->work = work;
     stall->looked_ns = job->now_ns;
@@ -247,10 +250,6 @@ static void stall_check(evutil_socket_t fd, short what, void *arg)
     if (!stall_has_answers(stall, &job)) {
         snapshot_free(&job);
         return;
-    }
-    if (stall->worked_ns && ask_is_possible(&job)) { /* so that answers do not count as work */
-        stall->work = (struct process_work){ 0, 0 };
-        process_work_below(getpid(), &stall->work);
     }
     stopped_ns = stopped_for(stall, &job);
     job.quiet_ns = stall->worked_ns ? snapshot_age(&job, stall->worked_ns) : 0;

@@ -20,7 +20,8 @@
 #define LOOKS 100         /* samples in a window; more if they would be over LONGEST_US apart */
 #define LONGEST_US 250000 /* most time between two samples */
 #define SHORTEST_US 5000  /* least time between two samples */
-/* One sample instead of so many, if observers answer: an answer takes a rank up to 15 ms. */
+/* If observers answer, the samples are so many times farther apart, and a window is as much longer:
+ * an answer takes a rank up to 15 ms, and fewer samples would find stragglers by chance. */
 #define OBSERVED_SPACING 8
 /* Samples without a new collective after which the observers are left alone, until another reader
  * asks them and finds one. */
@@ -31,6 +32,7 @@ struct rank_watch {
     uint64_t calls_before; /* collectives that the rank began before the window */
     uint64_t begun;        /* collectives that it had begun at the last sample inside */
     int same;              /* samples in a row that found it in the same collective */
+    int is_inside;         /* 1 if the last sample found it in a collective */
 };
 
 struct share_watch {
@@ -82,14 +84,12 @@ static int is_observed(const struct control_group *line)
            && __atomic_load_n(&line->caller, __ATOMIC_RELAXED) == CONTROL_OBSERVED;
 }
 
-/* Returns 1 if the rank is in a collective.  `is_new` is 1 if its observer has answered the last
- * question.  A rank whose observer has not answered holds Python's lock, so it is in no call. */
-static int is_inside(const struct control_rank *page, int is_new)
+static int is_inside(const struct control_rank *page)
 {
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const struct control_group *const line = &page->groups[i];
 
-        if (control_is_in_call(line) && (is_new || !is_observed(line))
+        if (control_is_in_call(line)
             && !operation_is_message(__atomic_load_n(&line->now.operation, __ATOMIC_RELAXED)))
             return 1;
     }
@@ -119,7 +119,7 @@ static int looks_of_window(const struct share_watch *watch)
 {
     const int64_t looks = (int64_t)watch->seconds * 1000000 / (2 * LONGEST_US);
 
-    return (looks > LOOKS ? (int)looks : LOOKS) / watch->spacing;
+    return looks > LOOKS ? (int)looks : LOOKS;
 }
 
 static void begin_window(struct share_watch *watch)
@@ -139,7 +139,11 @@ static void count_sample(struct share_watch *watch, int i, const struct control_
     const uint64_t begun = begun_by(page);
     struct rank_watch *rank = &watch->rank[i];
 
-    if (!is_inside(page, atomic_load(&page->answered) == asked))
+    /* an observer that is late, for example since threads of its process compete for Python's lock,
+     * counts as at the sample before */
+    if (!has_observed_group(page) || atomic_load(&page->answered) == asked)
+        rank->is_inside = is_inside(page);
+    if (!rank->is_inside)
         return;
     rank->same = begun == rank->begun ? rank->same + 1 : 1;
     rank->begun = begun;
@@ -246,10 +250,18 @@ static void shares_close(void *state, const struct job_end *end)
     shares_free(state);
 }
 
+int shares_seconds(const struct job *job)
+{
+    for (int i = 0; job->control.head && i < job->size; i++)
+        if (has_observed_group(control_rank_at(job->control.head, i)))
+            return OBSERVED_SPACING * job->options->stall;
+    return job->options->stall;
+}
+
 static void shares_slow(void *state, const struct slow_rank *slow, const char *node)
 {
     const struct job *job = ((struct share_watch *)state)->job;
-    const int seconds = job->options->stall;
+    const int seconds = shares_seconds(job);
     const char *const others = job->plan.world == 2 ? "the other rank" : "each other rank";
     char range[32];
 

@@ -15,6 +15,10 @@ struct rank_share {
     uint64_t calls; /* collectives that the rank began in the window */
 };
 
+struct job;
+
+/* Returns the length of two windows. */
+int shares_seconds(const struct job *job);
 /* Returns the shares of a node's ranks, of which `looks` samples were taken.  Declared here for
  * tests. */
 struct collective_shares shares_of(const struct rank_share *share, int size, int looks,

@@ -192,8 +192,9 @@ struct control_rank {
     char waiting_for[96];
     /* pid of the process whose observer answers for this worker; 0 without an observer */
     _Atomic int32_t observer;
-    _Atomic uint32_t answered;       /* the last value of `asked` that the observer has answered */
-    _Atomic int32_t stacks_fd;       /* the observer's descriptor of a file with stacks, or -1 */
+    _Atomic uint32_t answered;   /* the last value of `asked` that the observer has answered */
+    _Atomic uint64_t answers_ns; /* processor time that the observer's thread used for answers */
+    _Atomic int32_t stacks_fd;   /* the observer's descriptor of a file with stacks, or -1 */
     struct control_place main_place; /* where the main thread was when the observer answered */
     _Atomic uint32_t blame_version;
     struct control_blame blame;

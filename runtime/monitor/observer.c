@@ -7,6 +7,7 @@
  * of its data loader.  The first of them answers, until another one has groups: then that one
  * answers. */
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -28,6 +29,8 @@ struct observed {
 struct ct_observer {
     struct control control;
     uint32_t seen;            /* the value of `asked` that ct_observer_wait() saw last */
+    pthread_t waiter;         /* the thread in which ct_observer_wait() returned */
+    uint64_t woke_ns;         /* the processor time that this thread had used then; 0 at first */
     enum control_state state; /* what this observer wrote last */
     struct observed group[CONTROL_GROUPS];
 };
@@ -56,6 +59,22 @@ ct_status ct_observer_open(int rank, ct_observer **observer)
     return CT_OK;
 }
 
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec time = { 0, 0 };
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Adds what the thread has used since it woke.  ctrun subtracts this from the job's work. */
+static void observer_slept(ct_observer *observer)
+{
+    if (observer->woke_ns && pthread_equal(observer->waiter, pthread_self()))
+        atomic_fetch_add(&observer->control.own->answers_ns, thread_cpu_ns() - observer->woke_ns);
+    observer->woke_ns = 0;
+}
+
 ct_status ct_observer_wait(ct_observer *observer, int timeout_ms)
 {
     const int64_t deadline = deadline_after(timeout_ms);
@@ -63,6 +82,7 @@ ct_status ct_observer_wait(ct_observer *observer, int timeout_ms)
 
     if (!observer)
         return ct_fail(CT_ERR_INVALID, "ct_observer_wait: the observer is NULL");
+    observer_slept(observer);
     asked = &observer->control.head->asked;
     while (atomic_load(asked) == observer->seen) {
         const int left = time_left_ms(deadline, INT32_MAX);
@@ -74,6 +94,8 @@ ct_status ct_observer_wait(ct_observer *observer, int timeout_ms)
         syscall(SYS_futex, asked, FUTEX_WAIT, observer->seen, &limit, NULL, 0);
     }
     observer->seen = atomic_load(asked);
+    observer->waiter = pthread_self();
+    observer->woke_ns = thread_cpu_ns();
     return CT_OK;
 }
 
