@@ -149,7 +149,7 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
         printf("  %s; its processes:\n",
                ask_is_possible(job) ? "it shows no group yet"
                : is_python(job)
-                   ? "install the ctrun wheel in its Python to see the calls of PyTorch"
+                   ? "its Python has not loaded the ctrun wheel, which shows the calls of PyTorch"
                    : "it does not use libct, or not yet");
     else if (list->count == 0)
         printf("  no rank has waited for %g s\n", options->after_s);

@@ -28,7 +28,9 @@
 #define MEMFD "/memfd:" CONTROL_NAME
 /* the name of an unlinked file, which replaces the memfd on systems without memfd */
 #define NO_MEMFD "/" CONTROL_NAME "."
-#define PAGES_OF_ONE 64 /* most pages of a process; each thread may be a rank */
+#define OLD_NS (UINT64_C(300) * 1000000) /* answers of an older question are out of date */
+#define AGAIN_MS 500                     /* how long a reader waits if it asked again */
+#define PAGES_OF_ONE 64                  /* most pages of a process; each thread may be a rank */
 
 struct search {
     struct job_list *jobs;
@@ -136,11 +138,21 @@ static void page_ask(struct search *search, int fd)
     search->asked = 1;
 }
 
-/* Waits for answers, and then copies the page again.  Returns 0, or -1 if the page can't be read
- * any more.  Then the caller has nothing to free. */
-static int page_await(const struct search *search, int fd, struct job_snapshot *job)
+/* Waits for answers, and then copies the page again.  Asks again if the observers of another job
+ * took long, since the answers of this job are old then.  Returns 0, or -1 if the page can't be
+ * read any more.  Then the caller has nothing to free. */
+static int page_await(struct search *search, int fd, struct job_snapshot *job)
 {
-    while (ask_is_open(job) && time_left_ms(search->answers_until, 1) > 0) {
+    int64_t deadline = search->answers_until;
+
+    if (ask_is_possible(job) && snapshot_age(job, job->asked_ns) > OLD_NS) {
+        page_ask(search, fd);
+        deadline = deadline_after(AGAIN_MS);
+        snapshot_free(job);
+        if (page_read(fd, job) < 0)
+            return -1;
+    }
+    while (ask_is_open(job) && time_left_ms(deadline, 1) > 0) {
         snapshot_free(job);
         poll(NULL, 0, 2);
         if (page_read(fd, job) < 0)
