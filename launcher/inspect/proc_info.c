@@ -111,15 +111,14 @@ static pid_t tracer_of(pid_t pid)
 struct process_snapshot process_read(pid_t pid)
 {
     struct process_snapshot process = { .pid = pid };
-    unsigned long user = 0, kernel = 0;
-    long ended_user = 0, ended_kernel = 0;
+    unsigned long user = 0, kernel = 0, ended_user = 0, ended_kernel = 0;
     char stat[1024], *name, *behind;
     int parent = 0, group = 0;
 
     if (pid <= 0 || process_file(pid, "stat", stat, sizeof stat) == 0 || !(name = strchr(stat, '('))
         || !(behind = strrchr(stat, ')')) || behind < name) /* the name may contain any bytes */
         return process;
-    if (sscanf(behind + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
+    if (sscanf(behind + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
                &process.state, &parent, &group, &user, &kernel, &ended_user, &ended_kernel)
         < 1)
         return process;

@@ -23,9 +23,9 @@ struct stall {
     uint64_t stopped_ns;   /* when a process without libct was first seen stopped; 0 if none is */
     int64_t answers_until; /* deadline for the observers' answers; 0 if ctrun has not asked */
     struct process_work work; /* of the job, at the last look */
-    uint64_t looked_ns,
-        worked_ns;      /* times of that look and of the last work; 0 if calls are seen */
-    uint64_t traced_ns; /* when a debugger was first seen to hold a process; 0 if none does */
+    uint64_t looked_ns;       /* time of that look */
+    uint64_t worked_ns;       /* when they were last seen to work; 0 if ctrun sees calls */
+    uint64_t traced_ns;       /* when a debugger was first seen to hold a process; 0 if none does */
 };
 
 #endif
