@@ -297,5 +297,8 @@ void process_read_all(struct job_snapshot *job)
             proc_info_take_command(rank);
         if (rank->observer_pid != rank->pid && !process_read(rank->observer_pid).state)
             rank->observer = OBSERVER_NONE; /* the process that had it has ended */
+        if (rank->observer == OBSERVER_ASKED
+            && (rank->process.state == 'T' || rank->process.state == 't'))
+            rank->observer = OBSERVER_SILENT; /* a stopped process can't answer */
     }
 }
