@@ -23,9 +23,6 @@
 /* If observers answer, the samples are so many times farther apart, and a window is as much longer:
  * an answer takes a rank up to 15 ms, and fewer samples would find stragglers by chance. */
 #define OBSERVED_SPACING 8
-/* Samples without a new collective after which the observers are left alone, until another reader
- * asks them and finds one. */
-#define LOOKS_OF_IDLE 12
 
 /* What count_sample() knows of a rank. */
 struct rank_watch {
@@ -41,8 +38,6 @@ struct share_watch {
     int seconds;              /* length of two windows; 0 if the observer is off */
     int first_rank, size;     /* first rank and number of ranks of this node */
     int spacing;              /* OBSERVED_SPACING if observers answer, else 1 */
-    uint64_t begun;           /* collectives that the ranks of this node have begun */
-    int same;                 /* samples since `begun` grew */
     int looks;                /* samples taken in this window */
     struct rank_share *share; /* share[i] and rank[i] belong to rank first_rank + i */
     struct rank_watch *rank;
@@ -175,7 +170,6 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
 {
     struct share_watch *watch = arg;
     int spacing = 1;
-    uint64_t begun = 0;
     uint32_t asked;
 
     (void)fd;
@@ -186,14 +180,11 @@ static void shares_look(evutil_socket_t fd, short what, void *arg)
     for (int i = 0; i < watch->size; i++) {
         const struct control_rank *page = control_rank_at(watch->job->control.head, i);
 
-        begun += begun_by(page);
         count_sample(watch, i, page, asked);
         if (has_observed_group(page))
             spacing = OBSERVED_SPACING;
     }
-    watch->same = begun == watch->begun ? watch->same + 1 : 0;
-    watch->begun = begun;
-    if (spacing > 1 && watch->same < LOOKS_OF_IDLE) /* answers would hide that no rank works */
+    if (spacing > 1)
         ask_observers(watch->job->control.memory);
     if (spacing != watch->spacing) {
         watch->spacing = spacing;

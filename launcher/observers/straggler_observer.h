@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* straggler_observer.h - measures for which part of the time this host's ranks are in collectives.
- * In each window (half of --stall) the observer samples the control page about a hundred times, so
- * the ranks need no counters.  Sends and receives do not count, since a server waits for its
- * clients all the time.  launcher/nodes/slow_rank.h finds stragglers from the measurements. */
+ *
+ * In each window (half of --stall, or 4 times --stall if observers answer) the straggler observer
+ * samples the control page about a hundred times, so the ranks need no counters.  Sends and
+ * receives do not count, since a server waits for its clients all the time.
+ * launcher/nodes/slow_rank.h finds stragglers from the measurements. */
 #ifndef LAUNCHER_OBSERVERS_STRAGGLER_OBSERVER_H
 #define LAUNCHER_OBSERVERS_STRAGGLER_OBSERVER_H
 
