@@ -910,7 +910,7 @@ enum ct_observed_phase {
 struct ct_observation {
     size_t size; /* sizeof(struct ct_observation) */
     enum ct_observed_phase phase;
-    int is_last;       /* 1 if the process ends, so that this is its last answer */
+    int is_last;       /* 1 if the process ends; later answers are ignored */
     const char *place; /* where its main thread is, such as "train.py:88 (step)" */
     /* a memfd with the name "ct-stacks", which ctctl stack prints: the stacks of its threads, as
      * text that ends in a 0 byte; -1 for none */
@@ -921,10 +921,12 @@ struct ct_observation {
 
 /* Opens an observer for this process.  `rank` is the rank of the process if no ctrun started it,
  * and is ignored otherwise.  The caller must close *observer.  Returns CT_ERR_INVALID if `observer`
- * is NULL. */
+ * is NULL, and CT_ERR_NOMEM or CT_ERR_SYSTEM if memory is exhausted. */
 CT_API ct_status ct_observer_open(int rank, ct_observer **observer);
-/* Waits until ctrun or ctctl asks.  A negative timeout_ms waits without a limit.  Returns
- * CT_ERR_TIMEOUT after timeout_ms, and CT_ERR_INVALID if `observer` is NULL. */
+/* Waits until ctrun or ctctl asks.  A negative timeout_ms waits without a limit.  The processor
+ * time that a thread uses from here until it waits again counts as the observer's, not as work of
+ * the program.  Returns CT_ERR_TIMEOUT after timeout_ms, and CT_ERR_INVALID if `observer` is NULL.
+ */
 CT_API ct_status ct_observer_wait(ct_observer *observer, int timeout_ms);
 /* Shows what the process does.  The memory of *seen may be freed after the call.  If several
  * processes of a worker have observers, the first one that has groups is shown.  Only one thread

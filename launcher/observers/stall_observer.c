@@ -128,8 +128,9 @@ static int calls_are_seen(const struct rank_snapshot *rank)
     return 0;
 }
 
-/* Returns the processor time, in ms, that observed ranks may use though none works: gloo's thread
- * for a group uses 0.1 to 0.3 %.  The sum is limited, so that a rank that works is noticed. */
+/* Returns the processor time, in ms, that observed ranks may use though none works: 1 % of a
+ * processor for each of the groups of a rank, since gloo's thread for a group uses 0.1 to 0.3 %.
+ * The sum is at most 10 %, so that a rank that works is noticed. */
 static uint64_t background_ms(const struct job_snapshot *job, uint64_t elapsed_ns)
 {
     uint64_t groups = 0, ranks = 0;

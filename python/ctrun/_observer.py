@@ -152,7 +152,7 @@ class _Observer:
         self._pid, self._lock = os.getpid(), threading.Lock()
         self._lib = self._handle = None
         self._seen = {}  # when a message was first seen, by its frame and the processor time of its thread
-        self._was_initialized = self._is_over = False
+        self._was_initialized = False
         self._stacks_fd, self._stacks = -1, None  # a memfd and its mapping, as the program may close what it has open
 
     def start(self):
@@ -180,9 +180,6 @@ class _Observer:
     def _answer(self, is_last=False):
         """Never raises: the program must not suffer from what torch changed."""
         with self._lock:
-            if self._is_over:
-                return  # this answer would hide the failed call that the last one shows
-            self._is_over = is_last
             try:
                 seen = self._look(sys._current_frames())
                 if is_last:

@@ -217,8 +217,8 @@ class Work(Held):
 
 
 def _end_row(row):
-    """Ends the profiler's row of a call in a thread of its own: a row that ends in the thread in which it began nests,
-    for the profiler, in what the program does meanwhile."""
+    """Ends the profiler's row of a call in another thread.  If the thread that began the row ended it, the profiler
+    would nest the row in the row that the program began last."""
     thread = threading.Thread(target=_record_function_with_args_exit, args=(row,), name="ctrun row", daemon=True)
     with contextlib.suppress(RuntimeError):  # at the end of Python no thread can start
         thread.start()

@@ -105,7 +105,7 @@ def below(pid):
 def report(backend, fault, by_torchrun=False):
     """The seconds from the start until a sentence matches, and that sentence; else the sentences that came."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"]
-    torchrun += [f"--rdzv-id={JOB}", "--nproc-per-node=3"]  # a name only counts beside an endpoint
+    torchrun += [f"--rdzv-id={JOB}", "--nproc-per-node=3"]  # a name only counts with an endpoint
     ctrun = [CTRUN, f"--rdzv-id={JOB}", f"--stall={STALL_S}", "--nproc-per-node=3", sys.executable]
     folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # of programs that do not remove what they wrote
     process = subprocess.Popen(

@@ -32,6 +32,7 @@ struct ct_observer {
     pthread_t waiter;         /* the thread in which ct_observer_wait() returned */
     uint64_t woke_ns;         /* the processor time that this thread had used then; 0 at first */
     enum control_state state; /* what this observer wrote last */
+    int is_over;              /* 1 after the last answer */
     struct observed group[CONTROL_GROUPS];
 };
 
@@ -247,12 +248,14 @@ ct_status ct_observer_answer(ct_observer *observer, const struct ct_observation 
                        "ct_observer_answer: `observer` or `seen` is NULL, or seen->size or "
                        "seen->phase is wrong");
     own = observer->control.own;
-    if (!observer_answers(observer, seen->phase != CT_OBSERVED_NO_GROUP))
+    /* an answer after the last one would hide the failed call that the last one shows */
+    if (observer->is_over || !observer_answers(observer, seen->phase != CT_OBSERVED_NO_GROUP))
         return CT_OK;
     control_note_place(&own->main_place, 0, seen->place ? seen->place : "");
     atomic_store(&own->stacks_fd, seen->stacks_fd);
     observed_groups(observer, seen);
     observed_state(observer, states[seen->phase]);
+    observer->is_over = seen->is_last;
     atomic_store(&own->answered, seen->is_last ? CONTROL_LAST_ANSWER : observer->seen);
     return CT_OK;
 }

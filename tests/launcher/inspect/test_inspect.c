@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/inspect/elf_module.h"
@@ -342,6 +343,53 @@ static void a_process_shows_what_it_does(void **state)
     assert_int_equal(process_read(pid).state, 0);
 }
 
+static void work_for_100_ms(void)
+{
+    const clock_t began = clock();
+
+    while (clock() - began < CLOCKS_PER_SEC / 10)
+        ;
+}
+
+/* As ctrun's worker whose child starts processes. */
+static void the_work_of_a_process_counts_that_of_its_descendants_and_of_ended_ones(void **state)
+{
+    struct process_work work = { 0, 0 };
+    int ready[2], end[2];
+    char text[1000] = "";
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(end), 0);
+    if ((child = fork()) == 0) {
+        close(end[1]);
+        if (fork() == 0) {
+            work_for_100_ms();
+            _exit(0);
+        }
+        wait(NULL);
+        if (fork() == 0) {
+            work_for_100_ms();
+            assert_int_equal(write(ready[1], text, sizeof text), sizeof text);
+        }
+        assert_int_equal(read(end[0], text, 1), 0);
+        _exit(0);
+    }
+    close(end[0]);
+    assert_int_equal(read(ready[0], text, sizeof text), sizeof text);
+    assert_int_equal(process_work_below(child, &work), 0);
+    assert_in_range(work.cpu_ms, 80, 150); /* the child's only living child */
+    assert_in_range(work.written, 1000, 1999);
+    work = (struct process_work){ 0, 0 };
+    assert_int_equal(process_work_below(getpid(), &work), 0);
+    assert_in_range(work.cpu_ms, 180, 300);
+    close(end[1]);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 __attribute__((noinline)) static void *here(void)
 {
     return __builtin_return_address(0);
@@ -607,6 +655,7 @@ int main(void)
         cmocka_unit_test(ranks_of_one_launcher_have_one_key),
         cmocka_unit_test(pages_with_one_key_become_a_job),
         cmocka_unit_test(a_process_shows_what_it_does),
+        cmocka_unit_test(the_work_of_a_process_counts_that_of_its_descendants_and_of_ended_ones),
         cmocka_unit_test(an_address_is_found_in_its_file),
         cmocka_unit_test(the_output_of_tools_becomes_places),
         cmocka_unit_test(a_new_place_is_looked_up_while_the_caller_goes_on),

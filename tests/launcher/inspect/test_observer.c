@@ -4,14 +4,18 @@
 #include "tests/launcher/inspect/page.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/inspect/ask.h"
+#include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/observed_blame.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
@@ -115,17 +119,23 @@ static void an_observer_waits_until_a_reader_asks_and_its_answer_is_on_the_page(
     free_page(&page);
 }
 
+static void ask_and_answer(const struct page *page, ct_observer *observer)
+{
+    const struct ct_observed_call call = all_reduce(3, CT_OBSERVED_RUNS, SECOND);
+
+    ask_observers(page->fd);
+    assert_int_equal(ct_observer_wait(observer, -1), CT_OK);
+    answer(observer, 0, 1, "train.py:5", &call, 1);
+}
+
 static void an_answer_to_an_earlier_question_counts_for_nothing(void **state)
 {
     struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
-    const struct ct_observed_call call = all_reduce(3, CT_OBSERVED_RUNS, SECOND);
     struct job_snapshot job;
 
     (void)state;
-    ask_observers(page.fd);
-    assert_int_equal(ct_observer_wait(observer, -1), CT_OK);
-    answer(observer, 0, 1, "train.py:5", &call, 1);
+    ask_and_answer(&page, observer);
     ask_observers(page.fd);
     page.head->asked_ns -= SECOND;
     assert_int_equal(page_read(page.fd, &job), 0);
@@ -142,7 +152,6 @@ static void an_answer_stays_valid_for_a_moment_after_the_next_question(void **st
 {
     struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
-    const struct ct_observed_call call = all_reduce(3, CT_OBSERVED_RUNS, SECOND);
     struct job_snapshot job;
 
     (void)state;
@@ -150,8 +159,7 @@ static void an_answer_stays_valid_for_a_moment_after_the_next_question(void **st
     assert_int_equal(page_read(page.fd, &job), 0);
     assert_int_equal(job.rank[0].observer, OBSERVER_SILENT); /* it has never answered */
     snapshot_free(&job);
-    assert_int_equal(ct_observer_wait(observer, -1), CT_OK);
-    answer(observer, 0, 1, "train.py:5", &call, 1);
+    ask_and_answer(&page, observer);
     for (int unanswered = 1; unanswered <= 2; unanswered++) {
         ask_observers(page.fd);
         page.head->asked_ns += 100 * SECOND; /* whatever the speed of this machine */
@@ -170,16 +178,106 @@ static void the_last_answer_of_a_process_stays_valid(void **state)
 {
     struct page page = make_page(1, 1);
     ct_observer *observer = observer_of(&page, 0);
-    const struct ct_observation last = { .size = sizeof last, .is_last = 1, .stacks_fd = -1 };
+    const struct ct_observation last = {
+        .size = sizeof last, .is_last = 1, .place = "train.py:99", .stacks_fd = -1
+    };
     struct job_snapshot job;
 
     (void)state;
     assert_int_equal(ct_observer_answer(observer, &last), CT_OK);
-    assert_int_equal(ask_and_read(page.fd, LIMIT, &job), 0);
-    assert_int_equal(job.rank[0].observer, OBSERVER_ANSWERED);
-    snapshot_free(&job);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ask_and_read(page.fd, LIMIT, &job), 0);
+        assert_int_equal(job.rank[0].observer, OBSERVER_ANSWERED);
+        assert_string_equal(job.rank[0].main_place, "train.py:99");
+        snapshot_free(&job);
+        answer(observer, 0, 1, "train.py:5", NULL, 0); /* by a thread that was late */
+    }
     ct_observer_close(observer);
     free_page(&page);
+}
+
+/* ctrun subtracts this time from what the job has worked. */
+static void the_processor_time_of_an_answer_is_counted(void **state)
+{
+    struct page page = make_page(1, 1);
+    ct_observer *observer = observer_of(&page, 0);
+    _Atomic uint64_t *answers_ns = &control_rank_at(page.head, 0)->answers_ns;
+    uint64_t counted;
+    clock_t began;
+
+    (void)state;
+    ask_and_answer(&page, observer);
+    assert_int_equal(*answers_ns, 0); /* the thread has not slept yet */
+    for (began = clock(); clock() - began < CLOCKS_PER_SEC / 50;)
+        ;
+    assert_int_equal(ct_observer_wait(observer, 0), CT_ERR_TIMEOUT);
+    counted = *answers_ns;
+    assert_true(counted >= SECOND / 100);
+    for (began = clock(); clock() - began < CLOCKS_PER_SEC / 50;)
+        ; /* no answer, but the program's work */
+    assert_int_equal(ct_observer_wait(observer, 0), CT_ERR_TIMEOUT);
+    assert_int_equal(*answers_ns, counted);
+    ct_observer_close(observer);
+    free_page(&page);
+}
+
+/* Starts a process that has its own page, as a rank without ctrun has.  It answers each
+ * question with a call that has the question's number, unless it is mute. */
+static pid_t start_rank(int is_mute)
+{
+    ct_observer *observer;
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    if ((pid = fork()) == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        unsetenv("CT_CONTROL");
+        assert_int_equal(ct_observer_open(0, &observer), CT_OK);
+        assert_int_equal(write(ready[1], "", 1), 1);
+        for (unsigned long long i = 1; ct_observer_wait(observer, -1) == CT_OK; i++) {
+            const struct ct_observed_call call = all_reduce(i, CT_OBSERVED_RUNS, SECOND);
+
+            if (!is_mute)
+                answer(observer, 0, 1, "", &call, 1);
+        }
+        _exit(1);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static const struct rank_snapshot *rank_of(const struct job_list *jobs, pid_t pid)
+{
+    for (int i = 0; i < jobs->count; i++)
+        for (int j = 0; j < jobs->job[i].ranks; j++)
+            if (jobs->job[i].rank[j].pid == pid)
+                return &jobs->job[i].rank[j];
+    fail_msg("no job has pid %d", (int)pid);
+    return NULL;
+}
+
+/* ctctl reads the pages in the order of the pids, and waits long for the first one. */
+static void a_page_whose_answer_became_old_is_asked_again(void **state)
+{
+    const pid_t mute = start_rank(1), other = start_rank(0);
+    struct job_list jobs;
+
+    (void)state;
+    assert_int_equal(job_list_find(&jobs), 0);
+    assert_int_equal(rank_of(&jobs, mute)->observer, OBSERVER_SILENT);
+    assert_int_equal(rank_of(&jobs, other)->observer, OBSERVER_ANSWERED);
+    if (other > mute)
+        assert_true(rank_of(&jobs, other)->group[0].now.seq >= 2);
+    job_list_free(&jobs);
+    for (int i = 0; i < 2; i++) {
+        kill(i ? mute : other, SIGKILL);
+        waitpid(i ? mute : other, NULL, 0);
+    }
 }
 
 static void a_line_shows_the_oldest_call_that_is_not_done(void **state)
@@ -432,6 +530,8 @@ int main(void)
         cmocka_unit_test(an_answer_to_an_earlier_question_counts_for_nothing),
         cmocka_unit_test(an_answer_stays_valid_for_a_moment_after_the_next_question),
         cmocka_unit_test(the_last_answer_of_a_process_stays_valid),
+        cmocka_unit_test(the_processor_time_of_an_answer_is_counted),
+        cmocka_unit_test(a_page_whose_answer_became_old_is_asked_again),
         cmocka_unit_test(a_line_shows_the_oldest_call_that_is_not_done),
         cmocka_unit_test(a_message_that_is_over_is_not_shown_any_more),
         cmocka_unit_test(a_root_that_waits_in_an_old_call_is_not_to_blame),
