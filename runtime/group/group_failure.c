@@ -138,18 +138,20 @@ static void keep_pending(struct failure_state *state, struct group_failure *kept
 }
 
 /* Records a failure.  Returns the failure to pass on to the other members, or NULL.  The caller
- * holds the lock.  A mismatch that this rank itself found replaces a failure that was recorded
- * before.  So the call and all later calls return the mismatch, even if another rank found the same
- * mismatch first, ended, and its death was recorded here. */
+ * holds the lock.  A mismatch or a timeout that this rank itself found replaces a failure that was
+ * recorded before.  So the call and all later calls return the same, even if another rank reported
+ * its timeout first, or found the same mismatch, ended, and its death was recorded here. */
 static const struct group_failure *record_locked(ct_group *group,
                                                  const struct group_failure *failure, int is_death)
 {
     struct failure_state *state = &group->failure;
     struct group_failure *kept = is_death ? &state->death : &state->told;
     const int is_own = failure->rank == group->mesh->rank && !is_death;
+    const int own = is_own ? failure->status : CT_OK;
     const int is_news = !is_death && kept->from_call == 0;
 
-    if (atomic_load(&state->status) != CT_OK && !(is_own && failure->status == CT_ERR_MISMATCH))
+    if (atomic_load(&state->status) != CT_OK && own != CT_ERR_MISMATCH
+        && (own != CT_ERR_TIMEOUT || state->what.rank == group->mesh->rank))
         return NULL;
     if (!is_own && failure->from_call > failure_last_call(group, is_death)) {
         keep_pending(state, kept, failure);

@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 
+#include "runtime/group/group.h"
+
 /* ct_last_error() without its "(pid 12 on host)". */
 static const char *sentence(char *text, size_t size)
 {
@@ -429,6 +431,30 @@ static void late_in_the_last_call(ct_group *group, void *arg)
     all_marked(group, "done");
 }
 
+/* The report of rank 1 comes while rank 0 composes the message of its own timeout. */
+static void both_time_out(ct_group *group, void *arg)
+{
+    struct group_failure told = { .from_call = 1, .status = CT_ERR_TIMEOUT, .rank = 1 };
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 0) {
+        snprintf(told.words, sizeof told.words, "rank 1 gave up");
+        group_fail_told(group, &told);
+        EXPECT_STATUS(group_fail(group, ct_fail(CT_ERR_TIMEOUT, "rank 0 gave up")), CT_ERR_TIMEOUT);
+        EXPECT_SENTENCE(ct_barrier(group, NULL), CT_ERR_TIMEOUT,
+                        "group created is broken: rank 0 gave up");
+    }
+    all_marked(group, "told");
+}
+
+static void
+a_rank_that_times_out_as_another_reports_it_returns_its_timeout_from_now_on(void **state)
+{
+    (void)state;
+    run_ranks(2, both_time_out, NULL);
+}
+
 static void a_call_that_others_have_finished_is_finished(void **state)
 {
     unsigned long long firsts[] = { 1, 1ull << 44, (1ull << 63) - 1000 };
@@ -566,6 +592,8 @@ int main(void)
         cmocka_unit_test(a_question_about_the_same_call_changes_nothing),
         cmocka_unit_test(an_abort_of_one_rank_wakes_all_others),
         cmocka_unit_test(a_timeout_of_one_rank_ends_the_wait_of_the_others),
+        cmocka_unit_test(
+            a_rank_that_times_out_as_another_reports_it_returns_its_timeout_from_now_on),
         cmocka_unit_test(a_call_that_others_have_finished_is_finished),
         cmocka_unit_test(another_group_of_the_same_ranks_goes_on),
         cmocka_unit_test(a_group_may_be_broken_before_it_is_made),
