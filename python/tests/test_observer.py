@@ -172,14 +172,17 @@ class Forks(unittest.TestCase):
 
 
 def table(ways):
-    """Returns how many sentences were wrong."""
-    wrong = 0
+    """Returns how many sentences were wrong, and prints these once more."""
+    wrong = []
     for way in ways:
         for fault in [*HANGS, *(OF_STALL if way != "torchrun" else ()), *(ENDS if way == "gloo" else ())]:
             seconds, sentence = report("gloo" if way == "torchrun" else way, fault, way == "torchrun")
-            wrong += seconds is None
-            print(f"{way:9}{fault:38}{f'{seconds:.1f} s' if seconds else 'WRONG':8}{sentence}", flush=True)
-    return wrong
+            row = f"{way:9}{fault:38}{f'{seconds:.1f} s' if seconds else 'WRONG':8}{sentence}"
+            print(row, flush=True)
+            if seconds is None:
+                wrong.append(row)
+    print("", *wrong, sep="\n")
+    return len(wrong)
 
 
 if __name__ == "__main__":
