@@ -297,12 +297,16 @@ static void connect_failed(struct wireup *w, struct pending *p, int error)
 
 static void wireup_connect_begin(struct wireup *w, struct pending *p)
 {
+    ct_status status;
     char why[160];
 
     p->since = clock_ms();
     p->got = 0;
-    if (socket_connect_begin(p->address, p->port, &p->fd) == CT_OK) {
-        descriptor_own(p->fd);
+    forks_hold();
+    status = socket_connect_begin(p->address, p->port, &p->fd);
+    descriptor_own(status == CT_OK ? p->fd : -1);
+    forks_release();
+    if (status == CT_OK) {
         socket_notice_lost_host(p->fd);
         socket_give_up_after(p->fd, CONNECT_MS);
         p->step = CONNECTS;
@@ -622,7 +626,6 @@ static void take_accepted(struct wireup *w, int fd)
     if (w->no_descriptor_since > 0)
         set_no_descriptor(w, 0);
     w->no_descriptor_since = 0;
-    descriptor_own(fd);
     if (!p || !(p->made = calloc(1, sizeof *p->made))
         || (w->context && !(p->channel = secure_channel_create(w->context, fd, CHANNEL_SERVER)))) {
         descriptor_close(fd);
@@ -670,7 +673,7 @@ static int wireup_accept_one(struct wireup *w)
     }
     if (old)
         close_accepted(w, old);
-    fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    fd = descriptor_accept(w->listener);
     if (fd >= 0) {
         take_accepted(w, fd);
         return 1;

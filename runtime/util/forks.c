@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* The usual fs.nr_open of a kernel.  Every descriptor is below this number. */
@@ -15,9 +16,20 @@ pid_t this_process;
 
 static struct {
     pthread_once_t once;
-    _Atomic int end; /* one more than the index of the highest word that had a bit set */
+    pthread_mutex_t opening; /* held while a descriptor is opened and registered */
+    _Atomic int end;         /* one more than the index of the highest word that had a bit set */
     _Atomic uint64_t owned[MOST_DESCRIPTORS / 64];
-} forks = { .once = PTHREAD_ONCE_INIT };
+} forks = { .once = PTHREAD_ONCE_INIT, .opening = PTHREAD_MUTEX_INITIALIZER };
+
+void forks_hold(void)
+{
+    pthread_mutex_lock(&forks.opening);
+}
+
+void forks_release(void)
+{
+    pthread_mutex_unlock(&forks.opening);
+}
 
 /* Runs in the child of fork().  Calls only async-signal-safe functions. */
 static void begin_child(void)
@@ -29,12 +41,13 @@ static void begin_child(void)
         for (uint64_t left = atomic_exchange(&forks.owned[i], 0); left; left &= left - 1)
             close(i * 64 + __builtin_ctzll(left));
     atomic_store(&forks.end, 0);
+    forks_release();
 }
 
 static void forks_begin(void)
 {
     this_process = getpid();
-    pthread_atfork(NULL, NULL, begin_child);
+    pthread_atfork(forks_hold, forks_release, begin_child);
 }
 
 pid_t forks_maker(void)
@@ -64,11 +77,24 @@ void descriptor_own(int fd)
     atomic_fetch_or(&forks.owned[word], (uint64_t)1 << fd % 64);
 }
 
+int descriptor_accept(int listener)
+{
+    int fd;
+
+    forks_hold();
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    descriptor_own(fd);
+    forks_release();
+    return fd;
+}
+
 /* Clears the bit first, because another thread may get the same number as soon as the descriptor is
- * closed. */
+ * closed.  A child of a fork() between the two steps would keep the descriptor. */
 void descriptor_close(int fd)
 {
+    forks_hold();
     if (fd >= 0 && fd < MOST_DESCRIPTORS)
         atomic_fetch_and(&forks.owned[fd / 64], ~((uint64_t)1 << fd % 64));
     close(fd);
+    forks_release();
 }

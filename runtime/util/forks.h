@@ -3,8 +3,8 @@
  *
  * A copy of a descriptor in a child would keep a connection open that the parent closed, or keep a
  * port in use.  So groups and stores register their descriptors, and the child closes them before
- * fork() returns in the child (pthread_atfork).  The handler takes no lock and walks no list, since
- * another thread of the parent may have been changing the list at the time of the fork.
+ * fork() returns in the child (pthread_atfork).  The handler walks no list, since another thread of
+ * the parent may have been changing the list at the time of the fork.
  *
  * Groups and stores remember the process that created them.  The public calls refuse a group or
  * store in any other process. */
@@ -28,6 +28,14 @@ pid_t forks_maker(void);
  * fork(). */
 ct_status forks_refuse(const char *what, pid_t maker);
 
+/* No other thread of this process can fork() between these two calls.  A thread that opens a
+ * descriptor calls them before it does so and after descriptor_own(), or a child could get a copy
+ * that is not registered.  The thread must not block meanwhile. */
+void forks_hold(void);
+void forks_release(void);
+/* Like accept4() with SOCK_CLOEXEC and SOCK_NONBLOCK, and registers the new descriptor.  The
+ * listener must not block. */
+int descriptor_accept(int listener);
 /* Makes every later child of fork() close fd.  The caller must close fd with descriptor_close().
  * Ignores a negative fd. */
 void descriptor_own(int fd);

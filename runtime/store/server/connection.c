@@ -450,7 +450,6 @@ int conn_start(struct conn *conn)
     event_assign(&conn->readable, s->base, conn->fd, EV_READ | EV_PERSIST, connection_on_readable,
                  conn);
     event_assign(&conn->writable, s->base, conn->fd, EV_WRITE, connection_on_writable, conn);
-    descriptor_own(conn->fd);
     conn->accepted_at = clock_ms();
     conn->is_silent = s->context != NULL;
     conn->admission = admission_create();

@@ -203,7 +203,7 @@ static void server_accept_one(struct store_server *s, int fd)
     const char *why = "there is no memory for it";
 
     if (!conn) {
-        close(fd);
+        descriptor_close(fd);
         return;
     }
     conn->server = s;
@@ -241,7 +241,7 @@ static void on_acceptable(evutil_socket_t listener, short what, void *arg)
 
     (void)what;
     for (int i = 0; i < ACCEPTS && fd >= 0; i++) {
-        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        fd = descriptor_accept(listener);
         if (fd >= 0)
             server_accept_one(s, fd);
         if (fd >= 0 && s->on_accept)

@@ -6,13 +6,19 @@
 #include "tests/marks.h"
 #include "tests/harness.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "runtime/util/forks.h"
 
 #define NO_LIMIT_MS 8000 /* of what must end for another reason */
 
@@ -59,6 +65,7 @@ static void in_a_child(void (*body)(void))
 /* ---- Descriptors ------------------------------------------------------------- */
 
 static int before;
+static _Atomic int is_over;
 
 /* All descriptors but the epoll and pipes that libevent's loop has for itself, in a rank that
  * serves the store: those keep nothing open. */
@@ -299,6 +306,62 @@ static void a_rank_may_spawn_a_world_beside_its_own(void **state)
     run_programs(2, spawns, NULL);
 }
 
+/* Connects to the listener again and again, as a client of a store or another rank does. */
+static void *connects(void *arg)
+{
+    const struct sockaddr_un *address = arg;
+
+    while (!atomic_load(&is_over)) {
+        const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        connect(fd, (const struct sockaddr *)address, sizeof *address); /* fails at the end */
+        close(fd);
+    }
+    return NULL;
+}
+
+static void *accepts(void *listener)
+{
+    while (!atomic_load(&is_over))
+        descriptor_close(descriptor_accept(*(const int *)listener));
+    return NULL;
+}
+
+static void a_child_has_no_connection_that_a_thread_is_accepting(void **state)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    pthread_t client, server;
+    socklen_t size;
+
+    (void)state;
+    snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "ct-forks-%d", (int)getpid());
+    assert_int_equal(bind(listener, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 100), 0);
+    assert_int_equal(pthread_create(&client, NULL, connects, &address), 0);
+    assert_int_equal(pthread_create(&server, NULL, accepts, &listener), 0);
+    for (int i = 0, status; i < 1000; i++) {
+        const pid_t child = fork();
+
+        for (int fd = 0; child == 0 && fd < 64; fd++) {
+            struct sockaddr_un own = { .sun_family = AF_UNSPEC };
+
+            size = sizeof own;
+            if (fd != listener && getsockname(fd, (struct sockaddr *)&own, &size) == 0
+                && size == sizeof own && memcmp(&own, &address, sizeof own) == 0)
+                _exit(1); /* an accepted connection has the listener's name */
+        }
+        if (child == 0)
+            _exit(0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&is_over, 1);
+    pthread_join(server, NULL);
+    close(listener); /* wakes the client */
+    pthread_join(client, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_childs_calls_are_refused_and_change_nothing_for_its_parent),
         cmocka_unit_test(a_process_and_its_child_may_both_init_after_the_fork),
         cmocka_unit_test(a_rank_may_spawn_a_world_beside_its_own),
+        cmocka_unit_test(a_child_has_no_connection_that_a_thread_is_accepting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
