@@ -138,22 +138,26 @@ static void keep_pending(struct failure_state *state, struct group_failure *kept
 }
 
 /* Records a failure.  Returns the failure to pass on to the other members, or NULL.  The caller
- * holds the lock.  A mismatch or a timeout that this rank itself found replaces a failure that was
- * recorded before.  So the call and all later calls return the same, even if another rank reported
- * its timeout first, or found the same mismatch, ended, and its death was recorded here. */
+ * holds the lock.
+ *
+ * A mismatch that this rank itself found replaces a failure that was recorded before.  So the call
+ * and all later calls return the mismatch, even if another rank found the same mismatch first,
+ * ended, and its death was recorded here.  A timeout of this rank likewise replaces a failure that
+ * another rank reported and that no call here has returned.  It does not replace a death, which
+ * explains the timeout, or an abort by another thread. */
 static const struct group_failure *record_locked(ct_group *group,
                                                  const struct group_failure *failure, int is_death)
 {
     struct failure_state *state = &group->failure;
     struct group_failure *kept = is_death ? &state->death : &state->told;
-    const int is_own = failure->rank == group->mesh->rank && !is_death;
-    const int own = is_own ? failure->status : CT_OK;
+    const int own = failure->rank == group->mesh->rank && !is_death ? failure->status : CT_OK;
     const int is_news = !is_death && kept->from_call == 0;
 
     if (atomic_load(&state->status) != CT_OK && own != CT_ERR_MISMATCH
-        && (own != CT_ERR_TIMEOUT || state->what.rank == group->mesh->rank))
+        && (own != CT_ERR_TIMEOUT || state->what.rank == group->mesh->rank
+            || atomic_load(&state->returned)))
         return NULL;
-    if (!is_own && failure->from_call > failure_last_call(group, is_death)) {
+    if (own == CT_OK && failure->from_call > failure_last_call(group, is_death)) {
         keep_pending(state, kept, failure);
         if (kept->from_call > failure_last_call(group, is_death))
             return is_news ? kept : NULL;
@@ -245,9 +249,9 @@ static ct_status fail_from(ct_group *group, ct_status status, uint64_t from_call
     const struct group_failure failure = failure_here(group->mesh, status, from_call);
 
     failure_note_blame(group, failure.blame, 1);
-    atomic_store(&group->failure.returned, 1);
     if (record(group, &failure, 0))
         channel_fail(group->mesh, &group->channel, &failure);
+    atomic_store(&group->failure.returned, 1);
     return status;
 }
 

@@ -1,34 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forks.c - keeps a bit for each descriptor of a group or store.  A handler that runs in the child
- * of fork() closes these descriptors. */
+ * of fork() closes these descriptors.
+ *
+ * fork() waits for threads that open or close a descriptor, and they wait for fork().  Both wait
+ * for at most TURNS naps, since a lock could block for ever: the program's own handlers of fork()
+ * may wait for such a thread, a signal handler may call fork() in that thread, and a close may take
+ * long. */
 #include "runtime/util/forks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The usual fs.nr_open of a kernel.  Every descriptor is below this number. */
 #define MOST_DESCRIPTORS (1 << 20)
 
+enum { TURNS = 2000, NAP_NS = 50000 }; /* about 200 ms */
+
 pid_t this_process;
 
 static struct {
     pthread_once_t once;
-    pthread_mutex_t opening; /* held while a descriptor is opened and registered */
-    _Atomic int end;         /* one more than the index of the highest word that had a bit set */
+    _Atomic int opening; /* threads between forks_hold() and forks_release() */
+    _Atomic int forking; /* threads in fork() */
+    _Atomic int end;     /* one more than the index of the highest word that had a bit set */
     _Atomic uint64_t owned[MOST_DESCRIPTORS / 64];
-} forks = { .once = PTHREAD_ONCE_INIT, .opening = PTHREAD_MUTEX_INITIALIZER };
+} forks = { .once = PTHREAD_ONCE_INIT };
+
+static void forks_nap(void)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+}
 
 void forks_hold(void)
 {
-    pthread_mutex_lock(&forks.opening);
+    atomic_fetch_add(&forks.opening, 1);
+    for (int turn = 0; atomic_load(&forks.forking) && turn < TURNS; turn++) {
+        atomic_fetch_sub(&forks.opening, 1);
+        forks_nap();
+        atomic_fetch_add(&forks.opening, 1);
+    }
 }
 
 void forks_release(void)
 {
-    pthread_mutex_unlock(&forks.opening);
+    atomic_fetch_sub(&forks.opening, 1);
+}
+
+static void begin_fork(void)
+{
+    atomic_fetch_add(&forks.forking, 1);
+    for (int turn = 0; atomic_load(&forks.opening) && turn < TURNS; turn++)
+        forks_nap();
+}
+
+static void end_fork(void)
+{
+    atomic_fetch_sub(&forks.forking, 1);
 }
 
 /* Runs in the child of fork().  Calls only async-signal-safe functions. */
@@ -41,13 +72,14 @@ static void begin_child(void)
         for (uint64_t left = atomic_exchange(&forks.owned[i], 0); left; left &= left - 1)
             close(i * 64 + __builtin_ctzll(left));
     atomic_store(&forks.end, 0);
-    forks_release();
+    atomic_store(&forks.opening, 0);
+    atomic_store(&forks.forking, 0);
 }
 
 static void forks_begin(void)
 {
     this_process = getpid();
-    pthread_atfork(forks_hold, forks_release, begin_child);
+    pthread_atfork(begin_fork, end_fork, begin_child);
 }
 
 pid_t forks_maker(void)

@@ -28,9 +28,9 @@ pid_t forks_maker(void);
  * fork(). */
 ct_status forks_refuse(const char *what, pid_t maker);
 
-/* No other thread of this process can fork() between these two calls.  A thread that opens a
- * descriptor calls them before it does so and after descriptor_own(), or a child could get a copy
- * that is not registered.  The thread must not block meanwhile. */
+/* No other thread of this process forks between these two calls, unless they are 200 ms apart.  A
+ * thread that opens a descriptor calls them before it does so and after descriptor_own(), or a
+ * child could get a copy that is not registered. */
 void forks_hold(void);
 void forks_release(void);
 /* Like accept4() with SOCK_CLOEXEC and SOCK_NONBLOCK, and registers the new descriptor.  The
