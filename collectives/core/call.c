@@ -122,12 +122,14 @@ ct_status call_run_now(struct call *c)
     ct_status status;
 
     fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
+    /* before group_begin(): if the group has failed, the report compares this call with others */
+    record_begin(&c->group->record, &c->signature, 0, c->caller, now);
     status = group_begin(c->group, c->signature.seq);
     if (status != CT_OK) {
+        record_end(&c->group->record, c->signature.seq, CONTROL_FAILED);
         trace_end(c->group->mesh->trace, traced, status);
         return status;
     }
-    record_begin(&c->group->record, &c->signature, 0, c->caller, now);
     if (log_wants(LOG_DEBUG))
         log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
                  (unsigned long long)c->signature.seq, c->group->name, call_path_of(c));

@@ -289,6 +289,7 @@ static void mark_circle(struct root_graph *graph, int rank)
 int root_graph_end(struct root_graph *graph, int rank)
 {
     const struct root_rank *from;
+    int end;
 
     unmark(graph);
     if (rank < 0 || rank >= graph->world)
@@ -299,10 +300,13 @@ int root_graph_end(struct root_graph *graph, int rank)
         return from->end;
     }
     mark_circle(graph, from->end);
-    for (int i = 0; i < graph->world; i++)
+    end = from->end;
+    for (int i = graph->world - 1; i >= 0; i--)
         if (graph->ranks[i].is_root && !graph->ranks[i].order)
-            return i;
-    return from->end;
+            end = i;
+    for (int i = 0; i < graph->world; i++)
+        graph->ranks[i].is_root |= from->circle == CIRCLE_MISMATCH && !graph->ranks[i].order;
+    return end;
 }
 
 int root_graph_is_marked(const struct root_graph *graph, int rank)

@@ -342,6 +342,16 @@ static void in_a_mismatch_of_two_both_are_named(void **state)
                 "ranks 0-1 disagree: they made different calls in barrier #4");
 }
 
+/* Rank 2 still runs, and its call will show which of the two is wrong. */
+static void in_a_mismatch_the_ranks_that_run_are_marked(void **state)
+{
+    (void)state;
+    makes_calls(2, 1);
+    assert_true(root_graph_end(&graph, 0) >= 0);
+    for (int rank = 0; rank < 3; rank++)
+        assert_true(root_graph_is_marked(&graph, rank));
+}
+
 static void of_two_roots_the_one_that_was_killed_counts(void **state)
 {
     (void)state;
@@ -430,6 +440,7 @@ int main(void)
         WITH_GRAPH(a_ring_of_many_ranks_is_one_root),
         WITH_GRAPH(in_a_mismatch_the_minority_is_the_root),
         WITH_GRAPH(in_a_mismatch_of_two_both_are_named),
+        WITH_GRAPH(in_a_mismatch_the_ranks_that_run_are_marked),
         WITH_GRAPH(of_two_roots_the_one_that_was_killed_counts),
         WITH_GRAPH(of_two_roots_that_exited_the_earlier_note_counts),
         WITH_GRAPH(a_rank_that_ctrun_ended_is_no_root_unless_another_names_it),
