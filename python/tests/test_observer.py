@@ -29,7 +29,8 @@ MISSING = r"rank 1 \(pid \d+, [^()]*{place}\) has not joined all_reduce #3 \(4 f
 
 def differs(hang):
     """With gloo such a job hangs; with ct the calls fail."""
-    return f"the {hang}|rank 1 .* made a different call than ranks 0 and 2, which were in all_reduce #3"
+    others = r"(ranks 0 and 2|rank [02] \(pid \d+\)), which (was|were) in all_reduce #3"
+    return f"the {hang}|rank 1 .* made a different call than {others}"
 
 
 HANGS = {  # by fault: a pattern of the sentence; {name} is the line of that function
