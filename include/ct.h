@@ -496,8 +496,8 @@ CT_API ct_status ct_barrier(ct_group *group, ct_work **work);
  * and the number of the others if wait_all is not 0.  Then the ranks that are not missing return
  * CT_ERR_PEER with rank 0's error message.  If rank 0 itself is missing, the other ranks return
  * CT_ERR_TIMEOUT at most a second later, or CT_ERR_PEER with the message of a rank whose time ended
- * first.  All messages go through rank 0, so this function is meant
- * for debugging.  Returns CT_ERR_INVALID if timeout_ms is 0.  [torch's monitored_barrier] */
+ * first.  All messages go through rank 0, so this function is meant for debugging.  Returns
+ * CT_ERR_INVALID if timeout_ms is 0.  [torch's monitored_barrier] */
 CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all);
 
 /* ---- Collectives with counts -------------------------------------------- */

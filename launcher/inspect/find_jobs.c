@@ -138,9 +138,10 @@ static void page_ask(struct search *search, int fd)
     search->asked = 1;
 }
 
-/* Waits for answers, and then copies the page again.  Asks again if no observer of the page may
- * still answer, but the observers of another job took long: then these answers are old.  Returns 0,
- * or -1 if the page can't be read any more.  Then the caller has nothing to free. */
+/* Waits for answers, and then copies the page again.  If the observers of another job took long,
+ * the answers of this page are old, and it is asked again.  A page is not asked again while one of
+ * its observers has not answered the first question.  Returns 0, or -1 if the page can't be read
+ * any more.  Then the caller has nothing to free. */
 static int page_await(struct search *search, int fd, struct job_snapshot *job)
 {
     int64_t deadline = search->answers_until;

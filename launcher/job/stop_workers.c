@@ -4,7 +4,8 @@
  * job.c decides when to stop them (moves[][]).  The grace period is --shutdown-timeout.  A second
  * signal to ctrun shortens the grace period, and a third signal ends it.  A worker that caused
  * another worker's failure gets SIGTERM up to 2 s later than the others, so that it can end by
- * itself and report the cause. */
+ * itself and report the cause.  If ranks made different calls, all workers get SIGTERM so late,
+ * since the calls of the others show which rank is wrong. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>

@@ -301,11 +301,13 @@ int root_graph_end(struct root_graph *graph, int rank)
     }
     mark_circle(graph, from->end);
     end = from->end;
-    for (int i = graph->world - 1; i >= 0; i--)
-        if (graph->ranks[i].is_root && !graph->ranks[i].order)
+    for (int i = graph->world - 1; i >= 0; i--) {
+        if (graph->ranks[i].order)
+            continue;
+        if (graph->ranks[i].is_root)
             end = i;
-    for (int i = 0; i < graph->world; i++)
-        graph->ranks[i].is_root |= from->circle == CIRCLE_MISMATCH && !graph->ranks[i].order;
+        graph->ranks[i].is_root |= from->circle == CIRCLE_MISMATCH;
+    }
     return end;
 }
 

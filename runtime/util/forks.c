@@ -2,10 +2,10 @@
 /* forks.c - keeps a bit for each descriptor of a group or store.  A handler that runs in the child
  * of fork() closes these descriptors.
  *
- * fork() waits for threads that open or close a descriptor, and they wait for fork().  Both wait
- * for at most TURNS naps, since a lock could block for ever: the program's own handlers of fork()
- * may wait for such a thread, a signal handler may call fork() in that thread, and a close may take
- * long. */
+ * fork() waits for threads between forks_hold() and forks_release(), and these wait for fork().
+ * Both wait for at most TURNS naps.  A lock could block for ever: the program's own handlers of
+ * fork() may wait for such a thread, a signal handler may call fork() in that thread, and a close
+ * may take long. */
 #include "runtime/util/forks.h"
 
 #include <pthread.h>

@@ -431,7 +431,7 @@ static void late_in_the_last_call(ct_group *group, void *arg)
     all_marked(group, "done");
 }
 
-/* The report of rank 1 comes while rank 0 composes the message of its own timeout. */
+/* The report of rank 1 comes while rank 0 writes its own message. */
 static void both_time_out(ct_group *group, void *arg)
 {
     struct group_failure told = { .from_call = 1, .status = CT_ERR_TIMEOUT, .rank = 1 };
