@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* differs exits|again - the last rank makes another call than the others.  Each prints what its
- * call said, and ends at once; or first makes a barrier, which must say the same. */
+/* differs exits|again|late - the last rank's call differs from the others'.  Each prints what its
+ * call said, and ends at once; or first makes a barrier, which must say the same.  late: rank 0
+ * begins its call when the others know, and each rank ends with code 1. */
 #include <ct.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ int main(int argc, char **argv)
 
     if (argc != 2 || ct_init_process_group(NULL) != CT_OK || ct_barrier(NULL, NULL) != CT_OK)
         return 2;
+    if (!strcmp(argv[1], "late") && ct_rank(NULL) == 0)
+        usleep(300000);
     if (ct_rank(NULL) < ct_size(NULL) - 1)
         status = ct_all_reduce(NULL, in, out, 5, CT_F32, CT_SUM, NULL);
     else
@@ -22,6 +25,8 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (!strcmp(argv[1], "exits"))
         _exit(0);
+    if (!strcmp(argv[1], "late"))
+        _exit(1);
     then = ct_barrier(NULL, NULL);
     if (then != status)
         printf("rank %d then: %s: %s\n", ct_rank(NULL), ct_strerror(then), ct_last_error());

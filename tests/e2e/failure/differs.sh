@@ -16,6 +16,9 @@ differs() { # LINK HOW
 for link in "" tcp; do
     differs "$link" exits
     differs "$link" again
+    CT_LINK=$link run --nproc-per-node=3 "$CT_BUILD/tests/e2e_differs" late
+    expect "late over ${link:-memory}: the call of a rank that comes last shows which rank is wrong" \
+        matches "$err" 'rank 2 \(pid [0-9]+\) made a different call than (ranks 0-1|ranks 0 and 1|rank [01] \(pid [0-9]+\)), which w'
 done
 
 finish
