@@ -90,13 +90,22 @@ static size_t piece_at_most(const struct call *c, const struct slots *s)
                : slot;
 }
 
+/* Returns the bytes of a slot for pieces of n bytes, or at most SHM_GROUP_INLINE_BYTES if they lie
+ * in the lines.  In two rounds take() would use the line again too early. */
+static size_t slot_bytes_of(const struct slots *s, size_t n)
+{
+    const size_t in_all = n * (size_t)s->shares, bytes = s->apart ? n : in_all;
+
+    if (in_all <= SHM_GROUP_INLINE_BYTES && !s->two_rounds)
+        return in_all;
+    return bytes > SHM_GROUP_INLINE_BYTES ? bytes : SHM_GROUP_INLINE_BYTES + 1;
+}
+
 ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct shm_group *f = c->group->shm;
     const size_t slot = piece_at_most(c, s);
     const size_t share = s->apart ? slot : slot / (size_t)s->shares / 64 * 64;
-    const size_t least = s->two_rounds ? SHM_GROUP_INLINE_BYTES + 1
-                                       : 0; /* take() would reuse the inline line too early */
     int offering = may_be_direct(c, s);
     size_t at = 0;
     ct_status status;
@@ -105,8 +114,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
         const size_t n = piece_of(s->bytes, at, share);
         enum direct_access reach = DIRECT_NONE;
 
-        status =
-            shm_group_next_slot(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);
+        status = shm_group_next_slot(f, slot_bytes_of(s, n));
         if (status == CT_OK) {
             if (offering)
                 shm_exchange_offer(c, s);

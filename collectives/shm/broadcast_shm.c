@@ -2,7 +2,7 @@
 /* broadcast_shm.c - broadcast on one host.  The root writes into its slot, and the other ranks copy
  * from there.
  *
- * Two slots alternate, so the root fills one slot while the other ranks read the other slot.
+ * The root fills one slot while the other ranks read the slots before it.
  * Cost: the other ranks together copy (p-1) n bytes to their outputs.  Directly between buffers the
  * call takes 2 rounds.  Through slots it takes a round for each piece, and the root also copies n
  * bytes to its slot. */

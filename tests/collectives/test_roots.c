@@ -3,7 +3,9 @@
  *
  * The worst case is a call in which no rank waits: each takes itself for the root that sends, or
  * each sends to a rank that does not take itself for the root.  The ranks make the call one after
- * the other, so the last rank can compare with all others. */
+ * the other, so the last rank can compare with all others.
+ *
+ * And roots, or ranks that send to a root, that do not wait for a late rank. */
 #include "tests/marks.h"
 
 #include <string.h>
@@ -97,9 +99,73 @@ static void ranks_that_disagree_about_the_root_are_told_by_that_call_or_the_end(
     run_processes(26, each_alone, NULL); /* a tree */
 }
 
+enum { AHEAD = 7, CALLS = 40, MOST = 4096 };
+
+/* Call `k` of `n` elements.  Returns 1 if a rank that receives has what was sent in this call. */
+static int call_with_late(ct_group *group, enum operation operation, int late, int k, size_t n)
+{
+    static _Thread_local int32_t one[MOST], all[4 * MOST];
+    const int p = ct_size(group), me = ct_rank(group);
+    const int root = operation == BROADCAST || operation == SCATTER ? (late + 1) % p : late;
+    ct_status status;
+    int32_t wanted = 100 * k + root;
+
+    for (size_t i = 0; i < n; i++)
+        one[i] = 100 * k + me;
+    for (size_t i = 0; i < (size_t)p * n; i++)
+        all[i] = 100 * k + me;
+    if (operation == BROADCAST) {
+        status = ct_broadcast(group, one, n, CT_I32, root, NULL);
+    } else if (operation == SCATTER) {
+        status = ct_scatter(group, all, one, n, CT_I32, root, NULL);
+    } else if (operation == REDUCE) {
+        status = ct_reduce(group, one, all, n, CT_I32, CT_SUM, root, NULL);
+        wanted = p * 100 * k + p * (p - 1) / 2;
+    } else {
+        status = ct_gather(group, one, all, n, CT_I32, root, NULL);
+        wanted = 100 * k + p - 1;
+    }
+    if (!EXPECT_OK(status))
+        return 0;
+    if (operation == REDUCE || operation == GATHER)
+        return me != root || all[operation == GATHER ? (size_t)p * n - 1 : n - 1] == wanted;
+    return one[0] == wanted && one[n - 1] == wanted;
+}
+
+static void ahead_of_late(ct_group *group, void *arg)
+{
+    static const size_t counts[] = { 2, 300, MOST };
+    const int p = ct_size(group), me = ct_rank(group), late = p - 1;
+    char here[32];
+
+    (void)arg;
+    for (int turn = 0; turn < 3 * OPERATIONS; turn++) {
+        snprintf(here, sizeof here, "ahead%d", turn);
+        EXPECT_OK(ct_barrier(group, NULL));
+        for (int i = 0; me == late && i < late; i++)
+            await(here, i);
+        for (int k = 0; k < CALLS; k++) {
+            if (!EXPECT(call_with_late(group, turn / 3, late, k, counts[turn % 3])))
+                return;
+            if (k == AHEAD - 1)
+                mark(here, me);
+        }
+    }
+}
+
+static void a_rank_that_waits_for_nobody_may_be_seven_calls_ahead_of_a_late_one(void **state)
+{
+    (void)state;
+    for (int p = 2; p <= 4; p++) {
+        run_processes(p, ahead_of_late, NULL);
+        run_threads(p, ahead_of_late, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_that_waits_for_nobody_may_be_seven_calls_ahead_of_a_late_one),
         cmocka_unit_test(ranks_that_disagree_about_the_root_are_told_by_that_call_or_the_end),
     };
 

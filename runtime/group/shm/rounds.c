@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rounds.c - how the ranks of one host meet in a round.
  *
- * Each rank has two lines, one for even and one for odd rounds.  Only the owner writes a line:
- * the signature of its call, a small payload, and last the number of the round.  Round numbers
- * have 64 bits and only grow, so no line is ever reset, and a late reader can't mistake an old
- * round for a new one.
+ * Each rank has SHM_LINES lines, which successive rounds use in turn.  Only the owner writes a
+ * line: the signature of its call, a small payload, and last the number of the round.  Round
+ * numbers have 64 bits and only grow, so no line is ever reset, and a late reader can't mistake an
+ * old round for a new one.
  *
- * A rank may overwrite its line of round n-2 with round n when all ranks are in round n-1,
- * because no rank reads round n-2 any more.  Each wait compares signatures.  So if a rank makes
- * another call, the first rank that waits for it notices, at the latest in its next call.  A rank
- * that waits for no other rank compares signatures with ranks that have arrived:
- * shm_group_send_alone() and shm_group_glance().
+ * A rank that waits for no other rank, such as the root of a broadcast, may be SHM_AHEAD rounds
+ * ahead: it arrives in round n+1 when all ranks are in round n-SHM_AHEAD.  So a late rank does not
+ * hold up a root at once, and ranks that share a processor change less often.  Each wait compares
+ * signatures.  So if a rank makes another call, the first rank that waits for it notices, at the
+ * latest SHM_AHEAD+1 rounds later.  A rank that waits for no other rank compares signatures with
+ * ranks that have arrived: shm_group_send_alone() and shm_group_glance().
  *
  * In a round with a gate the other ranks wait for the gate's line alone.  The gate shows its line
  * when it opens, so the line can carry the answer.
@@ -56,18 +57,25 @@ ct_status shm_wait_all_in(struct shm_group *f, uint64_t round)
     return status;
 }
 
+ct_status shm_wait_for_line(struct shm_group *f)
+{
+    const uint64_t ahead = (uint64_t)shm_ahead(f->size);
+
+    return f->round <= f->all_in + ahead ? CT_OK : shm_wait_all_in(f, f->round - ahead / 2);
+}
+
 /* ---- Arriving --------------------------------------------------------------------- */
 
 /* Begins the next round: writes the signature into this rank's line, but does not show
  * the line yet. */
 static ct_status round_begin(struct shm_group *f)
 {
-    const ct_status status = shm_wait_all_in(f, f->round);
+    const ct_status status = shm_wait_for_line(f);
 
     if (status != CT_OK)
         return status;
     f->round++;
-    shm_line(f, f->rank, f->round)->signature = f->calls[f->round % 2] = f->signature;
+    shm_line(f, f->rank, f->round)->signature = f->calls[f->round % SHM_LINES] = f->signature;
     wait_note_processor(&f->mesh->waiter);
     return CT_OK;
 }
@@ -122,7 +130,7 @@ ct_status shm_group_wait_all(struct shm_group *f)
 ct_status shm_group_send_alone(struct shm_group *f)
 {
     const uint64_t here = f->round * SHM_GROUP_MOST + (uint64_t)f->rank;
-    const uint64_t last = atomic_exchange(&f->head->sole_sender, here);
+    const uint64_t last = atomic_exchange(&f->head->sole_sender[f->round % SHM_LINES], here);
 
     return last / SHM_GROUP_MOST == f->round
                ? shm_compare(f, (int)(last % SHM_GROUP_MOST), f->round)

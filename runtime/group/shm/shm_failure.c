@@ -12,8 +12,9 @@ ct_status shm_mismatch(const struct shm_group *f, int rank, uint64_t round)
 {
     char words[256];
 
-    signature_differ(&f->calls[round % 2], f->mesh->rank, &shm_line(f, rank, round)->signature,
-                     f->peers[rank].rank, words, sizeof words);
+    signature_differ(&f->calls[round % SHM_LINES], f->mesh->rank,
+                     &shm_line(f, rank, round)->signature, f->peers[rank].rank, words,
+                     sizeof words);
     return ct_fail_because((struct blame){ f->peers[rank].rank, BLAME_MISMATCH }, CT_ERR_MISMATCH,
                            "%s", words);
 }

@@ -13,6 +13,11 @@
 #include "runtime/shm/shared_region.h"
 
 #define NO_RANK (-1)
+/* A rank arrives in round n+1 when all ranks are in round n-SHM_AHEAD (rounds.c). */
+#define SHM_AHEAD 7
+/* A rank may compare its line with lines of ranks that are SHM_AHEAD+1 rounds ahead of it, as they
+ * were SHM_AHEAD rounds ago. */
+#define SHM_LINES (2 * SHM_AHEAD + 2)
 
 /* ---- In shared memory --------------------------------------------------------- */
 
@@ -26,7 +31,7 @@ struct shm_line {
 enum { ALIVE, LEFT };
 
 struct shm_member {
-    struct shm_line lines[2]; /* for even and odd rounds */
+    struct shm_line lines[SHM_LINES];
     _Alignas(CACHE_PAIR) _Atomic int state;
     /* How the owner uses buffers of other members: BY_HOST or BY_DEVICE of direct.c; 0 if
      * it does not. */
@@ -49,7 +54,7 @@ struct shm_head {
     /* The latest round in which all ranks have arrived (tree.c). */
     _Alignas(CACHE_PAIR) _Atomic uint64_t all_in;
     /* round * SHM_GROUP_MOST + rank, of the last rank that sent without a wait (rounds.c). */
-    _Alignas(CACHE_PAIR) _Atomic uint64_t sole_sender;
+    _Alignas(CACHE_PAIR) _Atomic uint64_t sole_sender[SHM_LINES];
 };
 
 struct tree_node; /* defined in tree.c */
@@ -62,7 +67,7 @@ struct shm_slots {
     unsigned char *base; /* [size], `stride` bytes each */
     size_t stride;       /* bytes of one rank's slots */
     size_t at;           /* offset of the slot in use, in each rank's slots */
-    size_t small;        /* offset of the last small slot: 0 or SMALL_SLOT */
+    size_t small;        /* offset of the last small slot */
     size_t lap;          /* large slots rotate through so many bytes, behind the small slots */
     size_t next;         /* where in these bytes the next large slot begins */
     uint64_t through;    /* total bytes of all large slots so far */
@@ -95,9 +100,9 @@ struct shm_group {
     /* used by rounds.c */
     uint64_t round;  /* the round in which this rank is */
     uint64_t all_in; /* the latest round in which this rank has seen all ranks */
-    /* Copies of the signatures in this rank's two lines.  The lines themselves would be slower to
+    /* Copies of the signatures in this rank's lines.  The lines themselves would be slower to
      * read, since they are in other processors' caches by now. */
-    struct signature calls[2];
+    struct signature calls[SHM_LINES];
     /* used by tree.c */
     struct tree_node *tree; /* leaves first, root last; NULL if the group is too small */
     uint64_t before;        /* the round before the group's first one */
@@ -111,6 +116,8 @@ struct shm_group {
 
 size_t shm_slots_bytes(int count); /* bytes of each rank's slots */
 void shm_slots_open(struct shm_group *f, unsigned char *base);
+/* Returns SHM_AHEAD, or 0 for a group with a tree, which counts one round at a time. */
+int shm_ahead(int count);
 /* Returns the bytes of the tree; 0 if a group of `count` ranks has no tree. */
 size_t shm_tree_bytes(int count);
 
@@ -135,7 +142,7 @@ ct_status shm_tree_wait(struct shm_group *f, uint64_t round);
 
 static inline struct shm_line *shm_line(const struct shm_group *f, int rank, uint64_t round)
 {
-    return &f->members[rank].lines[round % 2];
+    return &f->members[rank].lines[round % SHM_LINES];
 }
 
 ct_status shm_mismatch(const struct shm_group *f, int rank, uint64_t round);
@@ -144,13 +151,15 @@ ct_status shm_mismatch(const struct shm_group *f, int rank, uint64_t round);
  * if the calls differ. */
 static inline ct_status shm_compare(const struct shm_group *f, int rank, uint64_t round)
 {
-    return signature_equal(&shm_line(f, rank, round)->signature, &f->calls[round % 2])
+    return signature_equal(&shm_line(f, rank, round)->signature, &f->calls[round % SHM_LINES])
                ? CT_OK
                : shm_mismatch(f, rank, round);
 }
 
 /* Waits until all ranks are in that round. */
 ct_status shm_wait_all_in(struct shm_group *f, uint64_t round);
+/* Waits until this rank may use the line and the small slot of its next round. */
+ct_status shm_wait_for_line(struct shm_group *f);
 
 /* ---- Ringing doorbells, after a bell_fence() ----------------------------------- */
 

@@ -2,12 +2,13 @@
 /* slots.c - chooses the memory through which a call's data passes.
  *
  * Each rank has an area, from which it takes a slot in each round.  The slot lies at the same place
- * in all areas.  Round n may overwrite the slots of round n-2 when all ranks are in round n-1,
- * because no rank reads round n-2 any more.
+ * in all areas.  When all ranks are in round n, no rank reads the slots of round n-1 any more.  So
+ * a rank may write to a large slot of round n+1, which does not overlap the one of round n.  Small
+ * slots are used in turn, and their ranks may be SHM_AHEAD rounds ahead (rounds.c).
  *
  * One rank writes a slot in a round, mostly the owner of the slot.  In a scatter the root writes to
  * all slots: each rank's piece into that rank's slot.  This is safe: no other rank has data to
- * send, and the ranks that read these slots two rounds ago have finished, as above.  The root's own
+ * send, and the ranks that read these slots before have finished, as above.  The root's own
  * line announces that the pieces are there.
  *
  * Cost: the bytes are written once, and read once by each rank that needs them. */
@@ -15,7 +16,7 @@
 
 #include "runtime/group/shm/shm_group_internal.h"
 
-#define SMALL_SLOT ((size_t)4 << 10)
+#define SMALL_SLOT ((size_t)16 << 10)
 #define GROWS_AFTER 8 /* the large slots use more memory after so many laps */
 /* Limit of the bytes that one slot of each rank together take.  In a group of up to 256 ranks a
  * slot can have SHM_GROUP_MOST_SLOT bytes. */
@@ -32,6 +33,11 @@ static size_t slot_most(int count)
     return bytes;
 }
 
+static size_t small_slots_bytes(int count)
+{
+    return (size_t)(shm_ahead(count) + 2) * SMALL_SLOT;
+}
+
 /* Returns the bytes of a rank's area.  Before a rank can write a cache line that another processor
  * holds, it must fetch the line from there.  If the slots rotate through more memory than a
  * processor's private cache holds, that cache has dropped the line by then.  Two ranks that share
@@ -39,7 +45,7 @@ static size_t slot_most(int count)
  * rotate through 2 MiB. */
 size_t shm_slots_bytes(int count)
 {
-    return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * slot_most(count) + 2 * SMALL_SLOT;
+    return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * slot_most(count) + small_slots_bytes(count);
 }
 
 void shm_slots_open(struct shm_group *f, unsigned char *base)
@@ -56,19 +62,23 @@ size_t shm_group_slot_bytes(const struct shm_group *f)
 
 /* ---- The next slot -------------------------------------------------------------- */
 
-/* Returns the offset of the next slot in each rank's area.  Small slots alternate at the front: it
+/* Returns the offset of the next slot in each rank's area.  The small slots are at the front: it
  * is faster to fetch a few lines from another processor's cache than from memory.  Large slots
  * rotate through the rest.  At first they use only a part of it, since a page fault costs more than
  * the copy; the part grows with the bytes that have passed through it.  The part always has room
  * for three of the largest slots so far, so a slot at its start never overlaps the slot before. */
-static size_t slot_next(struct shm_slots *s, size_t bytes)
+static size_t slot_next(struct shm_group *f, size_t bytes)
 {
+    struct shm_slots *const s = &f->slots;
+    const size_t small = small_slots_bytes(f->size);
     const size_t slot = (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
-    const size_t all = s->stride - 2 * SMALL_SLOT;
+    const size_t all = s->stride - small;
     size_t at;
 
-    if (slot <= SMALL_SLOT)
-        return (s->small ^= SMALL_SLOT);
+    if (slot <= SMALL_SLOT) {
+        s->copies.lap = small;
+        return (s->small = (s->small + SMALL_SLOT) % small);
+    }
     s->through += slot;
     if (s->lap < 3 * slot)
         s->lap = 3 * slot;
@@ -77,19 +87,17 @@ static size_t slot_next(struct shm_slots *s, size_t bytes)
     s->copies.lap = s->lap;
     at = s->next + slot <= s->lap ? s->next : 0;
     s->next = at + slot;
-    return 2 * SMALL_SLOT + at;
+    return small + at;
 }
 
-/* Waits until all ranks are in this rank's round n.  No rank then reads the lines or slots of round
- * n-1 any more, so this rank may overwrite them in round n+1. */
 ct_status shm_group_next_slot(struct shm_group *f, size_t bytes)
 {
     struct shm_slots *const s = &f->slots;
 
     s->inlined = bytes <= SHM_GROUP_INLINE_BYTES;
     if (!s->inlined)
-        s->at = slot_next(s, bytes < s->most ? bytes : s->most);
-    return shm_wait_all_in(f, f->round);
+        s->at = slot_next(f, bytes < s->most ? bytes : s->most);
+    return bytes <= SMALL_SLOT ? shm_wait_for_line(f) : shm_wait_all_in(f, f->round);
 }
 
 /* ---- Access to the slots ---------------------------------------------------- */

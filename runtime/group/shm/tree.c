@@ -42,6 +42,11 @@ size_t shm_tree_bytes(int count)
     return nodes * sizeof(struct tree_node);
 }
 
+int shm_ahead(int count)
+{
+    return count <= TREE_FROM ? SHM_AHEAD : 0;
+}
+
 /* Compares this rank's call with the call of the first rank below each child of `node`, which
  * this rank has completed.  The ranks below one child were compared when that child was
  * completed.  `count` is the number of children in the whole level, `ranks_each` the number of

@@ -321,7 +321,7 @@ static void end_one_before_its_line(ct_group *group, void *arg)
     if (ct_rank(group) == ODD_ONE) {
         await_all_others(f);
         f->round++;
-        shm_line(f, f->rank, f->round)->signature = f->calls[f->round % 2] = f->signature;
+        shm_line(f, f->rank, f->round)->signature = f->calls[f->round % SHM_LINES] = f->signature;
         EXPECT_OK(shm_tree_count(f, NO_RANK));
         rank_leaves();
     }

@@ -395,7 +395,7 @@ static void leaves_works(ct_group *group, void *arg)
     leave_works(group); /* now memory that is kept for later is allocated */
     before = mallinfo2().uordblks;
     leave_works(group);
-    EXPECT(mallinfo2().uordblks < before + LEFT * (size_t)100);
+    EXPECT(mallinfo2().uordblks < before + LEFT * (size_t)250);
 }
 
 static void works_that_nobody_waits_for_end_with_their_group(void **state)
