@@ -419,6 +419,7 @@ static ct_status setup_waiter(struct mesh *mesh)
 
     waiter_setup(&mesh->waiter, node->has_processors);
     mesh->waiter.bells = node->base ? node->bells : NULL;
+    mesh->waiter.ranks = node->size;
     mesh->waiter.bell = node->base ? &node->bells[node->rank] : &mesh->own_bell;
     mesh->waiter.wake_fd = node->wake_fd;
     mesh->waiter.epoll_fd = -1;
@@ -471,7 +472,8 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (status == CT_OK)
         status = setup_waiter(m);
     if (status == CT_OK) {
-        waiter_stand_apart(&m->waiter, m->node.size);
+        if (m->node.has_processors)
+            waiter_stand_apart(&m->waiter);
         own_descriptors(m);
         status = messages_create(m);
     }

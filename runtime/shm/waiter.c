@@ -36,9 +36,6 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/cpu_set.h"
 
-/* Spinning turns between two checks of the processor on which the awaited rank is.  Another core
- * writes the cache line that tells this. */
-#define TURNS_BETWEEN_LOOKS 64
 #define LONGEST_SLEEP_MS 100 /* a death without a ring is noticed within this time */
 #define FIRST_SLEEP_MS 2     /* limit of the first sleep if the caller wants to look soon */
 /* Longest sleep of a thread that can sleep only on the doorbell.  Then it checks the notices. */
@@ -49,6 +46,10 @@
 
 #define WAKE_TRIES 1000 /* to send one datagram */
 
+/* Turns on the awaited rank's processor after which a rank looks for a better one. */
+#define TURNS_TOGETHER 64
+/* Where ranks share processors: about 1 us, if the awaited rank runs on another one. */
+#define BRIEF_SPINS 16
 #define SPINS_WITH_A_CORE 2000 /* about 50 us; a write reaches another core sooner */
 
 /* How long a wait yields before it sleeps.  This is longer than it takes to wake a processor, so
@@ -157,21 +158,33 @@ int wait_note_processor(const struct waiter *waiter)
     return here;
 }
 
-/* Two ranks that wait for each other in turns look half idle.  While they yield, the scheduler
- * leaves both on one processor for seconds, but it wakes a sleeping rank on an idle processor. */
-void wait_for_rank(struct wait *wait, int local_rank)
+/* Tells the other ranks that this rank gives up its processor. */
+static void wait_note_absence(const struct waiter *waiter)
 {
-    const struct waiter *waiter = wait->waiter;
+    const int seen = atomic_load_explicit(&waiter->bell->processor, memory_order_relaxed);
 
-    if (wait->turns < waiter->spins && wait->turns % TURNS_BETWEEN_LOOKS == 0
-        && bell_is_on(&waiter->bells[local_rank], wait_note_processor(waiter)))
-        wait_sleeps_at_once(wait);
+    if (seen > 0)
+        atomic_store_explicit(&waiter->bell->processor, -seen, memory_order_relaxed);
 }
 
-static int is_taken(const struct waiter *waiter, int ranks, int processor)
+static int bell_runs_apart(const struct doorbell *bell, int processor)
 {
-    for (int i = 0; i < ranks; i++)
-        if (&waiter->bells[i] != waiter->bell && bell_is_on(&waiter->bells[i], processor))
+    const int seen = atomic_load_explicit(&bell->processor, memory_order_relaxed);
+
+    return seen > 0 && seen != processor + 1;
+}
+
+static int bell_sleeps(const struct doorbell *bell)
+{
+    return atomic_load_explicit(&bell->sleepers, memory_order_relaxed)
+           || atomic_load_explicit(&bell->polling, memory_order_relaxed);
+}
+
+static int is_taken(const struct waiter *waiter, int processor)
+{
+    for (int i = 0; i < waiter->ranks; i++)
+        if (&waiter->bells[i] != waiter->bell && bell_is_on(&waiter->bells[i], processor)
+            && (waiter->spins || !bell_sleeps(&waiter->bells[i])))
             return 1;
     return 0;
 }
@@ -191,19 +204,19 @@ static void restore_mask(const struct cpus *before)
 /* If two ranks wait for each other in turns on one processor, only one of them is runnable at a
  * time, so the scheduler sees nothing to balance for 10 ms and longer.  A rank publishes its new
  * processor before it moves, so that no other rank chooses the same one. */
-void waiter_stand_apart(const struct waiter *waiter, int ranks)
+void waiter_stand_apart(const struct waiter *waiter)
 {
     struct cpus before, one = { { 0 } };
     int cpu;
 
-    if (!waiter->bells || waiter->spins == 0)
+    if (!waiter->bells)
         return;
     cpu = wait_note_processor(waiter);
     bell_fence();
-    if (!is_taken(waiter, ranks, cpu) || cpus_of_process(0, &before) < 0)
+    if (!is_taken(waiter, cpu) || cpus_of_process(0, &before) < 0)
         return;
     cpu = cpus_next(&before, 0);
-    while (cpu >= 0 && is_taken(waiter, ranks, cpu))
+    while (cpu >= 0 && is_taken(waiter, cpu))
         cpu = cpus_next(&before, cpu + 1);
     if (cpu < 0)
         return;
@@ -212,6 +225,23 @@ void waiter_stand_apart(const struct waiter *waiter, int ranks)
     if (cpus_enter(&one) == 0)
         restore_mask(&before);
     wait_note_processor(waiter);
+}
+
+/* While two ranks that wait for each other in turns yield, the scheduler leaves both on one
+ * processor for seconds, but it wakes a sleeping rank on an idle processor. */
+void wait_look_at_rank(struct wait *wait, int local_rank)
+{
+    struct waiter *const waiter = wait->waiter;
+    const struct doorbell *awaited = &waiter->bells[local_rank];
+    const int here = wait_note_processor(waiter), together = bell_is_on(awaited, here);
+
+    if (together && waiter->spins) {
+        wait_sleeps_at_once(wait);
+        return;
+    }
+    wait->other_runs = bell_runs_apart(awaited, here);
+    if (together && ++waiter->together % TURNS_TOGETHER == 0)
+        waiter_stand_apart(waiter);
 }
 
 /* ---- A wait --------------------------------------------------------------------- */
@@ -360,6 +390,8 @@ static void wait_yield(struct wait *wait)
 
     if (wait->yields_since == 0)
         wait->yields_since = before;
+    if (waiter->spins == 0)
+        wait_note_absence(waiter);
     sched_yield();
     wait_note_processor(waiter);
     after = clock_ns(CLOCK_MONOTONIC);
@@ -380,7 +412,8 @@ enum wait_turn wait_turn(struct wait *wait)
     enum wait_turn turn;
     int ms;
 
-    if (wait->turns < waiter->spins) {
+    if (wait->turns < waiter->spins
+        || (wait->other_runs && !wait->tired && wait->turns < BRIEF_SPINS)) {
         wait->turns++;
         cpu_relax();
         return WAIT_AGAIN;
@@ -406,6 +439,7 @@ enum wait_turn wait_turn(struct wait *wait)
     if (!wait->polls && !wait->is_long && waiter->ended && ms > SHORT_SLEEP_MS)
         ms = SHORT_SLEEP_MS;
     wait->soon = 0;
+    wait_note_absence(waiter);
     turn = wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
     wait_note_processor(waiter);
     wait->is_long |= turn == WAIT_LOOK;

@@ -37,7 +37,9 @@ struct doorbell {
     _Alignas(CACHE_PAIR) _Atomic uint32_t word; /* the futex: a count of rings */
     _Atomic uint32_t sleepers;                  /* how many threads of the owner sleep on word */
     _Atomic uint32_t polling;                   /* true if the owner has a thread in epoll_wait() */
-    _Atomic int processor; /* 1 + the processor on which the owner was last seen; 0 if unknown */
+    /* 1 + the processor on which the owner was last seen, negative while the owner yields or
+     * sleeps; 0 if unknown. */
+    _Atomic int processor;
     /* Name of the owner's wake socket in the abstract name space, ended by a 0. */
     char wake_name[8];
 };
@@ -65,8 +67,9 @@ static inline void bell_ring_stored(struct doorbell *bell, int wake_fd)
 
 static inline int bell_is_on(const struct doorbell *bell, int processor)
 {
-    return processor >= 0
-           && atomic_load_explicit(&bell->processor, memory_order_relaxed) == processor + 1;
+    const int seen = atomic_load_explicit(&bell->processor, memory_order_relaxed);
+
+    return processor >= 0 && (seen == processor + 1 || seen == -(processor + 1));
 }
 
 /* The state that one rank needs for its waits; the rank's threads share it. */
@@ -91,6 +94,8 @@ struct waiter {
     _Atomic unsigned char *ended;
     int watched; /* number of flags in `ended` */
     _Atomic unsigned ends;
+    int ranks;                 /* how many ranks have a doorbell in `bells` */
+    _Atomic unsigned together; /* how many turns awaited a rank on our processor */
 };
 
 /* How often a caller polls its condition before it begins a wait: for about as long as a cache line
@@ -107,6 +112,7 @@ struct wait {
     struct waiter *waiter;
     int64_t deadline;
     int turns;
+    int other_runs;       /* true if the awaited rank runs on another processor */
     int64_t yields_since; /* ns when the wait first yielded; 0 if it has not yielded yet */
     int yields;           /* how many of the yields count towards YIELDS */
     int alone;            /* true if no awaited rank was seen on this processor */
@@ -157,16 +163,29 @@ enum wait_turn wait_turn(struct wait *wait);
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
-/* Moves the calling thread to a processor without a rank, if another rank is on our processor
- * although the host has a processor for each rank.  Called at the end of init, while nothing waits.
- * The thread's affinity mask stays the same.  ranks: how many ranks have a doorbell. */
-void waiter_stand_apart(const struct waiter *waiter, int ranks);
+/* Moves the calling thread to a processor without a rank, if another rank is on our processor.  If
+ * ranks share processors, a rank that sleeps does not count.  The thread's affinity mask stays the
+ * same. */
+void waiter_stand_apart(const struct waiter *waiter);
 /* Writes the number of our processor into the rank's doorbell if it has changed, and
  * returns that number. */
 int wait_note_processor(const struct waiter *waiter);
+/* Spinning turns between two checks of the processor on which the awaited rank is, and turns before
+ * the first one.  Another core writes the cache line that tells this. */
+#define TURNS_BETWEEN_LOOKS 64
+#define TURNS_BEFORE_LOOK 4
+
+void wait_look_at_rank(struct wait *wait, int local_rank);
 /* To be called before each turn of a wait for a rank of this host.  If that rank is on our
- * processor, the wait sleeps at once. */
-void wait_for_rank(struct wait *wait, int local_rank);
+ * processor, the wait sleeps at once; if ranks share processors, it yields. */
+static inline void wait_for_rank(struct wait *wait, int local_rank)
+{
+    const int spins = wait->waiter->spins;
+
+    if (spins == 0
+        || (wait->turns < spins && wait->turns % TURNS_BETWEEN_LOOKS == TURNS_BEFORE_LOOK))
+        wait_look_at_rank(wait, local_rank);
+}
 
 static inline void cpu_relax(void)
 {
