@@ -41,11 +41,10 @@ struct shm_link {
     struct copy_shared copies;
 };
 
-/* How many bytes are published at a time.  The first FIRST_BYTES of a message are published in
- * smaller pieces, so that the reader begins early.  FIRST_PIECE is just below 4 KiB, the size from
- * which on glibc's memcpy() uses `rep movsb`: this took 2/3 more time for 4 KiB when measured. */
-#define FIRST_PIECE ((size_t)3968)
-#define FIRST_BYTES ((size_t)16 << 10)
+/* How many bytes are published at a time.  A write of less than PIECE is published in smaller
+ * pieces, so that the reader begins early.  SMALL_PIECE is just below 4 KiB, the size from which on
+ * glibc's memcpy() uses `rep movsb`: this took 2/3 more time for 4 KiB when measured. */
+#define SMALL_PIECE ((size_t)3968)
 #define PIECE ((size_t)16 << 10)
 #define NOTE_BYTES sizeof(((struct ring *)0)->note)
 #define NO_NOTE 0 /* the content of new memory */
@@ -125,8 +124,8 @@ static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n
     return 1;
 }
 
-/* Lets the reader read all bytes before `written`, and wakes the reader. */
-static void link_shm_publish(struct shm_link *shm, uint64_t written)
+/* Lets the reader read all bytes before `written`.  Wakes the reader if `rings` is 1. */
+static void link_shm_publish(struct shm_link *shm, uint64_t written, int rings)
 {
     shm->published = written;
     atomic_store_explicit(&shm->out->written, written, memory_order_release);
@@ -134,7 +133,8 @@ static void link_shm_publish(struct shm_link *shm, uint64_t written)
         node_mark(shm->node, shm->node->rank, shm->peer);
         shm->is_marked = shm->node->size <= RINGS_POLLED;
     }
-    node_ring_bell(shm->node, shm->peer);
+    if (rings)
+        node_ring_bell(shm->node, shm->peer);
 }
 
 /* Writes the parts to the ring and to the note.  Returns the number of bytes, or 0 if the parts
@@ -156,7 +156,7 @@ static size_t write_few(struct shm_link *shm, const struct iovec *parts, int cou
     memset((char *)words + bytes, 0, -bytes & 7); /* zeros up to a whole word */
     ring_put(shm, start, words, bytes);
     write_note(shm->out, start, words, bytes);
-    link_shm_publish(shm, start + bytes);
+    link_shm_publish(shm, start + bytes, 1);
     return bytes;
 }
 
@@ -165,18 +165,20 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
     struct shm_link *shm = (struct shm_link *)link;
     const uint64_t start = shm->published;
     const size_t few = write_few(shm, parts, count);
+    size_t all = 0, piece;
     uint64_t at = start;
 
     if (few > 0)
         return (ssize_t)few;
 
+    for (int i = 0; i < count; i++)
+        all += parts[i].iov_len;
+    piece = all < PIECE ? SMALL_PIECE : PIECE;
     for (int i = 0; i < count; i++) {
         const char *from = parts[i].iov_base;
         size_t left = parts[i].iov_len, n;
 
         for (; left > 0; left -= n, from += n, at += n) {
-            const size_t piece = at - start < FIRST_BYTES ? FIRST_PIECE : PIECE;
-
             n = room_in(shm, at, left < piece ? left : piece);
             n = n < left ? n : left;
             n = n < piece ? n : piece;
@@ -184,13 +186,15 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
                 break;
             ring_put(shm, at, from, n);
             if (at + n - shm->published >= piece)
-                link_shm_publish(shm, at + n);
+                /* The first piece wakes a reader that sleeps.  A ring waits until the stores of the
+                 * piece have left the processor's store buffer. */
+                link_shm_publish(shm, at + n, shm->published == start);
         }
         if (left > 0)
             break;
     }
-    if (at > shm->published)
-        link_shm_publish(shm, at);
+    if (at > start)
+        link_shm_publish(shm, at, 1);
     return (ssize_t)(at - start);
 }
 
