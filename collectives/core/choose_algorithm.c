@@ -188,7 +188,7 @@ ct_status call_choose(struct call *c)
         row = first_row(rows, c);
     c->signature.algorithm = (uint32_t)row;
     c->algorithm = rows[row];
-    c->group->algorithms.last = c->algorithm->name;
+    atomic_store_explicit(&c->group->algorithms.last, c->algorithm->name, memory_order_relaxed);
     if (c->place.space && sizes_are_agreed(c))
         choose_override(c);
     if (choices->explain && !c->place.space)

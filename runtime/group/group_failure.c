@@ -426,7 +426,8 @@ ct_status group_begin(ct_group *g, uint64_t seq)
 
     mesh_look_for_deaths(g->mesh);
     if (seq) {
-        atomic_store(&g->running, seq);
+        /* The second store orders both before the load of failure.pending. */
+        atomic_store_explicit(&g->running, seq, memory_order_release);
         atomic_store(&g->begun, seq);
     }
     if (atomic_load(&g->failure.pending)) {

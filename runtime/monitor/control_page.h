@@ -212,15 +212,22 @@ struct control_rank {
     _Atomic uint64_t ring[CONTROL_CALLS][sizeof(struct control_call) / 8];
 };
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "of the last word below");
+
+/* Writes the words of the call as they lie in memory.  The last word is put together in a register:
+ * a load of 8 bytes would wait until the stores of the fields have left the store buffer. */
 static inline void control_note_call(struct control_rank *own, uint64_t number,
                                      const struct control_call *call)
 {
     _Atomic uint64_t *words = own->ring[number % CONTROL_CALLS];
-    uint64_t values[sizeof *call / 8];
+    const uint64_t last = (uint64_t)call->operation | (uint64_t)call->dtype << 8
+                          | (uint64_t)(uint8_t)call->op << 16 | (uint64_t)call->phase << 24
+                          | (uint64_t)call->group << 32 | (uint64_t)(uint16_t)call->root << 48;
 
-    memcpy(values, call, sizeof values);
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        atomic_store_explicit(&words[i], values[i], memory_order_relaxed);
+    atomic_store_explicit(&words[0], call->seq, memory_order_relaxed);
+    atomic_store_explicit(&words[1], call->count, memory_order_relaxed);
+    atomic_store_explicit(&words[2], call->begun_ns, memory_order_relaxed);
+    atomic_store_explicit(&words[3], last, memory_order_relaxed);
 }
 
 static inline struct control_call control_call_at(const struct control_rank *page, uint64_t number)

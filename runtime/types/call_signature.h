@@ -82,16 +82,18 @@ static inline uint32_t signature_calls(const struct signature *s)
     return (s->algorithm & (SIGNATURE_WAY(1) - 1)) >> SIGNATURE_ROW_BITS;
 }
 
-/* Returns the hash of this call and the calls before, which becomes the history of the next
- * call. */
+/* Returns the hash of this call and the calls before, which becomes the history of the next call.
+ * Each field is read as it was just written: a wider load would wait until the stores have left the
+ * processor's store buffer. */
 static inline uint32_t signature_history(const struct signature *s)
 {
-    uint64_t words[sizeof *s / 8], hash = 0;
+    const uint64_t sum = s->seq * 0x9e3779b97f4a7c15u + s->count * 0xbf58476d1ce4e5b9u
+                         + s->operation * 0x94d049bb133111ebu + s->dtype * 0xd6e8feb86659fd93u
+                         + (uint64_t)s->op * 0xa0761d6478bd642fu
+                         + (uint64_t)s->root * 0xe7037ed1a0b428dbu
+                         + s->algorithm * 0x8ebc6af09c88c6e3u + s->history * 0x589965cc75374cc3u;
 
-    memcpy(words, s, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(hash >> 32);
+    return (uint32_t)((sum ^ sum >> 32) * 0x9e3779b97f4a7c15u >> 32);
 }
 
 static inline int signature_equal(const struct signature *a, const struct signature *b)
