@@ -140,9 +140,13 @@ ct_status shm_tree_wait(struct shm_group *f, uint64_t round);
 
 /* ---- rounds.c ---------------------------------------------------------------------- */
 
+/* Successive rounds use lines that do not lie one after the other.  Otherwise the prefetcher of a
+ * rank that reads them fetches the next line just before its owner writes it.  The index is a
+ * permutation for any power of two.  [Rivest et al., "The RC6 block cipher", 1998] */
+_Static_assert((SHM_LINES & (SHM_LINES - 1)) == 0, "a power of two");
 static inline struct shm_line *shm_line(const struct shm_group *f, int rank, uint64_t round)
 {
-    return &f->members[rank].lines[round % SHM_LINES];
+    return &f->members[rank].lines[round * (2 * round + 1) % SHM_LINES];
 }
 
 ct_status shm_mismatch(const struct shm_group *f, int rank, uint64_t round);
