@@ -228,20 +228,18 @@ void waiter_stand_apart(const struct waiter *waiter)
 }
 
 /* While two ranks that wait for each other in turns yield, the scheduler leaves both on one
- * processor for seconds, but it wakes a sleeping rank on an idle processor. */
+ * processor for seconds, but it wakes a sleeping rank on an idle processor, in most cases. */
 void wait_look_at_rank(struct wait *wait, int local_rank)
 {
     struct waiter *const waiter = wait->waiter;
     const struct doorbell *awaited = &waiter->bells[local_rank];
     const int here = wait_note_processor(waiter), together = bell_is_on(awaited, here);
 
-    if (together && waiter->spins) {
-        wait_sleeps_at_once(wait);
-        return;
-    }
-    wait->other_runs = bell_runs_apart(awaited, here);
+    wait->other_runs = waiter->spins == 0 && bell_runs_apart(awaited, here);
     if (together && ++waiter->together % TURNS_TOGETHER == 0)
         waiter_stand_apart(waiter);
+    else if (together && waiter->spins)
+        wait_sleeps_at_once(wait);
 }
 
 /* ---- A wait --------------------------------------------------------------------- */

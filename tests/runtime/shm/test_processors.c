@@ -341,6 +341,24 @@ static void where_ranks_share_processors_one_moves_to_a_processor_whose_ranks_sl
     atomic_store(&bells[3].sleepers, 0);
 }
 
+static void a_rank_that_is_put_with_the_awaited_one_again_and_again_moves(void **state)
+{
+    struct waiter waiter = { .bell = &bells[OURS], .bells = bells, .ranks = 2, .spins = 1 };
+
+    (void)state;
+    allow(FIRST, 4);
+    atomic_store(&bells[0].processor, 1 + FIRST);
+    running_on = FIRST;
+    for (int i = 1; i <= 64; i++) {
+        struct wait wait = { .waiter = &waiter };
+
+        assert_int_equal(running_on, FIRST);
+        wait_look_at_rank(&wait, 0);
+        assert_int_equal(wait.tired != 0, i < 64); /* it sleeps at once */
+    }
+    assert_int_equal(running_on, FIRST + 1);
+}
+
 /* Before each call the kernel puts all ranks on one processor.  At init all but one would move. */
 static void stays_where_it_is_put(ct_group *unused, void *arg)
 {
@@ -414,6 +432,7 @@ int main(void)
         cmocka_unit_test(of_two_ranks_on_a_processor_one_moves),
         cmocka_unit_test(a_mask_that_was_chosen_stays),
         cmocka_unit_test(a_rank_that_need_not_or_cannot_move_stays),
+        cmocka_unit_test(a_rank_that_is_put_with_the_awaited_one_again_and_again_moves),
         cmocka_unit_test(where_ranks_share_processors_one_moves_to_a_processor_whose_ranks_sleep),
         cmocka_unit_test(after_init_no_rank_is_moved),
         cmocka_unit_test(ranks_bound_to_a_processor_each_spin),
