@@ -23,7 +23,7 @@
 #include "runtime/trace/trace.h"
 #include "runtime/util/clock.h"
 
-enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
+enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600, SPINS_WITH_SOCKETS = 16 };
 
 /* Takes the lock.  Returns 0 if `waits` is 0 and another thread has the lock. */
 static int request_take_lock(struct mesh *mesh, int waits)
@@ -237,6 +237,17 @@ static enum wait_turn turn_of_copies(int *naps)
     return *naps % NAPS_BEFORE_LOOK == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
+/* Limits how long a wait spins if there are sockets.  A test is a system call then, which lets
+ * other ranks run.  A wait for a rank of another host does not spin at all. */
+static void limit_spins(struct wait *wait, int local)
+{
+    wait_for_processor(wait);
+    if (local < 0 || wait->turns == 0)
+        return;
+    wait->turns -= SPINS_WITH_SOCKETS;
+    wait_look_at_rank(wait, local);
+}
+
 /* Waits until the request is done, the deadline has passed or *interrupted is set.  Returns
  * WAIT_OVER if the deadline has passed. */
 static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
@@ -258,9 +269,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     wait_begin(&wait, &mesh->waiter, deadline);
     wait.soon = may_ask;
     if (atomic_load(&mesh->waiter.sockets))
-        /* The wait does not spin.  With sockets each test is a system call, which lets other ranks
-         * run. */
-        wait_for_processor(&wait);
+        limit_spins(&wait, local);
     while (!test_in_turn(mesh, request, &wait, turn) && turn != WAIT_OVER
            && !(interrupted && atomic_load(interrupted))) {
         moved = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed);
@@ -268,7 +277,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
             wait_anew(&wait);
             spun = 0;
             if (atomic_load(&mesh->waiter.sockets))
-                wait_for_processor(&wait);
+                limit_spins(&wait, local);
         }
         moves = moved;
         if (local >= 0)

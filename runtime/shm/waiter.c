@@ -238,8 +238,8 @@ void wait_look_at_rank(struct wait *wait, int local_rank)
     wait->other_runs = waiter->spins == 0 && bell_runs_apart(awaited, here);
     if (together && ++waiter->together % TURNS_TOGETHER == 0)
         waiter_stand_apart(waiter);
-    else if (together && waiter->spins)
-        wait_sleeps_at_once(wait);
+    else if (together && waiter->spins && !atomic_load(&waiter->sockets))
+        wait_sleeps_at_once(wait); /* a thread wakes later from epoll_wait() */
 }
 
 /* ---- A wait --------------------------------------------------------------------- */
