@@ -5,7 +5,7 @@
  * For h hosts of m ranks, each rank sends h-1 messages of m blocks.  The algorithm `pairwise` sends
  * p-1 messages of one block.
  * Cost: each rank writes and reads p n bytes on the host.  Between hosts the messages take alpha +
- * (h-1) o + (p-m) n beta.  This algorithm is for small blocks.
+ * (h-2) o + (p-m) n beta.  This algorithm is for small blocks.
  * [Bienz, Olson & Gropp 2022: locality-aware all-to-all] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"

@@ -3,7 +3,7 @@
  * host and sends them to the root in one message.
  *
  * Cost: on a host of m ranks m n bytes are written and read.  At the root the messages of h hosts
- * take alpha + (h-1) o + (p-m) n beta; a message from each rank would take alpha + (p-1) (o + n
+ * take alpha + (h-2) o + (p-m) n beta; a message from each rank would take alpha + (p-1) (o + n
  * beta).  This algorithm is for small blocks, and for groups so large that the root should not have
  * a connection to each rank. */
 #include "collectives/core/algorithms.h"

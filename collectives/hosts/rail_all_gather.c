@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rail_all_gather.c - sends each host's block to all hosts of a rail.
  *
- * Direct: each host sends its block to each other host.  Cost: alpha + (h-1) (o + n beta).
+ * Direct: each host sends its block to each other host.  Cost: alpha + (h-2) o + (h-1) n beta.
  * Doubling (Bruck): each host sends all blocks that it has to the host 1, 2, 4, ... before it.
  * Cost: ceil(log2 h) alpha + (h-1) n beta, and 2 h n bytes copied.
  * Chain: each host passes on the block that arrived last.  Cost: (h-1) (alpha + n beta), with the

@@ -27,7 +27,7 @@ static double cost_steps(const struct call *c, double count, double bytes)
 static double fan(const struct call *c, double bytes)
 {
     return cost_steps(c, 1, bytes)
-           + c->group->algorithms.choices->network.overhead_us * (c->group->order.hosts - 1);
+           + c->group->algorithms.choices->network.overhead_us * (c->group->order.hosts - 2);
 }
 
 /* Returns the number of levels of the tree.  *pairs is 1 if the tree begins with pairs, else 0. */

@@ -4,8 +4,8 @@
  * An all-reduce takes one step for few bytes (one_shot.c) and two steps for many (two_shot.c).  A
  * reduce sends all inputs to the root, which folds them (fold_at_root.c).  In a broadcast the root
  * sends to all hosts at once.
- * Cost: alpha + (h-1) (o + n beta) for a host that sends to all hosts or receives from all.  In two
- * steps the cost is 2 (alpha + (h-1) o) + 2n(h-1)/h beta. */
+ * Cost: alpha + (h-2) o + (h-1) n beta for a host that sends to all hosts or receives from all.  In
+ * two steps the cost is 2 (alpha + (h-2) o) + 2n(h-1)/h beta. */
 #include "collectives/core/peers.h"
 #include "collectives/hosts/rail_tree.h"
 

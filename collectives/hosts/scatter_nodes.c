@@ -2,7 +2,7 @@
 /* scatter_nodes.c - scatter over several hosts.  The root sends one rank of each host the blocks of
  * that host in one message, and this rank shares them with the ranks of its host.
  *
- * Cost: at the root the messages to h hosts of m ranks take alpha + (h-1) o + (p-m) n beta; a
+ * Cost: at the root the messages to h hosts of m ranks take alpha + (h-2) o + (p-m) n beta; a
  * message to each rank would take alpha + (p-1) (o + n beta).  On a host m n bytes are written, and
  * each rank reads n bytes.  This algorithm is for small blocks, and for groups so large that the
  * root should not have a connection to each rank. */

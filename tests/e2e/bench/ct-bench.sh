@@ -112,9 +112,9 @@ done
 run --nproc-per-node=2 "$bench" --end=8 --ops=all_reduce --op=bxor
 expect "what has no meaning is said by the library" matches "$err" 'ct_bench: rank [01]: .*bxor'
 
-CT_EXPLAIN=1 CT_NETWORK=10us,1GB/s,5us CT_FAULT=hosts:0.1.2.3 run --nproc-per-node=4 "$bench" --sizes=8 --iters=1 --ops=all_reduce
+CT_EXPLAIN=1 CT_NETWORK=10us,1GB/s,7us CT_FAULT=hosts:0.1.2.3 run --nproc-per-node=4 "$bench" --sizes=8 --iters=1 --ops=all_reduce
 expect "between hosts each row has its time by the model" has "$err" "all_reduce, 8 bytes per rank, group world of 4 on 4 hosts: \
-nodes_doubling, the least on a network of 10 us and 1 GB/s (20 us); shm_one_shot can't; shm_two_shot can't; nodes could (25 us); nodes_halving could (40 us);"
+nodes_doubling, the least on a network of 10 us and 1 GB/s (20 us); shm_one_shot can't; shm_two_shot can't; nodes could (24 us); nodes_halving could (40 us);"
 
 # The simulation is another program, which it becomes.  Its coroutines change stacks, which the sanitizers can't follow.
 if [ -z "${CT_SANITIZE:-}" ]; then
