@@ -472,8 +472,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (status == CT_OK)
         status = setup_waiter(m);
     if (status == CT_OK) {
-        if (m->node.has_processors)
-            waiter_stand_apart(&m->waiter);
+        waiter_stand_apart(&m->waiter);
         own_descriptors(m);
         status = messages_create(m);
     }

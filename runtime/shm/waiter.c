@@ -46,7 +46,7 @@
 
 #define WAKE_TRIES 1000 /* to send one datagram */
 
-/* Turns on the awaited rank's processor after which a rank looks for a better one. */
+/* Looks that found the awaited rank on our processor, after which our rank moves. */
 #define TURNS_TOGETHER 64
 /* Where ranks share processors: about 1 us, if the awaited rank runs on another one. */
 #define BRIEF_SPINS 16
@@ -174,17 +174,10 @@ static int bell_runs_apart(const struct doorbell *bell, int processor)
     return seen > 0 && seen != processor + 1;
 }
 
-static int bell_sleeps(const struct doorbell *bell)
-{
-    return atomic_load_explicit(&bell->sleepers, memory_order_relaxed)
-           || atomic_load_explicit(&bell->polling, memory_order_relaxed);
-}
-
 static int is_taken(const struct waiter *waiter, int processor)
 {
     for (int i = 0; i < waiter->ranks; i++)
-        if (&waiter->bells[i] != waiter->bell && bell_is_on(&waiter->bells[i], processor)
-            && (waiter->spins || !bell_sleeps(&waiter->bells[i])))
+        if (&waiter->bells[i] != waiter->bell && bell_is_on(&waiter->bells[i], processor))
             return 1;
     return 0;
 }
@@ -209,7 +202,7 @@ void waiter_stand_apart(const struct waiter *waiter)
     struct cpus before, one = { { 0 } };
     int cpu;
 
-    if (!waiter->bells)
+    if (!waiter->bells || waiter->spins == 0)
         return;
     cpu = wait_note_processor(waiter);
     bell_fence();
@@ -233,12 +226,13 @@ void wait_look_at_rank(struct wait *wait, int local_rank)
 {
     struct waiter *const waiter = wait->waiter;
     const struct doorbell *awaited = &waiter->bells[local_rank];
-    const int here = wait_note_processor(waiter), together = bell_is_on(awaited, here);
+    const int here = wait_note_processor(waiter);
 
-    wait->other_runs = waiter->spins == 0 && bell_runs_apart(awaited, here);
-    if (together && ++waiter->together % TURNS_TOGETHER == 0)
+    if (waiter->spins == 0)
+        wait->other_runs = bell_runs_apart(awaited, here);
+    else if (bell_is_on(awaited, here) && ++waiter->together % TURNS_TOGETHER == 0)
         waiter_stand_apart(waiter);
-    else if (together && waiter->spins && !atomic_load(&waiter->sockets))
+    else if (bell_is_on(awaited, here) && !atomic_load(&waiter->sockets))
         wait_sleeps_at_once(wait); /* a thread wakes later from epoll_wait() */
 }
 

@@ -95,7 +95,7 @@ struct waiter {
     int watched; /* number of flags in `ended` */
     _Atomic unsigned ends;
     int ranks;                 /* how many ranks have a doorbell in `bells` */
-    _Atomic unsigned together; /* how many turns awaited a rank on our processor */
+    _Atomic unsigned together; /* how many looks found the awaited rank on our processor */
 };
 
 /* How often a caller polls its condition before it begins a wait: for about as long as a cache line
@@ -163,9 +163,8 @@ enum wait_turn wait_turn(struct wait *wait);
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
-/* Moves the calling thread to a processor without a rank, if another rank is on our processor.  If
- * ranks share processors, a rank that sleeps does not count.  The thread's affinity mask stays the
- * same. */
+/* Moves the calling thread to a processor without a rank, if another rank is on our processor
+ * although the host has a processor for each rank.  The thread's affinity mask stays the same. */
 void waiter_stand_apart(const struct waiter *waiter);
 /* Writes the number of our processor into the rank's doorbell if it has changed, and
  * returns that number. */

@@ -318,27 +318,14 @@ static void a_rank_that_need_not_or_cannot_move_stays(void **state)
     allow(FIRST, 6);
     stand_apart_from(5, 1); /* no other rank is there */
     assert_int_equal(running_on, FIRST + 5);
+    stand_apart_from(1, 0); /* there are fewer processors than ranks */
+    assert_int_equal(running_on, FIRST + 1);
     fill(allowed, FIRST, 3); /* all are taken */
     stand_apart_from(1, 1);
     assert_int_equal(running_on, FIRST + 1);
     fill(allowed, FIRST + 1, 1); /* it is bound */
     stand_apart_from(1, 1);
     assert_int_equal(running_on, FIRST + 1);
-}
-
-static void where_ranks_share_processors_one_moves_to_a_processor_whose_ranks_sleep(void **state)
-{
-    (void)state;
-    allow(FIRST, 6);
-    fill(allowed, FIRST, 3);
-    stand_apart_from(1, 0); /* all are awake */
-    assert_int_equal(running_on, FIRST + 1);
-    atomic_store(&bells[3].sleepers, 1);
-    stand_apart_from(1, 0);
-    assert_int_equal(running_on, FIRST + 2);
-    stand_apart_from(1, 1); /* where each has its own, a sleeping rank will come back */
-    assert_int_equal(running_on, FIRST + 1);
-    atomic_store(&bells[3].sleepers, 0);
 }
 
 static void a_rank_that_is_put_with_the_awaited_one_again_and_again_moves(void **state)
@@ -433,7 +420,6 @@ int main(void)
         cmocka_unit_test(a_mask_that_was_chosen_stays),
         cmocka_unit_test(a_rank_that_need_not_or_cannot_move_stays),
         cmocka_unit_test(a_rank_that_is_put_with_the_awaited_one_again_and_again_moves),
-        cmocka_unit_test(where_ranks_share_processors_one_moves_to_a_processor_whose_ranks_sleep),
         cmocka_unit_test(after_init_no_rank_is_moved),
         cmocka_unit_test(ranks_bound_to_a_processor_each_spin),
         cmocka_unit_test(ranks_bound_to_one_processor_do_not_spin),
