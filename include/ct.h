@@ -62,10 +62,10 @@
  *    rank calls correctly, or until their time limit passes.
  *  - A collective that fails without being refused breaks the group.  If one rank gets
  *    CT_ERR_MISMATCH, all ranks get CT_ERR_MISMATCH.  A rank on which the mismatched call has
- *    already returned CT_OK gets CT_ERR_MISMATCH from its next call.  After any other status on one
- *    rank, the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own time limit passed first.
- *    After a failure, each later call of a rank on the broken group returns the status of the
- *    rank's failed call again.
+ *    already returned CT_OK gets CT_ERR_MISMATCH from one of its next 8 calls.  After any other
+ * status on one rank, the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own time limit
+ * passed first. After a failure, each later call of a rank on the broken group returns the status
+ * of the rank's failed call again.
  *  - If a send or receive fails (ct_send() and similar functions), the group is not broken.
  *
  * These objects must be freed:

@@ -5,14 +5,24 @@
 #include "runtime/group/shm/rounds.h"
 #include "runtime/group/shm/slots.h"
 
-/* Runs one round of the shared-memory slots without data, for a group on one host. */
+/* Runs one round of the shared-memory slots without data, for a group on one host.  Where ranks
+ * share processors, rank 0 leaves first: a root is rank 0 in most programs, and its next call then
+ * sends before the other ranks wait for it. */
 static ct_status barrier_shm_run(struct call *c)
 {
-    ct_status status = shm_group_next_slot(c->group->shm, 0);
+    struct shm_group *f = c->group->shm;
+    const int has_gate = shm_group_suits_gate(f), is_gate = has_gate && c->group->rank == 0;
+    ct_status status = shm_group_next_slot(f, 0);
 
     if (status == CT_OK)
-        status = shm_group_publish(c->group->shm);
-    return status == CT_OK ? shm_group_wait_all(c->group->shm) : status;
+        status = is_gate    ? shm_group_hold_gate(f, 0)
+                 : has_gate ? shm_group_enter_gate(f, 0)
+                            : shm_group_publish(f);
+    if (status != CT_OK)
+        return status;
+    if (is_gate)
+        shm_group_open_gate(f);
+    return has_gate && !is_gate ? shm_group_pass_gate(f, 0) : shm_group_wait_all(f);
 }
 
 static const struct algorithm barrier_shm = { .name = "shm",

@@ -2,12 +2,11 @@
 /* all_reduce_shm_one_shot.c - all-reduce on one host in one round.  Each rank writes its input into
  * its slot, and each rank folds all inputs.
  *
- * A rank waits once.  The call needs no barrier at its end, since the first round of the next call
- * is a barrier.  In a small call the payload lies in the cache line of the flag that the other
- * ranks wait for.
- * Cost: one round, in which each rank copies n bytes to its slot and reads p n bytes.  This
- * algorithm is for small n.
- * [DeepSpeed shm.cpp symmetric_naive_all_reduce; MPICH release-gather] */
+ * A rank waits once.  The call needs no barrier at its end, since successive
+ * rounds use other slots.  In a small call the payload lies in the cache line of the flag that the
+ * other ranks wait for. Cost: one round, in which each rank copies n bytes to its slot and reads p
+ * n bytes.  This algorithm is for small n. [DeepSpeed shm.cpp symmetric_naive_all_reduce; MPICH
+ * release-gather] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 

@@ -237,8 +237,8 @@ static enum wait_turn turn_of_copies(int *naps)
     return *naps % NAPS_BEFORE_LOOK == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* Limits how long a wait spins if there are sockets.  A test is a system call then, which lets
- * other ranks run.  A wait for a rank of another host does not spin at all. */
+/* Limits how long a wait spins if there are sockets, since some of its tests are system calls then.
+ * A wait for a rank of another host does not spin at all. */
 static void limit_spins(struct wait *wait, int local)
 {
     wait_for_processor(wait);

@@ -44,7 +44,7 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 /* True if the line shows a collective in progress.  A message then leaves the line unchanged. */
 static inline int record_in_collective(const struct control_group *line)
 {
-    return line->now.seq != 0 && __atomic_load_n(&line->now.phase, __ATOMIC_RELAXED) == CONTROL_IN;
+    return line->now.seq != 0 && __atomic_load_n(&line->now.phase, __ATOMIC_ACQUIRE) == CONTROL_IN;
 }
 
 /* Records the start of a call.  `now` is the time of the coarse clock. */

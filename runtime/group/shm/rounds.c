@@ -7,10 +7,10 @@
  * old round for a new one.
  *
  * A rank that waits for no other rank, such as the root of a broadcast, may be SHM_AHEAD rounds
- * ahead: it arrives in round n+1 when all ranks are in round n-SHM_AHEAD.  So a late rank does not
+ * ahead: it arrives in round n when all ranks are in round n-SHM_AHEAD.  So a late rank does not
  * hold up a root at once, and ranks that share a processor change less often.  Each wait compares
  * signatures.  So if a rank makes another call, the first rank that waits for it notices, at the
- * latest SHM_AHEAD+1 rounds later.  A rank that waits for no other rank compares signatures with
+ * latest SHM_AHEAD rounds later.  A rank that waits for no other rank compares signatures with
  * ranks that have arrived: shm_group_send_alone() and shm_group_glance().
  *
  * In a round with a gate the other ranks wait for the gate's line alone.  The gate shows its line
@@ -27,7 +27,7 @@
 
 /* ---- Waiting ---------------------------------------------------------------------- */
 
-/* Waits until `rank` is in `round`, which is the current round or the one before.  Then compares
+/* Waits until `rank` is in `round`, which is the current round or an earlier one.  Then compares
  * the call of `rank` in that round with ours. */
 static ct_status round_wait_for(struct shm_group *f, int rank, uint64_t round)
 {
@@ -57,11 +57,26 @@ ct_status shm_wait_all_in(struct shm_group *f, uint64_t round)
     return status;
 }
 
+static int round_has_all(const struct shm_group *f, uint64_t round)
+{
+    for (int i = 0; i < f->size; i++)
+        if (!shm_has_arrived(f, i, round))
+            return 0;
+    return 1;
+}
+
+/* Mostly all ranks are only a few rounds behind.  Then the next rounds need no look at their lines,
+ * which come from the caches of other processors. */
 ct_status shm_wait_for_line(struct shm_group *f)
 {
     const uint64_t ahead = (uint64_t)shm_ahead(f->size);
+    const uint64_t next = f->round + 1;
 
-    return f->round <= f->all_in + ahead ? CT_OK : shm_wait_all_in(f, f->round - ahead / 2);
+    if (next <= f->all_in + ahead)
+        return CT_OK;
+    if (ahead > 1 && round_has_all(f, next - ahead / 2))
+        return shm_wait_all_in(f, next - ahead / 2);
+    return shm_wait_all_in(f, next - ahead);
 }
 
 /* ---- Arriving --------------------------------------------------------------------- */
@@ -155,8 +170,11 @@ ct_status shm_group_enter_gate(struct shm_group *f, int gate)
 
 ct_status shm_group_pass_gate(struct shm_group *f, int gate)
 {
-    const ct_status status = round_wait_for(f, gate, f->round);
+    ct_status status;
 
+    f->gate = gate;
+    status = round_wait_for(f, gate, f->round);
+    f->gate = NO_RANK;
     if (status == CT_OK) /* the gate has seen all ranks in this round */
         f->all_in = f->round;
     return status;
@@ -178,4 +196,9 @@ ct_status shm_group_hold_gate(struct shm_group *f, int gate)
 void shm_group_open_gate(struct shm_group *f)
 {
     round_show_line(f);
+}
+
+int shm_group_suits_gate(const struct shm_group *f)
+{
+    return f->mesh->waiter.spins == 0 && !f->tree;
 }

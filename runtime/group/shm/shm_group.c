@@ -110,6 +110,7 @@ static struct shm_group *shm_group_alloc(struct mesh *mesh, const int *ranks, in
         return NULL;
     f->mesh = mesh;
     f->offset = SIZE_MAX;
+    f->gate = NO_RANK;
     f->round = f->all_in = f->before = fault_first_seq(mesh->faults) - 1;
     f->peers = calloc((size_t)size, sizeof *f->peers);
     if (!f->peers) {

@@ -13,11 +13,11 @@
 #include "runtime/shm/shared_region.h"
 
 #define NO_RANK (-1)
-/* A rank arrives in round n+1 when all ranks are in round n-SHM_AHEAD (rounds.c). */
-#define SHM_AHEAD 7
-/* A rank may compare its line with lines of ranks that are SHM_AHEAD+1 rounds ahead of it, as they
- * were SHM_AHEAD rounds ago. */
-#define SHM_LINES (2 * SHM_AHEAD + 2)
+/* A rank arrives in round n when all ranks are in round n-SHM_AHEAD (rounds.c). */
+#define SHM_AHEAD 8
+/* A rank in round n may compare its line of round n-SHM_AHEAD+1 with that of a rank in round
+ * n+SHM_AHEAD. */
+#define SHM_LINES (2 * SHM_AHEAD)
 
 /* ---- In shared memory --------------------------------------------------------- */
 
@@ -100,6 +100,7 @@ struct shm_group {
     /* used by rounds.c */
     uint64_t round;  /* the round in which this rank is */
     uint64_t all_in; /* the latest round in which this rank has seen all ranks */
+    int gate;        /* the gate for which this rank waits, or NO_RANK */
     /* Copies of the signatures in this rank's lines.  The lines themselves would be slower to
      * read, since they are in other processors' caches by now. */
     struct signature calls[SHM_LINES];
@@ -116,7 +117,7 @@ struct shm_group {
 
 size_t shm_slots_bytes(int count); /* bytes of each rank's slots */
 void shm_slots_open(struct shm_group *f, unsigned char *base);
-/* Returns SHM_AHEAD, or 0 for a group with a tree, which counts one round at a time. */
+/* Returns SHM_AHEAD, or 1 for a group with a tree, which counts one round at a time. */
 int shm_ahead(int count);
 /* Returns the bytes of the tree; 0 if a group of `count` ranks has no tree. */
 size_t shm_tree_bytes(int count);
@@ -158,6 +159,11 @@ static inline ct_status shm_compare(const struct shm_group *f, int rank, uint64_
     return signature_equal(&shm_line(f, rank, round)->signature, &f->calls[round % SHM_LINES])
                ? CT_OK
                : shm_mismatch(f, rank, round);
+}
+
+static inline int shm_has_arrived(const struct shm_group *f, int rank, uint64_t round)
+{
+    return atomic_load_explicit(&shm_line(f, rank, round)->round, memory_order_acquire) >= round;
 }
 
 /* Waits until all ranks are in that round. */

@@ -59,11 +59,6 @@ void shm_wake_waiting(const struct shm_group *f)
         shm_ring(f, by - 1);
 }
 
-static int shm_wait_has_arrived(const struct shm_group *f, int rank, uint64_t round)
-{
-    return atomic_load_explicit(&shm_line(f, rank, round)->round, memory_order_acquire) >= round;
-}
-
 /* True if a rank that has not arrived in the round was last seen on the processor
  * of this thread. */
 static int shm_wait_keeps_processor(const struct shm_group *f, uint64_t round)
@@ -72,7 +67,7 @@ static int shm_wait_keeps_processor(const struct shm_group *f, uint64_t round)
 
     for (int i = 0; i < f->size; i++)
         if (i != f->rank && bell_is_on(&f->mesh->node.bells[f->peers[i].local], here)
-            && !shm_wait_has_arrived(f, i, round))
+            && !shm_has_arrived(f, i, round))
             return 1;
     return 0;
 }
@@ -96,6 +91,8 @@ static void shm_wait_turn(const struct shm_group *f, struct shm_wait *w)
 
     if (w->rank != NO_RANK) {
         wait_for_rank(wait, f->peers[w->rank].local);
+        /* A rank that is ahead lets the others catch up by several rounds. */
+        wait->other_runs &= w->round >= f->round;
         if (wait_is_about_to_yield(wait))
             wait->alone = !shm_wait_keeps_processor(f, w->round);
     }
@@ -107,12 +104,12 @@ static void shm_wait_turn(const struct shm_group *f, struct shm_wait *w)
 
 /* ---- Checking the missing member ----------------------------------------------- */
 
-/* Returns the member that the wait is still waiting for; NO_RANK if the last one
- * has just arrived. */
+/* Returns the member that the wait is still waiting for; NO_RANK if the last one has just arrived.
+ * A gate opens when all other ranks have arrived, so of these one that is missing comes first. */
 static int shm_wait_missing(const struct shm_group *f, const struct shm_wait *w)
 {
-    for (int i = 0; w->rank == NO_RANK && i < f->size; i++)
-        if (i != f->rank && !shm_wait_has_arrived(f, i, w->round))
+    for (int i = 0; (w->rank == NO_RANK || w->rank == f->gate) && i < f->size; i++)
+        if (i != f->rank && i != w->rank && !shm_has_arrived(f, i, w->round))
             return i;
     return w->rank;
 }
@@ -120,8 +117,10 @@ static int shm_wait_missing(const struct shm_group *f, const struct shm_wait *w)
 static ct_status shm_wait_look(const struct shm_group *f, const struct shm_wait *w)
 {
     const int missing = shm_wait_missing(f, w);
-    const ct_status status = missing == NO_RANK ? CT_OK : shm_look_at(f, missing);
+    ct_status status = missing == NO_RANK ? CT_OK : shm_look_at(f, missing);
 
+    if (status == CT_OK && w->rank != NO_RANK && w->rank != missing)
+        status = shm_look_at(f, w->rank); /* a gate */
     /* The member may have arrived, and then ended, since shm_wait_missing() found it missing. */
     return shm_wait_is_over(w) || shm_wait_missing(f, w) != missing ? CT_OK : status;
 }

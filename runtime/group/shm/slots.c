@@ -35,7 +35,7 @@ static size_t slot_most(int count)
 
 static size_t small_slots_bytes(int count)
 {
-    return (size_t)(shm_ahead(count) + 2) * SMALL_SLOT;
+    return (size_t)(shm_ahead(count) + 1) * SMALL_SLOT;
 }
 
 /* Returns the bytes of a rank's area.  Before a rank can write a cache line that another processor

@@ -44,7 +44,7 @@ size_t shm_tree_bytes(int count)
 
 int shm_ahead(int count)
 {
-    return count <= TREE_FROM ? SHM_AHEAD : 0;
+    return count <= TREE_FROM ? SHM_AHEAD : 1;
 }
 
 /* Compares this rank's call with the call of the first rank below each child of `node`, which
