@@ -38,9 +38,8 @@ struct early_goodbye {
 };
 
 struct messages {
-    struct request *posted;   /* posted receives that wait for a message, oldest first */
-    struct request *starting; /* the request that the thread with the lock starts */
-    struct request *active;   /* sends, and matched receives, that are not done yet */
+    struct request *posted; /* posted receives that wait for a message, oldest first */
+    struct request *active; /* sends, and matched receives, that are not done yet */
     /* Requests that a device copies.  Only the thread that has copies_lock removes a request. */
     struct request *copies;
     struct unexpected *unexpected, **unexpected_end;

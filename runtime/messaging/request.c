@@ -43,10 +43,6 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
      * request->reason is "" already. */
     if (*reason)
         snprintf(request->reason, sizeof request->reason, "%s", reason);
-    if (request == m->starting) { /* no other thread waits for it */
-        atomic_store_explicit(&request->done, 1, memory_order_release);
-        return;
-    }
     atomic_store(&request->done, 1);
     bell_ring_stored(mesh->waiter.bell, mesh->waiter.wake_fd);
 }
@@ -326,12 +322,10 @@ void receive_again(struct mesh *mesh, struct request *receive)
 static void request_start(struct mesh *mesh, struct request *request)
 {
     request->id = ++mesh->messages->next_id;
-    mesh->messages->starting = request;
     if (request->is_send)
         start_send(mesh, request);
     else
         start_recv(mesh, request);
-    mesh->messages->starting = NULL;
 }
 
 void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,

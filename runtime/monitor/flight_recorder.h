@@ -44,7 +44,7 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 /* True if the line shows a collective in progress.  A message then leaves the line unchanged. */
 static inline int record_in_collective(const struct control_group *line)
 {
-    return line->now.seq != 0 && __atomic_load_n(&line->now.phase, __ATOMIC_ACQUIRE) == CONTROL_IN;
+    return line->now.seq != 0 && line->now.phase == CONTROL_IN;
 }
 
 /* Records the start of a call.  `now` is the time of the coarse clock. */
@@ -83,8 +83,7 @@ static inline void record_begin(struct record *record, const struct signature *s
         atomic_store_explicit(&line->begun, call.seq, memory_order_release);
 }
 
-/* Records the end or a new phase of a call.  `seq` is a collective's number, or 0 for a message.
- * While a collective is in progress, no other thread writes the line's call. */
+/* Records the end or a new phase of a call.  `seq` is a collective's number, or 0 for a message. */
 static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
 {
     struct control_group *line = record->line;
@@ -92,14 +91,10 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 
     if (!line)
         return;
-    if (seq && line->now.seq == seq) {
-        __atomic_store_n(&line->now.phase, (uint8_t)phase, __ATOMIC_RELEASE);
-    } else if (!seq) {
-        version = control_write(&line->version);
-        if (line->now.seq == 0)
-            line->now.phase = (uint8_t)phase;
-        control_written(&line->version, version);
-    }
+    version = control_write(&line->version);
+    if (line->now.seq == seq)
+        line->now.phase = (uint8_t)phase;
+    control_written(&line->version, version);
     if (phase != CONTROL_IDLE)
         return;
     if (seq)
