@@ -209,6 +209,41 @@ static void a_gate_that_does_not_answer_in_time_is_blamed(void **state)
     }
 }
 
+/* Rank 3 does not come; the gate ends, or does not come either. */
+static void wait_for_a_gate_without_one(ct_group *group, void *arg)
+{
+    const int gate = 2, late = 3, *const ends = arg;
+    struct shm_group *const f = group->shm;
+    const double start = now_ms();
+
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT_OK(shm_group_next_slot(f, 0));
+    if (f->rank == gate && *ends)
+        rank_leaves();
+    if (f->rank == gate || f->rank == late) {
+        await("gave up", 0);
+        await("gave up", 1);
+        return;
+    }
+    EXPECT_OK(shm_group_enter_gate(f, gate));
+    shm_group_begin_call(f, &f->signature, deadline_after(*ends ? 10000 : 100), f->given_up);
+    if (*ends) {
+        EXPECT_ERROR(shm_group_pass_gate(f, gate), CT_ERR_PEER, "rank 2 (pid|ended");
+        EXPECT(now_ms() - start < QUICKLY_MS);
+    } else {
+        EXPECT_STATUS(shm_group_pass_gate(f, gate), CT_ERR_TIMEOUT);
+        EXPECT(ct_last_blame().rank == late && ct_last_blame().reason == BLAME_LATE);
+    }
+    mark("gave up", f->rank);
+}
+
+static void of_a_gate_and_a_rank_it_waits_for_the_one_at_fault_is_named(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends <= 1; ends++)
+        run_processes(4, wait_for_a_gate_without_one, &ends);
+}
+
 /* ---- What goes wrong ---------------------------------------------------------------- */
 
 /* Until all others are counted in the next round, which begins here. */
@@ -365,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_gate_answers_all_ranks_of_a_group_with_and_without_a_tree),
         cmocka_unit_test(a_gate_that_ends_before_it_answers_is_named),
         cmocka_unit_test(a_gate_that_does_not_answer_in_time_is_blamed),
+        cmocka_unit_test(of_a_gate_and_a_rank_it_waits_for_the_one_at_fault_is_named),
         cmocka_unit_test(another_call_is_found_in_the_tree),
         cmocka_unit_test(a_rank_that_does_not_come_is_named),
         cmocka_unit_test(a_rank_whose_process_ends_is_named),
