@@ -7,8 +7,10 @@
  * there.  The inputs are folded in the fixed order of combine.h.
  * Cost: each rank writes and reads p n bytes on its host.  Between hosts, each host sends each
  * other host its blocks in alpha + (h-2) o + (h-1) n beta.  With many hosts or few bytes, an
- * all-reduce of the rail's h blocks replaces this exchange. Blocks go a piece at a time.  The
- * places for pieces, one for each host, take 8 MiB at most, however many ranks there are. */
+ * all-reduce of the rail's h blocks replaces this exchange.
+ *
+ * Blocks go a piece at a time.  The places for pieces, one for each host, take 8 MiB at most,
+ * however many ranks there are. */
 #include <stdlib.h>
 
 #include "collectives/core/algorithms.h"

@@ -57,6 +57,7 @@ ct_status shm_wait_all_in(struct shm_group *f, uint64_t round)
     return status;
 }
 
+/* Returns 1 if all ranks are in that round.  Does not compare their calls. */
 static int round_has_all(const struct shm_group *f, uint64_t round)
 {
     for (int i = 0; i < f->size; i++)

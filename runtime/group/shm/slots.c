@@ -3,8 +3,9 @@
  *
  * Each rank has an area, from which it takes a slot in each round.  The slot lies at the same place
  * in all areas.  When all ranks are in round n, no rank reads the slots of round n-1 any more.  So
- * a rank may write to a large slot of round n+1, which does not overlap the one of round n.  Small
- * slots are used in turn, and their ranks may be SHM_AHEAD rounds ahead (rounds.c).
+ * a rank may then write to a large slot of round n+1, which does not overlap that of round n.  The
+ * small slots are used in turn.  There are enough of them for a rank that is SHM_AHEAD rounds ahead
+ * (rounds.c).
  *
  * One rank writes a slot in a round, mostly the owner of the slot.  In a scatter the root writes to
  * all slots: each rank's piece into that rank's slot.  This is safe: no other rank has data to
