@@ -135,11 +135,11 @@ struct network_model network_model_of(const struct network_figures *known)
 
 /* Reads "30us,1.2GB/s" or "30us,1.2GB/s,3us".  The last value is the extra time of each further
  * message at the same time. */
-static ct_status network_read(struct network_model *network, const char *text, const char *source)
+static ct_status network_read(struct choices *choices, const char *text, const char *source)
 {
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     const locale_t of_program = uselocale(plain); /* the program's locale may write 1,2 for 1.2 */
-    double latency = 0, bandwidth = 0, overhead = network->overhead_us;
+    double latency = 0, bandwidth = 0, overhead = choices->network.overhead_us;
     int end = 0, read;
 
     read = sscanf(text, "%lfus,%lfGB/s%n,%lfus%n", &latency, &bandwidth, &end, &overhead, &end);
@@ -152,7 +152,8 @@ static ct_status network_read(struct network_model *network, const char *text, c
             CT_ERR_INVALID,
             "%s: \"%s\" is not a network; use a latency and a bandwidth such as 30us,1.2GB/s",
             source, text);
-    *network = (struct network_model){ latency, overhead, 1 / (1e3 * bandwidth) };
+    choices->network = (struct network_model){ latency, overhead, 1 / (1e3 * bandwidth) };
+    choices->network_is_given = 1;
     return CT_OK;
 }
 
@@ -166,7 +167,7 @@ static ct_status overrides_add_line(struct choices *c, char *line, const char *s
     *value++ = 0;
     name = trim(line);
     if (!strcmp(name, "network"))
-        return network_read(&c->network, trim(value), source);
+        return network_read(c, trim(value), source);
     operation = collective_named(name);
     if (operation < 0)
         return ct_fail(CT_ERR_INVALID,
@@ -298,7 +299,7 @@ static ct_status overrides_read_environment(struct choices *choices)
     ct_status status = path && *path ? overrides_read_file(choices, path) : CT_OK;
 
     if (status == CT_OK && network && *network)
-        status = network_read(&choices->network, network, "CT_NETWORK");
+        status = network_read(choices, network, "CT_NETWORK");
 
     choices->explain = explained && *explained && strcmp(explained, "0") != 0;
     if (status == CT_OK)
@@ -319,6 +320,18 @@ static ct_status overrides_read_environment(struct choices *choices)
     return status;
 }
 
+/* The group begins with the model that all hosts know from their kernels or from the user. */
+static ct_status network_open(struct group_algorithms *a)
+{
+    a->network = malloc(sizeof *a->network);
+    if (!a->network)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
+    *a->network = (struct network){ .model = a->choices->network,
+                                    .claimed = a->choices->network.us_per_byte,
+                                    .is_given = a->choices->network_is_given };
+    return CT_OK;
+}
+
 /* Sets the choices of a group.  A root group reads the environment.  A group made from the root
  * shares the root's choices, or gets a copy to which its own overrides are added. */
 ct_status choices_open(ct_group *group, const char *overrides)
@@ -328,7 +341,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     if (group->root != group && !overrides) {
         group->algorithms.choices = group->root->algorithms.choices;
         group->on_device.no_rendezvous = group->root->on_device.no_rendezvous;
-        return CT_OK;
+        return network_open(&group->algorithms);
     }
     group->algorithms.choices = calloc(1, sizeof *group->algorithms.choices);
     if (!group->algorithms.choices)
@@ -346,5 +359,5 @@ ct_status choices_open(ct_group *group, const char *overrides)
             choices_add_all(group->algorithms.choices, overrides, "ct_group_options.algorithms");
     if (status == CT_OK && overrides && !(group->algorithms.overrides = strdup(overrides)))
         status = ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
-    return status;
+    return status == CT_OK ? network_open(&group->algorithms) : status;
 }

@@ -190,8 +190,10 @@ static int read_network(struct options *o)
         model.network = group->algorithms.choices->network;
     else
         snprintf(o->wrong, sizeof o->wrong, "%.190s", ct_last_error());
-    if (group)
+    if (group) {
         free(group->algorithms.choices);
+        free(group->algorithms.network);
+    }
     free(group);
     return status == CT_OK ? 0 : -1;
 }

@@ -23,6 +23,7 @@ static struct {
     int *order, *ends; /* the ranks, which are in the order of the hosts; where hosts end */
     struct shm_group *rounds;
     struct choices choices;
+    struct network network;
     ct_status (*body)(ct_group *group);
     const struct job *job;
     int row;                                       /* that runs */
@@ -60,6 +61,7 @@ static void fill(ct_group *g, int rank, int hosts, int each)
     g->order.host_least = g->order.host_most = each;
     g->order.fold = (struct fold){ .sources = g->size, .nodes = hosts, .node_end = sim.ends };
     g->algorithms.choices = &sim.choices;
+    g->algorithms.network = &sim.network;
     g->host_shm = host_rounds_of(sim.rounds, rank);
     g->shm = hosts == 1 ? g->host_shm : NULL;
 }
@@ -72,7 +74,7 @@ static int open_groups(int hosts, int each)
     sim.order = malloc(ranks * sizeof *sim.order);
     sim.ends = malloc((size_t)hosts * sizeof *sim.ends);
     sim.rounds = host_rounds_make(hosts, each);
-    sim.choices.network = model.network;
+    sim.network = (struct network){ .model = model.network, .is_given = 1 };
     if (!sim.groups || !sim.order || !sim.ends || !sim.rounds)
         return -1;
     for (int i = 0; i < hosts; i++)
@@ -211,6 +213,7 @@ int ct_size(const ct_group *group)
 ct_status call_run(const struct request_of_call *r, ct_work **work)
 {
     struct call c = { .group = r->group,
+                      .network = &sim.network.model,
                       .algorithms = r->algorithms,
                       .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
                       .send = r->send,
@@ -230,6 +233,8 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
         c.algorithm = operation_algorithms(r->operation)[sim.row];
     else if (call_choose(&c) != CT_OK)
         return CT_ERR_UNSUPPORTED;
+    else if (c.algorithm->cost)
+        call_choose_fastest(&c);
     return c.algorithm->run(&c);
 }
 
@@ -262,6 +267,8 @@ static void look_at_rows(const struct call *call, void *arg)
 
     if (call_choose(&c) != CT_OK)
         return;
+    if (c.algorithm->cost)
+        call_choose_fastest(&c);
     for (; rows[look->count] && look->count < MOST_ROWS; look->count++) {
         const struct algorithm *row = rows[look->count];
         const int can = !row->fits || row->fits(&c);

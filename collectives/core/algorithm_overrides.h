@@ -20,6 +20,7 @@
 #include <stddef.h>
 
 #include "collectives/core/call.h"
+#include "collectives/core/network_model.h"
 
 #define MOST_OVERRIDES 8 /* the most overrides of an operation */
 
@@ -29,13 +30,9 @@ struct algorithm_override {
     size_t upto; /* bytes per rank; SIZE_MAX for any size */
 };
 
-/* A network, for the cost models of algorithms.  A message of n bytes between hosts takes alpha_us
- * + n * us_per_byte.  Each further message at the same time costs a rank overhead_us. */
-struct network_model {
-    double alpha_us, overhead_us, us_per_byte;
-};
 struct choices {
-    struct network_model network;
+    struct network_model network; /* before any measurement */
+    int network_is_given;         /* 1 if CT_NETWORK or CT_TUNING sets it */
     struct algorithm_override overrides[OPERATION_COUNT][MOST_OVERRIDES];
     int count[OPERATION_COUNT];
     char source[OPERATION_COUNT][80]; /* where each operation's overrides were read, for messages */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/core/network_model.h"
 #include "runtime/group/group.h"
 #include "runtime/group/shm/direct.h"
 #include "runtime/p2p/stream_wait.h"
@@ -118,8 +119,12 @@ ct_status call_run_now(struct call *c)
 {
     const uint64_t now = clock_coarse_ns();
     const int64_t started = clock_of_start(c->limit.ms, now);
-    const uint64_t traced = begin_traced_call(c);
+    uint64_t traced;
     ct_status status;
+
+    if (c->algorithm->cost)
+        call_choose_fastest(c);
+    traced = begin_traced_call(c);
 
     fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
     /* before group_begin(): if the group has failed, the report compares this call with others */
@@ -195,6 +200,7 @@ static uint32_t hash_counts(const struct blocks *b)
 void call_make(struct call *c, const struct request_of_call *r, ct_group *group, struct place place)
 {
     *c = (struct call){ .group = group,
+                        .network = &group->algorithms.network->model,
                         .algorithms = r->algorithms,
                         .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
                         .send = r->send,

@@ -34,6 +34,7 @@ struct blocks {
 };
 
 struct call;
+struct network_model; /* network_model.h */
 
 /* The paths of a call on device memory (collectives/device), in the order in which a call tries
  * them. */
@@ -82,8 +83,9 @@ struct call {
     int64_t deadline;
     const struct algorithm *const *algorithms; /* all algorithms of the operation, best first */
     const struct algorithm *algorithm;
-    const void *caller; /* the address in the program to which the call returns */
-    void *copied;       /* copies of arrays, and scaled input; freed with the call */
+    const struct network_model *network; /* the network for ->cost() of the algorithms */
+    const void *caller;                  /* the address in the program to which the call returns */
+    void *copied; /* copies of arrays, and scaled input; freed with the call */
     struct place place;
     /* 1 if other ranks use device memory, and this rank uses host memory or no buffer */
     int elsewhere;
@@ -232,7 +234,11 @@ void call_make(struct call *c, const struct request_of_call *request, ct_group *
 void call_number(struct call *c);
 void call_forget(struct call *c); /* frees the memory of c, whether c ran or not */
 
-ct_status call_choose(struct call *c); /* choose_algorithm.c */
+/* choose_algorithm.c: call_choose() chooses an algorithm when the program makes the call.  If that
+ * algorithm has a model, call_choose_fastest() replaces it when the call runs: then all earlier
+ * calls of the group have run on all ranks, and what these have measured is agreed. */
+ct_status call_choose(struct call *c);
+void call_choose_fastest(struct call *c);
 
 /* async_call.c: call_copy_inputs() copies to c->copied the arrays that must outlive the caller's
  * frame, and the input that premul_sum scales. call_start() makes the call a task of the group's

@@ -5,7 +5,11 @@
  * Without such a row it uses the first row of the operation's table that can do the call and is
  * meant for so many bytes.  Between hosts it uses the row that is fastest by a model of the
  * network.  All ranks choose the same row, since only facts that all ranks agree on decide.  The
- * row's number is a part of the signature, so ranks with different overrides get an error. */
+ * row's number is a part of the signature, so ranks with different overrides get an error.
+ *
+ * The model changes when calls have measured the network (collectives/hosts/measure_network.c).  A
+ * program may make a call while earlier calls have not run, and not on all ranks at the same point.
+ * So the model decides when the call runs. */
 #include "collectives/core/algorithm_overrides.h"
 
 #include <stdio.h>
@@ -110,7 +114,7 @@ static void choose_explain(const struct choices *choices, const struct call *c, 
     if (used == 0)
         return;
     snprintf(least, sizeof least, "the least on a network of %.0f us and %.3g GB/s",
-             choices->network.alpha_us, 1e-3 / choices->network.us_per_byte);
+             c->network->alpha_us, 1e-3 / c->network->us_per_byte);
     if (used < sizeof line)
         used += (size_t)snprintf(line + used, sizeof line - used, "%s, %s", c->algorithm->name,
                                  by_override          ? choices->source[operation]
@@ -149,19 +153,33 @@ static int is_mandatory(const struct choices *choices, int operation)
  * Otherwise programs that were compiled differently might round a tie differently. */
 #define LESS 0.99
 
-/* Returns the first row that suits.  If that row has a model, returns the fastest of this row and
- * the rows with a model that directly follow it.  The last row of a table can do every call, of any
- * size. */
+/* Returns the first row that suits.  The last row of a table can do every call, of any size. */
 static int first_row(const struct algorithm *const *rows, const struct call *c)
 {
-    int row = 0, best;
+    int row = 0;
 
     while (!can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most))
         row++;
-    for (best = row; rows[best]->cost && rows[++row] && rows[row]->cost;)
+    return row;
+}
+
+/* Returns the fastest of this row, which has a model, and the rows with a model that directly
+ * follow it. */
+static int fastest_row(const struct algorithm *const *rows, const struct call *c, int row)
+{
+    int best = row;
+
+    while (rows[++row] && rows[row]->cost)
         if (can(rows[row], c) && cost_of(rows[row], c) < LESS * cost_of(rows[best], c))
             best = row;
     return best;
+}
+
+static void use_row(struct call *c, int row)
+{
+    c->signature.algorithm = (c->signature.algorithm & ~SIGNATURE_ROW_MASK) | (uint32_t)row;
+    c->algorithm = c->algorithms[row];
+    atomic_store_explicit(&c->group->algorithms.last, c->algorithm->name, memory_order_relaxed);
 }
 
 /* Sets the path for a call on device memory.  The chosen row is used too, if the call is staged
@@ -178,6 +196,7 @@ ct_status call_choose(struct call *c)
     struct choices *choices = c->group->algorithms.choices;
     int row = -1, cannot = -1, by_override;
 
+    c->signature.algorithm = 0;
     if (choices->count[c->signature.operation] > 0)
         row = overridden_row(choices, c, &cannot);
     if (row < 0 && cannot >= 0 && is_mandatory(choices, c->signature.operation))
@@ -186,14 +205,24 @@ ct_status call_choose(struct call *c)
     by_override = row >= 0;
     if (!by_override)
         row = first_row(rows, c);
-    c->signature.algorithm = (uint32_t)row;
-    c->algorithm = rows[row];
-    atomic_store_explicit(&c->group->algorithms.last, c->algorithm->name, memory_order_relaxed);
+    use_row(c, row);
     if (c->place.space && sizes_are_agreed(c))
         choose_override(c);
-    if (choices->explain && !c->place.space)
+    if (choices->explain && !c->place.space && (by_override || !c->algorithm->cost))
         choose_explain(choices, c, by_override);
     return CT_OK;
+}
+
+void call_choose_fastest(struct call *c)
+{
+    struct choices *choices = c->group->algorithms.choices;
+    int cannot;
+
+    if (choices->count[c->signature.operation] > 0 && overridden_row(choices, c, &cannot) >= 0)
+        return;
+    use_row(c, fastest_row(c->algorithms, c, (int)signature_row(&c->signature)));
+    if (choices->explain && !c->place.space)
+        choose_explain(choices, c, 0);
 }
 
 const char *ct_last_algorithm(const ct_group *group)

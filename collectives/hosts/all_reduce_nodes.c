@@ -14,6 +14,7 @@
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
+#include "collectives/hosts/measure_network.h"
 #include "collectives/hosts/rail.h"
 
 #define PIECE ((size_t)8 << 20)      /* bytes that one step handles; limits the scratch memory */
@@ -115,7 +116,7 @@ static ct_status all_reduce_one_piece(struct call *c, const struct level *l, str
     return status == CT_OK ? host_share(c, l, &result) : status;
 }
 
-static ct_status all_reduce_nodes_run(struct call *c)
+static ct_status all_reduce_all_pieces(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const enum rail_way way = (enum rail_way)c->algorithm->way;
@@ -137,6 +138,18 @@ static ct_status all_reduce_nodes_run(struct call *c)
             alone ? rail_all_reduce(&rail, way, from, to) : all_reduce_one_piece(c, &l, from, to);
     }
     return status;
+}
+
+/* In a single step, or in steps of doubling, the last rank finds all data there and waits for no
+ * rank, so its time tells nothing. */
+static ct_status all_reduce_nodes_run(struct call *c)
+{
+    const int way = c->algorithm->way;
+    const int waits =
+        way == RAIL_HALVING
+        || (way == RAIL_DIRECT && !rail_takes_one_step(c->group->order.hosts, call_bytes(c)));
+
+    return waits ? run_measured(c, all_reduce_all_pieces) : all_reduce_all_pieces(c);
 }
 
 static double all_reduce_nodes_cost(const struct call *c, int way)

@@ -4,21 +4,21 @@
  * The rails of a host share its wire.  So the time depends on the bytes of the whole call, not on
  * the number of rails.  The work inside the hosts is the same for all ways of an operation, and is
  * left out. */
-#include "collectives/core/algorithm_overrides.h"
+#include "collectives/core/network_model.h"
 #include "collectives/hosts/rail.h"
 #include "collectives/hosts/pipeline_segment.h"
 #include "runtime/messaging/messages.h"
 
 static double wire(const struct call *c, double bytes)
 {
-    return bytes * c->group->algorithms.choices->network.us_per_byte;
+    return bytes * c->network->us_per_byte;
 }
 
 /* Returns the time of `count` messages of `bytes` bytes, one after the other.  A large message
  * takes 3 alpha, since the sender first asks the receiver. */
 static double cost_steps(const struct call *c, double count, double bytes)
 {
-    const double alpha = c->group->algorithms.choices->network.alpha_us;
+    const double alpha = c->network->alpha_us;
 
     return count * (bytes > EAGER_OVER_SOCKETS ? 3 * alpha : alpha);
 }
@@ -27,7 +27,7 @@ static double cost_steps(const struct call *c, double count, double bytes)
 static double fan(const struct call *c, double bytes)
 {
     return cost_steps(c, 1, bytes)
-           + c->group->algorithms.choices->network.overhead_us * (c->group->order.hosts - 2);
+           + c->network->overhead_us * (c->group->order.hosts - 2);
 }
 
 /* Returns the number of levels of the tree.  *pairs is 1 if the tree begins with pairs, else 0. */

@@ -3,7 +3,7 @@
  *
  * TCP measures the round trip of each connection, and the driver of a network card knows the speed
  * of its link.  NCCL and Open MPI use the link's speed, too.  The kernel does not know whether a
- * switch or a hypervisor limits the speed further.  In that case the user can set CT_NETWORK. */
+ * switch or a hypervisor limits the speed further: large calls measure that (measure_network.c). */
 #include "runtime/bootstrap/network_figures.h"
 
 #include <linux/tcp.h> /* netinet/tcp.h lacks tcpi_min_rtt */

@@ -297,6 +297,7 @@ static void group_free(ct_group *group)
     pinned_close(&group->on_device.pinned);
     if (group->algorithms.owns_choices)
         free(group->algorithms.choices);
+    free(group->algorithms.network);
     free(group->algorithms.overrides);
     free(group->order.fold_rank);
     free(group->order.fold_at);

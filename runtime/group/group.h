@@ -21,6 +21,7 @@
 struct queue;           /* task_queue.c */
 struct shm_group;       /* shm/shm_group.h */
 struct choices;         /* collectives/core/algorithm_overrides.h */
+struct network;         /* collectives/core/network_model.h */
 struct coalesced;       /* collectives/core/coalesce.c */
 struct executor;        /* collectives/core/call.h */
 struct device_group;    /* collectives/device/group/device_group.h */
@@ -90,6 +91,7 @@ struct group_order {
 struct group_algorithms {
     struct choices *choices; /* this group's own if owns_choices is 1, else the root's */
     int owns_choices;
+    struct network *network; /* collectives/core/network_model.h; this group's own */
     /* The overrides given for this group, or NULL.  ct_shrink_group() passes them on to the group
      * of the survivors. */
     char *overrides;

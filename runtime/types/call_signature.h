@@ -65,6 +65,7 @@ struct signature {
 #define DTYPE_NOT_KNOWN 255 /* the dtype of a call whose elements are not known */
 #define OP_OF_PROBE (-2)    /* the op of ct_probe(), a receive that takes no message */
 #define SIGNATURE_ROW_BITS 8
+#define SIGNATURE_ROW_MASK ((1u << SIGNATURE_ROW_BITS) - 1)
 #define SIGNATURE_DEVICE (1u << 31)   /* bit of ->algorithm: the buffers are device memory */
 #define SIGNATURE_CAPTURED (1u << 30) /* bit of ->algorithm: a CUDA graph captures the call */
 /* Bits of ->algorithm: the first path, from 0 to 3. */
@@ -72,7 +73,7 @@ struct signature {
 
 static inline uint32_t signature_row(const struct signature *s)
 {
-    return s->algorithm & ((1u << SIGNATURE_ROW_BITS) - 1);
+    return s->algorithm & SIGNATURE_ROW_MASK;
 }
 
 /* Returns the number of calls between ct_coalesce_begin() and ct_coalesce_end() that go as this

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure_network.c - measures the speed of the network in calls of the program.
+ *
+ * The driver of a network card tells the speed of its link.  A switch, a hypervisor or a virtual
+ * link may be slower, and a processor may be too slow for the link.  So the ranks measure the first
+ * ENOUGH calls that send many bytes, and again when calls send twice as many.
+ *
+ * The cost model of the call's algorithm tells how many bytes a host sends one after the other, and
+ * how long the call takes without these bytes.  The rest of the time is theirs.  A rank that comes
+ * early waits for the last one, whose time is the shortest.  So the ranks agree on the least time,
+ * in the last of these calls: an all-reduce of 8 bytes, log2(p) messages.  The result is never
+ * faster than what the driver tells. */
+#include "collectives/hosts/measure_network.h"
+
+#include <math.h>
+
+#include "collectives/core/network_model.h"
+#include "collectives/hosts/rail.h"
+#include "runtime/util/clock.h"
+
+#define ENOUGH 4              /* calls of a measurement */
+#define LEAST_WIRE (16 << 10) /* bytes; with fewer, latency is nearly all of the time */
+
+static double time_on(const struct call *c, struct network_model network)
+{
+    struct call other = *c;
+
+    other.network = &network;
+    return c->algorithm->cost(&other, c->algorithm->way);
+}
+
+/* Returns how many bytes a host sends one after the other. */
+static double wire_bytes_of(const struct call *c)
+{
+    return time_on(c, (struct network_model){ .us_per_byte = 1 })
+           - time_on(c, (struct network_model){ 0 });
+}
+
+/* Sets *us to the least of all ranks. */
+static ct_status agree_least(struct call *c, double *us)
+{
+    struct call least = *c;
+    const struct rail ranks = rail_of_ranks(&least);
+    const struct span span = { (char *)us, sizeof *us };
+
+    least.whole = call_compared(c);
+    least.signature.count = 1;
+    least.signature.dtype = CT_F64;
+    least.signature.op = CT_MIN;
+    least.element = sizeof *us;
+    return rail_all_reduce_doubling(&ranks, span, span);
+}
+
+/* Takes the call's time into the measurement.  The latency of the model may be too low.  It is
+ * taken twice, or a call of few bytes would show a network that is too slow. */
+static ct_status note_time(struct call *c, double wire_bytes, double us)
+{
+    struct network *const n = c->group->algorithms.network;
+    const struct network_model instant = { n->model.alpha_us, n->model.overhead_us, 0 };
+    ct_status status;
+
+    n->us_per_byte = fmin(n->us_per_byte, (us - 2 * time_on(c, instant)) / wire_bytes);
+    if (++n->calls < ENOUGH)
+        return CT_OK;
+    status = agree_least(c, &n->us_per_byte);
+    if (status == CT_OK)
+        n->model.us_per_byte = fmax(n->us_per_byte, n->claimed);
+    return status;
+}
+
+ct_status run_measured(struct call *c, ct_status (*run)(struct call *c))
+{
+    struct network *const n = c->group->algorithms.network;
+    const double wire_bytes = n->is_given ? 0 : wire_bytes_of(c);
+    int64_t before;
+    ct_status status;
+
+    if (wire_bytes >= LEAST_WIRE && wire_bytes >= 2 * n->wire_bytes) {
+        n->wire_bytes = wire_bytes;
+        n->us_per_byte = INFINITY;
+        n->calls = 0;
+    }
+    if (wire_bytes < LEAST_WIRE || wire_bytes < n->wire_bytes || n->calls == ENOUGH)
+        return run(c);
+    before = clock_ns(CLOCK_MONOTONIC);
+    status = run(c);
+    return status == CT_OK
+               ? note_time(c, wire_bytes, 1e-3 * (double)(clock_ns(CLOCK_MONOTONIC) - before))
+               : status;
+}
