@@ -3,15 +3,15 @@
  * counted.
  *
  * N bytes, k ranks, B bytes a second: a naive broadcast takes (k-1) N/B, one in a ring of S
- * segments N (S+k-2) / (S B), an all-reduce in a ring 2 (k-1)/k N/B; a step's own time, alpha,
- * is left out.  So where messages are small a row takes longer than its model, and where
- * several ranks of a host share a wire that each could fill alone, too.
+ * segments, the shortest, N (S+k-2) / (S B), an all-reduce in a ring 2 (k-1)/k N/B; a step's own
+ * time, alpha, is left out.  So where messages are small a row takes longer than its model, and
+ * where several ranks of a host share a wire that each could fill alone, too.
  *
  * Rows that stay on a host send nothing over a wire, and those of two levels (`nodes`) count a
  * host's wire, not a rank's: by how many ranks that is shared is not known here.  They have none.
  */
 #include "bench/ct_bench/bench.h"
-#include "collectives/hosts/pipeline_segment.h"
+#include "collectives/core/pipeline_segment.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static double binomial_broadcast(double n, int k)
 
 static double ring_broadcast(double n, int k)
 {
-    const double s = fmax(ceil(n / (double)BROADCAST_SEGMENT), 1);
+    const double s = fmax(ceil(n / (double)LEAST_SEGMENT), 1);
 
     return n * (s + k - 2) / s;
 }

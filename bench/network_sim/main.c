@@ -18,7 +18,7 @@
 #include "bench/network_sim/scheduler.h"
 #include "bench/network_sim/self_test.h"
 #include "bench/progress.h"
-#include "collectives/hosts/pipeline_segment.h"
+#include "collectives/core/pipeline_segment.h"
 #include "runtime/group/shm/slots.h"
 
 /* ---- What takes too long ----------------------------------------------------------- */
@@ -33,7 +33,7 @@ static double messages_of(const struct job *job, const char *row)
         job->operation == OPERATION_BROADCAST || job->operation == OPERATION_REDUCE;
 
     if (!strcmp(row, "ring") || !strcmp(row, "nodes_chain"))
-        return is_rooted ? p * (1 + n / BROADCAST_SEGMENT) : ways * p * (*row == 'n' ? h : p);
+        return is_rooted ? p * (1 + n / LEAST_SEGMENT) : ways * p * (*row == 'n' ? h : p);
     if (!strcmp(row, "direct") && is_rooted)
         return p * (1 + n / (1 << 20));
     if (!strcmp(row, "direct") || !strcmp(row, "one_shot") || !strcmp(row, "two_shot"))

@@ -19,7 +19,7 @@ extern const struct algorithm all_gather_nodes, all_gather_nodes_chain, all_gath
     all_reduce_nodes, all_reduce_nodes_doubling, all_reduce_nodes_halving, all_to_all_nodes,
     barrier_nodes, broadcast_nodes, broadcast_nodes_chain, broadcast_nodes_doubling,
     broadcast_nodes_halving, gather_nodes, reduce_nodes, reduce_nodes_doubling,
-    reduce_nodes_halving, reduce_scatter_nodes, reduce_scatter_nodes_doubling,
+    reduce_nodes_halving, reduce_nodes_parts, reduce_scatter_nodes, reduce_scatter_nodes_doubling,
     reduce_scatter_nodes_halving, scatter_nodes;
 
 /* Algorithms that call an MPI library (collectives/mpi/mpi_rows.c). */

@@ -36,9 +36,11 @@ int order_is_free(const struct call *c);
 ct_status one_shot(struct call *c, const struct peers *peers, struct span in, struct span out);
 ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out);
 
-/* Reduces the inputs of all peers into `out` of peer number `root` only. in and out may be the same
- * memory. */
+/* Reduce the inputs of all peers into `out` of peer number `root` only. in and out may be the same
+ * memory.  two_shot_to_root() needs a network in the call, and `out` on all peers. */
 ct_status fold_at_root(struct call *c, const struct peers *peers, int root, struct span in,
                        struct span out);
+ct_status two_shot_to_root(struct call *c, const struct peers *peers, int root, struct span in,
+                           struct span out);
 
 #endif

@@ -8,45 +8,51 @@
  * A large buffer is sent in pieces.  So a part is folded and sent while it is in the processor's
  * caches.  Over sockets a part is small enough to be sent eagerly.  The results of a piece travel
  * together with the parts of the next piece.  Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1
- * messages at the same time. */
+ * messages at the same time.
+ *
+ * If only a root needs the result, the other peers fold the parts and send the results to the root.
+ * Then each peer sends and receives n bytes, also the root.  If there are many pieces, the two
+ * steps of different pieces fill the wires in both directions.  Cost: 2 alpha + n beta + a piece.
+ */
 #include <stdlib.h>
 
 #include "collectives/core/peers.h"
+#include "collectives/core/pipeline_segment.h"
 #include "collectives/core/shm_exchange.h"
-
-#define PART ((size_t)EAGER_OVER_SOCKETS) /* bytes of each peer's part of a piece */
 
 struct two_shot {
     struct call *call;
     const struct peers *peers;
     struct span in, out;
+    int root;             /* the peer that gets the result and folds no part; -1 if all peers do */
+    int owners;           /* number of peers that fold a part */
     size_t piece;         /* bytes of a piece of the buffer */
     const void **sources; /* [peers] the inputs for this peer's part */
     char *scratch;        /* memory for the parts that other peers send */
     struct batch sum, shares[2];
 };
 
-/* Returns the bytes of a piece.  A buffer of two or three pieces is sent as one piece, since so few
- * pieces overlap too little: with 1+1 ranks two or three pieces took longer than one. */
-static size_t two_shot_piece_for(int peers, size_t bytes)
-{
-    const size_t p = (size_t)peers, most = SCRATCH_BYTES / p / 64 * 64;
-    const size_t part = most > PART ? PART : most > 64 ? most : 64;
-
-    return bytes <= 3 * p * part && bytes <= SCRATCH_BYTES ? bytes : p * part;
-}
-
 static size_t two_shot_count_of(const struct two_shot *t, size_t at)
 {
     return piece_of(t->in.bytes, at, t->piece) / t->call->element;
 }
 
+/* Returns the part that `peer` folds, or no bytes for the root. */
 static struct span part_for(const struct two_shot *t, char *data, size_t at, int peer)
 {
-    return part_of_some(t->call, data + at, two_shot_count_of(t, at), peer, t->peers->count);
+    const int part = peer - (t->root >= 0 && peer > t->root);
+
+    if (peer == t->root)
+        return (struct span){ data, 0 };
+    return part_of_some(t->call, data + at, two_shot_count_of(t, at), part, t->owners);
 }
 
-/* Starts the first step of the piece at offset `at`, in which part i is sent to peer i. */
+static int gets_result(const struct two_shot *t, int peer)
+{
+    return t->root < 0 || peer == t->root;
+}
+
+/* Starts the first step of the piece at offset `at`, in which each part is sent to its owner. */
 static ct_status begin_sum(struct two_shot *t, size_t at)
 {
     const int p = t->peers->count, own = t->peers->own;
@@ -56,15 +62,18 @@ static ct_status begin_sum(struct two_shot *t, size_t at)
     if (status != CT_OK)
         return status;
     t->sources[own] = part.data;
-    for (int step = 1; step < p; step++) {
+    for (int step = 1; step < p && own != t->root; step++) {
         const int from = (own - step + p) % p;
 
         t->sources[from] = t->scratch + (size_t)from * part.bytes;
         batch_recv(&t->sum, peer_rank(t->peers, from), span_of(t->sources[from], part.bytes));
     }
-    for (int step = 1; step < p; step++)
-        batch_send(&t->sum, peer_rank(t->peers, (own + step) % p),
-                   part_for(t, t->in.data, at, (own + step) % p));
+    for (int step = 1; step < p; step++) {
+        const int to = (own + step) % p;
+
+        if (to != t->root)
+            batch_send(&t->sum, peer_rank(t->peers, to), part_for(t, t->in.data, at, to));
+    }
     batch_start(&t->sum);
     return CT_OK;
 }
@@ -74,7 +83,9 @@ static ct_status end_sum(struct two_shot *t, size_t at)
     const struct span part = part_for(t, t->out.data, at, t->peers->own);
     const ct_status status = batch_wait(&t->sum);
 
-    return status == CT_OK ? t->peers->fold(t->call, t->peers->arg, part, t->sources) : status;
+    return status == CT_OK && t->peers->own != t->root
+               ? t->peers->fold(t->call, t->peers->arg, part, t->sources)
+               : status;
 }
 
 static ct_status begin_share(struct two_shot *t, size_t at, struct batch *batch)
@@ -84,11 +95,17 @@ static ct_status begin_share(struct two_shot *t, size_t at, struct batch *batch)
 
     if (status != CT_OK)
         return status;
-    for (int step = 1; step < p; step++)
-        batch_recv(batch, peer_rank(t->peers, (own - step + p) % p),
-                   part_for(t, t->out.data, at, (own - step + p) % p));
-    for (int step = 1; step < p; step++)
-        batch_send(batch, peer_rank(t->peers, (own + step) % p), part_for(t, t->out.data, at, own));
+    for (int step = 1; step < p && gets_result(t, own); step++) {
+        const int from = (own - step + p) % p;
+
+        batch_recv(batch, peer_rank(t->peers, from), part_for(t, t->out.data, at, from));
+    }
+    for (int step = 1; step < p && own != t->root; step++) {
+        const int to = (own + step) % p;
+
+        if (gets_result(t, to))
+            batch_send(batch, peer_rank(t->peers, to), part_for(t, t->out.data, at, own));
+    }
     batch_start(batch);
     return CT_OK;
 }
@@ -116,22 +133,54 @@ static ct_status two_shot_all_pieces(struct two_shot *t)
     return status == CT_OK ? batch_wait(before) : status;
 }
 
-ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out)
+static ct_status two_shot_run(struct two_shot *t)
 {
-    struct two_shot t = { .call = c, .peers = peers, .in = in, .out = out };
-    const size_t p = (size_t)peers->count;
+    const size_t p = (size_t)t->peers->count;
+    const size_t part = (t->piece / t->call->element / (size_t)t->owners + 1) * t->call->element;
     ct_status status;
 
-    t.piece = two_shot_piece_for(peers->count, t.in.bytes);
-    t.sources = malloc(p * sizeof *t.sources);
-    t.scratch = call_scratch(c, t.piece + p * c->element);
-    status = t.sources && t.scratch
-                 ? two_shot_all_pieces(&t)
+    t->sources = malloc(p * sizeof *t->sources);
+    t->scratch = call_scratch(t->call, p * part);
+    status = t->sources && t->scratch
+                 ? two_shot_all_pieces(t)
                  : ct_fail(CT_ERR_NOMEM, "no memory for the parts of %zu ranks", p);
-    batch_cancel(&t.sum);
-    batch_cancel(&t.shares[0]);
-    batch_cancel(&t.shares[1]);
-    free(t.sources);
-    call_scratch_end(c, t.scratch);
+    batch_cancel(&t->sum);
+    batch_cancel(&t->shares[0]);
+    batch_cancel(&t->shares[1]);
+    free(t->sources);
+    call_scratch_end(t->call, t->scratch);
     return status;
+}
+
+/* If each part can be sent eagerly, one piece is the fastest: the two steps fill the wires in both
+ * directions, so pieces only cost messages. */
+ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out)
+{
+    const struct pipeline both_steps = { .wires = 2, .messages = peers->count };
+    const int is_short = in.bytes <= (size_t)peers->count * EAGER_OVER_SOCKETS;
+    struct two_shot t = { .call = c,
+                          .peers = peers,
+                          .in = in,
+                          .out = out,
+                          .root = -1,
+                          .owners = peers->count,
+                          .piece = is_short ? in.bytes
+                                            : pipeline_segment(c->network, both_steps, in.bytes) };
+
+    return two_shot_run(&t);
+}
+
+ct_status two_shot_to_root(struct call *c, const struct peers *peers, int root, struct span in,
+                           struct span out)
+{
+    struct two_shot t = { .call = c,
+                          .peers = peers,
+                          .in = in,
+                          .out = out,
+                          .root = root,
+                          .owners = peers->count - 1,
+                          .piece = pipeline_segment(c->network, pipeline_of_parts(peers->count),
+                                                    in.bytes) };
+
+    return two_shot_run(&t);
 }

@@ -139,7 +139,8 @@ ct_status rail_reduce(const struct rail *rail, enum rail_way way, int host, stru
 {
     return way == RAIL_DIRECT     ? rail_reduce_direct(rail, host, data)
            : way == RAIL_DOUBLING ? rail_reduce_doubling(rail, host, data)
-                                  : rail_reduce_halving(rail, host, data);
+           : way == RAIL_HALVING  ? rail_reduce_halving(rail, host, data)
+                                  : rail_reduce_parts(rail, host, data);
 }
 
 ct_status rail_broadcast(const struct rail *rail, enum rail_way way, int host, struct span data)

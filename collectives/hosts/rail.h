@@ -14,7 +14,8 @@
  *     direct      each host sends to each other host         few hosts: one step or two
  *     doubling    hosts 1, 2, 4, ... apart exchange          log2(h) (alpha + n beta)
  *     halving     doubling, with half the bytes each time    2 log2(h) alpha + 2 n beta
- *     chain       pieces go from host to host                broadcast: (h + n/piece) steps
+ *     chain       segments go from host to host              broadcast: (h + n/segment) steps
+ *     parts       each host but the root folds a part        reduce: 2 (alpha + (h-2) o) + n beta
  *
  * [Thakur, Rabenseifner & Gropp, "Optimization of Collective Communication Operations in MPICH",
  * 2005] */
@@ -43,14 +44,14 @@ struct rail rail_of_ranks(struct call *c);
 /* Returns the group rank of the rail's rank on that host. */
 int rail_peer(const struct rail *rail, int host);
 
-enum rail_way { RAIL_DIRECT, RAIL_DOUBLING, RAIL_HALVING, RAIL_CHAIN };
+enum rail_way { RAIL_DIRECT, RAIL_DOUBLING, RAIL_HALVING, RAIL_CHAIN, RAIL_PARTS };
 
 /* Fold `in`, the partial result of this host, and those of all other hosts into `out`, and divide
  * for AVG.  in and out may be the same memory. */
 ct_status rail_all_reduce_direct(const struct rail *rail, struct span in, struct span out);
 ct_status rail_all_reduce_doubling(const struct rail *rail, struct span in, struct span out);
 ct_status rail_all_reduce_halving(const struct rail *rail, struct span in, struct span out);
-/* Calls the function of that way, which must not be RAIL_CHAIN. */
+/* Calls the function of that way, which must not be RAIL_CHAIN or RAIL_PARTS. */
 ct_status rail_all_reduce(const struct rail *rail, enum rail_way way, struct span in,
                           struct span out);
 
@@ -58,6 +59,7 @@ ct_status rail_all_reduce(const struct rail *rail, enum rail_way way, struct spa
  * On the other hosts the content of `data` is undefined afterwards.  The way must not be
  * RAIL_CHAIN. */
 ct_status rail_reduce_direct(const struct rail *rail, int host, struct span data);
+ct_status rail_reduce_parts(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce_doubling(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce_halving(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce(const struct rail *rail, enum rail_way way, int host, struct span data);
@@ -67,6 +69,7 @@ ct_status rail_broadcast_direct(const struct rail *rail, int host, struct span d
 ct_status rail_broadcast_doubling(const struct rail *rail, int host, struct span data);
 ct_status rail_broadcast_halving(const struct rail *rail, int host, struct span data);
 ct_status rail_broadcast_chain(const struct rail *rail, int host, struct span data);
+/* Calls the function of that way, which must not be RAIL_PARTS. */
 ct_status rail_broadcast(const struct rail *rail, enum rail_way way, int host, struct span data);
 
 /* Waits until all hosts of the rail are in the call. */
@@ -79,14 +82,14 @@ struct rail_blocks {
     struct span (*block)(const struct call *c, const void *arg, int host);
     const void *arg;
 };
-/* Sends each host's block to all hosts.  The way must not be RAIL_HALVING.  RAIL_DOUBLING needs
- * blocks of one size, and copies them. */
+/* Sends each host's block to all hosts.  The way must not be RAIL_HALVING or RAIL_PARTS.
+ * RAIL_DOUBLING needs blocks of one size, and copies them. */
 ct_status rail_all_gather(const struct rail *rail, enum rail_way way,
                           const struct rail_blocks *blocks);
 
 /* Return the time of a way in us, on the network that CT_NETWORK or CT_TUNING describes, or else on
- * the network that network_model_of() assumes.  bytes: what all rails of a host carry together; for
- * an all-gather, what one host contributes. */
+ * the network that network_model_of() assumes or that calls have measured.  bytes: what all rails
+ * of a host carry together; for an all-gather, what one host contributes. */
 double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t bytes);
 double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes);
 double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes);

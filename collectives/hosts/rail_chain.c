@@ -3,13 +3,12 @@
  * receives the next.
  *
  * Each wire carries the buffer once, also the root's wire.  In a tree the root sends the buffer
- * log2(h) times.  Segments are small enough to be sent eagerly, so no sender waits for an answer.
- * Cost for s segments: (s + h - 2) (alpha + n/s beta).
+ * log2(h) times.  Cost for s segments: (s + h - 2) (alpha + n/s beta).
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
 #include "collectives/hosts/rail.h"
 
 #include "collectives/core/shm_exchange.h"
-#include "collectives/hosts/pipeline_segment.h"
+#include "collectives/core/pipeline_segment.h"
 
 ct_status rail_broadcast_chain(const struct rail *rail, int host, struct span data)
 {
@@ -17,13 +16,14 @@ ct_status rail_broadcast_chain(const struct rail *rail, int host, struct span da
     const int before = (rail->host + rail->hosts - 1) % rail->hosts;
     const int is_first = rail->host == host, is_last = next == host;
     const int right = rail_peer(rail, next), left = rail_peer(rail, before);
-    struct span here = span_of(data.data, piece_of(data.bytes, 0, BROADCAST_SEGMENT));
+    const size_t segment =
+        pipeline_segment(rail->call->network, (struct pipeline){ rail->hosts - 1, 1 }, data.bytes);
+    struct span here = span_of(data.data, piece_of(data.bytes, 0, segment));
     ct_status status = is_first ? CT_OK : recv_from(rail->call, left, here);
 
     while (status == CT_OK) {
         const size_t at = (size_t)(here.data - data.data) + here.bytes;
-        const struct span more =
-            span_of(data.data + at, piece_of(data.bytes, at, BROADCAST_SEGMENT));
+        const struct span more = span_of(data.data + at, piece_of(data.bytes, at, segment));
 
         if (is_first || more.bytes == 0)
             status = is_last ? CT_OK : send_to(rail->call, right, here);

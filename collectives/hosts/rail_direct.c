@@ -2,10 +2,11 @@
 /* rail_direct.c - among few hosts, each host sends to each other host.
  *
  * An all-reduce takes one step for few bytes (one_shot.c) and two steps for many (two_shot.c).  A
- * reduce sends all inputs to the root, which folds them (fold_at_root.c).  In a broadcast the root
- * sends to all hosts at once.
+ * reduce sends all inputs to the root, which folds them (fold_at_root.c), or takes two steps
+ * (two_shot.c).  In a broadcast the root sends to all hosts at once.
  * Cost: alpha + (h-2) o + (h-1) n beta for a host that sends to all hosts or receives from all.  In
- * two steps the cost is 2 (alpha + (h-2) o) + 2n(h-1)/h beta. */
+ * two steps the cost is 2 (alpha + (h-2) o) + 2n(h-1)/h beta, of a reduce with large n half of the
+ * bytes. */
 #include "collectives/core/peers.h"
 #include "collectives/hosts/rail_tree.h"
 
@@ -44,6 +45,13 @@ ct_status rail_reduce_direct(const struct rail *rail, int host, struct span data
     const struct peers peers = peers_of(rail);
 
     return fold_at_root(rail->call, &peers, host, data, data);
+}
+
+ct_status rail_reduce_parts(const struct rail *rail, int host, struct span data)
+{
+    const struct peers peers = peers_of(rail);
+
+    return two_shot_to_root(rail->call, &peers, host, data, data);
 }
 
 ct_status rail_broadcast_direct(const struct rail *rail, int host, struct span data)

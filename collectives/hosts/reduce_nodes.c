@@ -110,6 +110,11 @@ const struct algorithm reduce_nodes_doubling = { .name = "nodes_doubling",
                                                  .run = reduce_nodes_run,
                                                  .cost = reduce_nodes_cost,
                                                  .way = RAIL_DOUBLING };
+const struct algorithm reduce_nodes_parts = { .name = "nodes_parts",
+                                              .fits = reduce_few_hosts_fit,
+                                              .run = reduce_nodes_run,
+                                              .cost = reduce_nodes_cost,
+                                              .way = RAIL_PARTS };
 const struct algorithm reduce_nodes_halving = { .name = "nodes_halving",
                                                 .fits = reduce_nodes_fits,
                                                 .run = reduce_nodes_run,

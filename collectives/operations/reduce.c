@@ -13,10 +13,10 @@ static ct_status reduce_direct_run(struct call *c)
 
 static const struct algorithm reduce_direct = { .name = "direct", .run = reduce_direct_run };
 
-const struct algorithm *const reduce_algorithms[] = {
-    &reduce_shm,           &reduce_mpi,    &reduce_nodes, &reduce_nodes_doubling,
-    &reduce_nodes_halving, &reduce_direct, NULL
-};
+const struct algorithm *const reduce_algorithms[] = { &reduce_shm,           &reduce_mpi,
+                                                      &reduce_nodes,         &reduce_nodes_doubling,
+                                                      &reduce_nodes_halving, &reduce_nodes_parts,
+                                                      &reduce_direct,        NULL };
 
 ct_status ct_reduce(ct_group *group, const void *send, void *recv, size_t count, ct_dtype dtype,
                     ct_op op, int root, ct_work **work)
