@@ -423,7 +423,7 @@ static void start_send(struct request *request)
         works(from, now(), (double)m->bytes * model.copy_us_per_byte);
         at_time(clock_of(from) + model.hop_us, arrive, m);
         request->done = 1;
-    } else if (m->bytes <= EAGER_OVER_SOCKETS) {
+    } else if (m->bytes <= EAGER_MOST) {
         at_time(clock_of(from), leave_host, m);
         request->done = 1;
     } else {

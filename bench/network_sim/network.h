@@ -3,7 +3,7 @@
  *
  * A switch that blocks nothing connects the hosts.  Each has one wire, which carries a message at a
  * time out and one in, in the order in which they come.  A message's first byte arrives a latency
- * after it left, if the receiver's wire is free then.  Above EAGER_OVER_SOCKETS the sender asks
+ * after it left, if the receiver's wire is free then.  Above EAGER_MOST the sender asks
  * first (RTS, CTS): these two are small, and wait for what goes to the same rank only.  Messages
  * are matched as runtime/messaging does: by sender, in their order. */
 #ifndef NETWORK_SIM_NETWORK_H

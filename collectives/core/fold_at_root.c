@@ -24,7 +24,7 @@ struct fold_at_root {
 static size_t at_root_piece_for(int peers, size_t bytes)
 {
     const size_t most = SCRATCH_BYTES / 2 / (size_t)peers / 64 * 64;
-    const size_t piece = most > EAGER_OVER_SOCKETS ? EAGER_OVER_SOCKETS : most > 64 ? most : 64;
+    const size_t piece = most > EAGER_MOST ? EAGER_MOST : most > 64 ? most : 64;
 
     return bytes < piece ? bytes : piece;
 }

@@ -157,7 +157,7 @@ static ct_status two_shot_run(struct two_shot *t)
 ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out)
 {
     const struct pipeline both_steps = { .wires = 2, .messages = peers->count };
-    const int is_short = in.bytes <= (size_t)peers->count * EAGER_OVER_SOCKETS;
+    const int is_short = in.bytes <= (size_t)peers->count * EAGER_MOST;
     struct two_shot t = { .call = c,
                           .peers = peers,
                           .in = in,

@@ -24,7 +24,7 @@ static double cost_steps(const struct call *c, double count, double bytes)
 {
     const double alpha = c->network->alpha_us;
 
-    return count * (bytes > EAGER_OVER_SOCKETS ? 3 * alpha : alpha);
+    return count * (bytes > EAGER_MOST ? 3 * alpha : alpha);
 }
 
 /* Returns the time of one step in which a rank sends to all other hosts, or receives from them. */
@@ -115,7 +115,7 @@ double rail_all_gather_cost(const struct call *c, enum rail_way way, size_t byte
 
     switch (way) {
     case RAIL_DIRECT: /* in simulation, large blocks that arrive at once slow each other down */
-        return fan(c, n) + wire(c, n > EAGER_OVER_SOCKETS ? 1.3 * all : all);
+        return fan(c, n) + wire(c, n > EAGER_MOST ? 1.3 * all : all);
     case RAIL_DOUBLING: /* each byte that arrives is copied twice more */
         return cost_steps(c, depth + pairs, n) + wire(c, all) + 2e-4 * all;
     default:

@@ -235,7 +235,7 @@ int message_arrived(struct mesh *mesh, struct frame_stream *stream)
 
     /* A larger frame of these kinds is not valid.  Returning -1 closes the connection.  The limit
      * also bounds the memory that keep_what_follows() allocates. */
-    if (stream->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_FAILURE))
+    if (stream->head.bytes > EAGER_MOST && (kind == FRAME_EAGER || kind == FRAME_FAILURE))
         return -1;
     if (kind < sizeof arrivals / sizeof *arrivals && arrivals[kind])
         arrivals[kind](mesh, stream);

@@ -144,7 +144,7 @@ static void on_no_connections(struct mesh *mesh, const char *why)
 static int expects_much(const struct mesh *mesh)
 {
     for (const struct request *r = mesh->messages->active; r; r = r->next)
-        if (!r->is_send && r->bytes > EAGER_OVER_SOCKETS)
+        if (!r->is_send && r->bytes > EAGER_MOST)
             return 1;
     return 0;
 }

@@ -17,8 +17,7 @@
 #include "runtime/transport/frame.h"
 #include "runtime/transport/mesh.h"
 
-/* The largest eager message in bytes before there is a connection.  A connection has its own limit,
- * link_ops.eager_bytes. */
+/* The largest eager message in bytes before there is a connection; afterwards EAGER_MOST. */
 #define EAGER_BYTES (32u << 10)
 /* The most bytes of eager messages from one sender that a receiver keeps for later receives.  Thus
  * a slow rank need not keep all messages of fast senders.  The sender counts the bytes, plus a

@@ -207,7 +207,7 @@ static int is_of_p2p(const struct request *request)
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
     struct endpoint *endpoint = endpoint_of(mesh, send->peer);
-    const size_t most = endpoint->out ? endpoint->out->ops->eager_bytes : EAGER_BYTES;
+    const size_t most = endpoint->out ? EAGER_MOST : EAGER_BYTES;
 
     if (send->out.frame.kind != FRAME_RTS || send->bytes > most
         || (endpoint->uncredited + eager_cost(send->bytes) > EAGER_CREDIT

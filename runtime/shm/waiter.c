@@ -48,8 +48,9 @@
 
 /* Looks that found the awaited rank on our processor, after which our rank moves. */
 #define TURNS_TOGETHER 64
-/* Where ranks share processors: about 1 us, if the awaited rank runs on another one. */
-#define BRIEF_SPINS 16
+/* Where ranks share processors: 1 to 4 us, if the awaited rank runs on another one.  That is the
+ * time of a copy of 16 to 64 KiB. */
+#define BRIEF_SPINS 64
 #define SPINS_WITH_A_CORE 2000 /* about 50 us; a write reaches another core sooner */
 
 /* How long a wait yields before it sleeps.  This is longer than it takes to wake a processor, so

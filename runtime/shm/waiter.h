@@ -169,10 +169,9 @@ void waiter_stand_apart(const struct waiter *waiter);
 /* Writes the number of our processor into the rank's doorbell if it has changed, and
  * returns that number. */
 int wait_note_processor(const struct waiter *waiter);
-/* Spinning turns between two checks of the processor on which the awaited rank is, and turns before
- * the first one.  Another core writes the cache line that tells this. */
+/* Spinning turns between two checks of the processor on which the awaited rank is.  Another core
+ * writes the cache line that tells this. */
 #define TURNS_BETWEEN_LOOKS 64
-#define TURNS_BEFORE_LOOK 4
 
 void wait_look_at_rank(struct wait *wait, int local_rank);
 /* To be called before each turn of a wait for a rank of this host.  If that rank is on our
@@ -181,8 +180,7 @@ static inline void wait_for_rank(struct wait *wait, int local_rank)
 {
     const int spins = wait->waiter->spins;
 
-    if (spins == 0
-        || (wait->turns < spins && wait->turns % TURNS_BETWEEN_LOOKS == TURNS_BEFORE_LOOK))
+    if (spins == 0 || (wait->turns < spins && wait->turns % TURNS_BETWEEN_LOOKS == 0))
         wait_look_at_rank(wait, local_rank);
 }
 

@@ -17,16 +17,14 @@ struct mesh;
 struct link;
 struct secure_channel; /* runtime/net/secure_channel.h */
 
-/* The size of the largest eager message on each kind of link.  For larger messages, RTS and CTS
- * cost less than the second copy of a message that comes before its receive.  RTS and CTS cost a
- * switch between two processes in shared memory, and a round trip over sockets.  With up to 16
- * ranks on a host, a ring in shared memory can hold EAGER_IN_MEMORY bytes. */
-#define EAGER_IN_MEMORY (128u << 10)
-#define EAGER_OVER_SOCKETS (256u << 10) /* the largest of all kinds */
+/* Bytes of the largest eager message.  For larger messages, RTS and CTS cost less than the second
+ * copy of a message that comes before its receive.  RTS and CTS cost a switch between two processes
+ * in shared memory, and a round trip over sockets.  With up to 16 ranks on a host, a ring in shared
+ * memory can hold so many bytes. */
+#define EAGER_MOST (256u << 10)
 
 struct link_ops {
     const char *name; /* the kind's name in CT_LINK and in error messages */
-    size_t eager_bytes;
     /* True if the link encrypts.  Encryption may be slower than the network, so that the socket is
      * never full; flush_to() therefore stops after one large write. */
     int encrypts;

@@ -250,7 +250,6 @@ static void close_ring(struct link *link)
 static ct_status open_ring(struct mesh *mesh, int peer, struct link **link);
 
 const struct link_ops link_shm = { .name = "shm",
-                                   .eager_bytes = EAGER_IN_MEMORY,
                                    .device_rendezvous = 1,
                                    .can_reach = link_shm_can_reach,
                                    .open = open_ring,

@@ -230,7 +230,6 @@ static void close_socket(struct link *link)
 static ct_status open_socket(struct mesh *mesh, int peer, struct link **link);
 
 const struct link_ops link_tcp = { .name = "tcp",
-                                   .eager_bytes = EAGER_OVER_SOCKETS,
                                    .can_reach = link_tcp_can_reach,
                                    .open = open_socket,
                                    .write = write_socket,
@@ -240,7 +239,6 @@ const struct link_ops link_tcp = { .name = "tcp",
 /* Not in link_kinds[], since CT_ENCRYPT decides whether a TCP link encrypts. */
 static const struct link_ops link_tls = { .name = "tcp",
                                           .encrypts = 1,
-                                          .eager_bytes = EAGER_OVER_SOCKETS,
                                           .can_reach = link_tcp_can_reach,
                                           .open = open_socket,
                                           .write = write_channel,

@@ -15,7 +15,7 @@
 #include "runtime/messaging/messages.h"
 
 enum { CALLS = 4, MOST = 1 << 16, PHASES = 5, MOST_RANKS = 5 };
-enum { MANY = 2 * EAGER_OVER_SOCKETS / sizeof(int32_t) }; /* elements of two_shot's piece */
+enum { MANY = 2 * EAGER_MOST / sizeof(int32_t) }; /* elements of two_shot's piece */
 
 struct death {
     const char *operation, *variable; /* of which `nodes` is the row */

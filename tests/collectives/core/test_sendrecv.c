@@ -86,7 +86,7 @@ static void sum_of(ct_group *group, size_t count, int in_place)
 
 static void around_three_and_four_pieces(ct_group *group, void *unused)
 {
-    const size_t piece = (size_t)ct_size(group) * EAGER_OVER_SOCKETS / sizeof(int32_t);
+    const size_t piece = (size_t)ct_size(group) * EAGER_MOST / sizeof(int32_t);
 
     (void)unused;
     for (size_t pieces = 3; pieces < 5; pieces++)

@@ -377,14 +377,14 @@ static void runs_ahead(ct_group *group, void *arg)
 
 static void who_runs_ahead_fills_no_memory(void **state)
 {
-    size_t in_memory = EAGER_IN_MEMORY, over_sockets = EAGER_OVER_SOCKETS, small = EAGER_BYTES;
+    size_t most = EAGER_MOST, small = EAGER_BYTES;
 
     (void)state;
     use_link("shm");
-    run_processes(2, runs_ahead, &in_memory);
+    run_processes(2, runs_ahead, &most);
     run_processes(2, runs_ahead, &small);
     use_link("tcp");
-    run_processes(2, runs_ahead, &over_sockets);
+    run_processes(2, runs_ahead, &most);
     run_processes(2, runs_ahead, &small);
     use_link(NULL);
 }
