@@ -320,15 +320,26 @@ static ct_status overrides_read_environment(struct choices *choices)
     return status;
 }
 
-/* The group begins with the model that all hosts know from their kernels or from the user. */
-static ct_status network_open(struct group_algorithms *a)
+/* The group begins with the model that all hosts know from their kernels or from the user.  The
+ * model becomes a part of the history, so ranks that were told different networks get an error from
+ * their first call. */
+static ct_status network_open(ct_group *group)
 {
+    struct group_algorithms *a = &group->algorithms;
+    uint64_t words[3];
+
     a->network = malloc(sizeof *a->network);
     if (!a->network)
         return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
     *a->network = (struct network){ .model = a->choices->network,
                                     .claimed = a->choices->network.us_per_byte,
                                     .is_given = a->choices->network_is_given };
+    memcpy(words, &a->choices->network, sizeof words);
+    if (group->order.hosts > 1)
+        group->history = (uint32_t)(((words[0] * 31 + words[1]) * 31 + words[2]
+                                     + (uint64_t)a->choices->network_is_given)
+                                        * 0x9e3779b97f4a7c15u
+                                    >> 32);
     return CT_OK;
 }
 
@@ -341,7 +352,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     if (group->root != group && !overrides) {
         group->algorithms.choices = group->root->algorithms.choices;
         group->on_device.no_rendezvous = group->root->on_device.no_rendezvous;
-        return network_open(&group->algorithms);
+        return network_open(group);
     }
     group->algorithms.choices = calloc(1, sizeof *group->algorithms.choices);
     if (!group->algorithms.choices)
@@ -359,5 +370,5 @@ ct_status choices_open(ct_group *group, const char *overrides)
             choices_add_all(group->algorithms.choices, overrides, "ct_group_options.algorithms");
     if (status == CT_OK && overrides && !(group->algorithms.overrides = strdup(overrides)))
         status = ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
-    return status == CT_OK ? network_open(&group->algorithms) : status;
+    return status == CT_OK ? network_open(group) : status;
 }

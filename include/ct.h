@@ -852,8 +852,8 @@ CT_API ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count);
  * i, or if there is no such operation. */
 CT_API const char *ct_algorithm(const char *operation, int i);
 /* Returns the algorithm of this rank's last collective on the group, or the path of a collective on
- * GPU memory (docs/gpu.md), as a constant string.  Returns NULL if this rank has not called a
- * collective on the group. */
+ * GPU memory (docs/gpu.md), as a constant string.  An asynchronous collective counts from the time
+ * when it runs.  Returns NULL if this rank has not called a collective on the group. */
 CT_API const char *ct_last_algorithm(const ct_group *group);
 
 /* Records the place in the program of the call that is running on the group, for example

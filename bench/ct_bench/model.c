@@ -3,7 +3,7 @@
  * counted.
  *
  * N bytes, k ranks, B bytes a second: a naive broadcast takes (k-1) N/B, one in a ring of S
- * segments, the shortest, N (S+k-2) / (S B), an all-reduce in a ring 2 (k-1)/k N/B; a step's own
+ * segments of the least size N (S+k-2) / (S B), an all-reduce in a ring 2 (k-1)/k N/B; a step's own
  * time, alpha, is left out.  So where messages are small a row takes longer than its model, and
  * where several ranks of a host share a wire that each could fill alone, too.
  *

@@ -187,7 +187,7 @@ void shm_group_open_gate(struct shm_group *f)
     arrive(f);
 }
 
-int shm_group_suits_gate(const struct shm_group *f)
+int shm_group_shares_processors(const struct shm_group *f)
 {
     (void)f;
     return 0;

@@ -233,7 +233,7 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
         c.algorithm = operation_algorithms(r->operation)[sim.row];
     else if (call_choose(&c) != CT_OK)
         return CT_ERR_UNSUPPORTED;
-    else if (c.algorithm->cost)
+    else
         call_choose_fastest(&c);
     return c.algorithm->run(&c);
 }
@@ -267,8 +267,7 @@ static void look_at_rows(const struct call *call, void *arg)
 
     if (call_choose(&c) != CT_OK)
         return;
-    if (c.algorithm->cost)
-        call_choose_fastest(&c);
+    call_choose_fastest(&c);
     for (; rows[look->count] && look->count < MOST_ROWS; look->count++) {
         const struct algorithm *row = rows[look->count];
         const int can = !row->fits || row->fits(&c);

@@ -122,8 +122,7 @@ ct_status call_run_now(struct call *c)
     uint64_t traced;
     ct_status status;
 
-    if (c->algorithm->cost)
-        call_choose_fastest(c);
+    call_choose_fastest(c);
     traced = begin_traced_call(c);
 
     fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);

@@ -234,9 +234,9 @@ void call_make(struct call *c, const struct request_of_call *request, ct_group *
 void call_number(struct call *c);
 void call_forget(struct call *c); /* frees the memory of c, whether c ran or not */
 
-/* choose_algorithm.c: call_choose() chooses an algorithm when the program makes the call.  If that
- * algorithm has a model, call_choose_fastest() replaces it when the call runs: then all earlier
- * calls of the group have run on all ranks, and what these have measured is agreed. */
+/* choose_algorithm.c: call_choose() chooses an algorithm when the program makes the call.  If no
+ * override chose, call_choose_fastest() chooses by the model when the call runs.  On each rank all
+ * earlier calls of the group have run then, so all ranks have the same model. */
 ct_status call_choose(struct call *c);
 void call_choose_fastest(struct call *c);
 

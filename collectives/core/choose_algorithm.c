@@ -179,7 +179,6 @@ static void use_row(struct call *c, int row)
 {
     c->signature.algorithm = (c->signature.algorithm & ~SIGNATURE_ROW_MASK) | (uint32_t)row;
     c->algorithm = c->algorithms[row];
-    atomic_store_explicit(&c->group->algorithms.last, c->algorithm->name, memory_order_relaxed);
 }
 
 /* Sets the path for a call on device memory.  The chosen row is used too, if the call is staged
@@ -194,7 +193,7 @@ ct_status call_choose(struct call *c)
 {
     const struct algorithm *const *rows = c->algorithms;
     struct choices *choices = c->group->algorithms.choices;
-    int row = -1, cannot = -1, by_override;
+    int row = -1, cannot = -1;
 
     c->signature.algorithm = 0;
     if (choices->count[c->signature.operation] > 0)
@@ -202,27 +201,24 @@ ct_status call_choose(struct call *c)
     if (row < 0 && cannot >= 0 && is_mandatory(choices, c->signature.operation))
         return ct_fail(CT_ERR_UNSUPPORTED, "algorithm \"%s\" can't do this call (%s)",
                        rows[cannot]->name, choices->source[c->signature.operation]);
-    by_override = row >= 0;
-    if (!by_override)
-        row = first_row(rows, c);
-    use_row(c, row);
+    use_row(c, row >= 0 ? row : first_row(rows, c));
     if (c->place.space && sizes_are_agreed(c))
         choose_override(c);
-    if (choices->explain && !c->place.space && (by_override || !c->algorithm->cost))
-        choose_explain(choices, c, by_override);
     return CT_OK;
 }
 
 void call_choose_fastest(struct call *c)
 {
-    struct choices *choices = c->group->algorithms.choices;
+    const struct choices *choices = c->group->algorithms.choices;
     int cannot;
+    const int by_override =
+        choices->count[c->signature.operation] > 0 && overridden_row(choices, c, &cannot) >= 0;
 
-    if (choices->count[c->signature.operation] > 0 && overridden_row(choices, c, &cannot) >= 0)
-        return;
-    use_row(c, fastest_row(c->algorithms, c, (int)signature_row(&c->signature)));
+    if (c->algorithm->cost && !by_override)
+        use_row(c, fastest_row(c->algorithms, c, (int)signature_row(&c->signature)));
+    atomic_store_explicit(&c->group->algorithms.last, c->algorithm->name, memory_order_relaxed);
     if (choices->explain && !c->place.space)
-        choose_explain(choices, c, 0);
+        choose_explain(choices, c, by_override);
 }
 
 const char *ct_last_algorithm(const ct_group *group)

@@ -7,11 +7,12 @@
 
 #include "collectives/core/network_model.h"
 
-/* Bytes of a message.  The most is sent eagerly, so no sender waits for an answer. */
+/* Bytes of a message.  A message of MOST_SEGMENT bytes is eager, so no sender waits for an answer.
+ */
 #define LEAST_SEGMENT ((size_t)8 << 10)
 #define MOST_SEGMENT ((size_t)128 << 10)
 
-/* A buffer goes in segments from wire to wire.  A rank sends a segment in `messages` messages. */
+/* A segment crosses `wires` wires, one after the other.  It consists of `messages` messages. */
 struct pipeline {
     int wires, messages;
 };
@@ -34,9 +35,17 @@ static inline size_t pipeline_segment(const struct network_model *network, struc
     size_t segment = MOST_SEGMENT * (size_t)p.messages;
 
     for (size_t less = segment / 2; less >= LEAST_SEGMENT * (size_t)p.messages; less /= 2)
-        if (pipeline_cost(network, p, bytes, less) < pipeline_cost(network, p, bytes, segment))
+        /* 1 %: otherwise programs that were compiled differently might round a tie differently. */
+        if (1.01 * pipeline_cost(network, p, bytes, less)
+            < pipeline_cost(network, p, bytes, segment))
             segment = less;
     return segment;
+}
+
+/* rail_broadcast_chain() among so many hosts */
+static inline struct pipeline pipeline_of_chain(int hosts)
+{
+    return (struct pipeline){ .wires = hosts - 1, .messages = 1 };
 }
 
 /* two_shot_to_root() among so many peers */

@@ -6,7 +6,7 @@
  * of the reduction, which a ring can't.
  *
  * A large buffer is sent in pieces.  So a part is folded and sent while it is in the processor's
- * caches.  Over sockets a part is small enough to be sent eagerly.  The results of a piece travel
+ * caches.  A part is small enough to be sent eagerly.  The results of a piece travel
  * together with the parts of the next piece.  Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1
  * messages at the same time.
  *
@@ -152,20 +152,29 @@ static ct_status two_shot_run(struct two_shot *t)
     return status;
 }
 
+/* Returns the bytes of a piece, whose parts together use at most SCRATCH_BYTES. */
+static size_t two_shot_piece(size_t wanted, int owners)
+{
+    const size_t part = SCRATCH_BYTES / (size_t)owners / 64 * 64;
+    const size_t most = (part > 64 ? part : 64) * (size_t)owners;
+
+    return wanted < most ? wanted : most;
+}
+
 /* If each part can be sent eagerly, one piece is the fastest: the two steps fill the wires in both
  * directions, so pieces only cost messages. */
 ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out)
 {
     const struct pipeline both_steps = { .wires = 2, .messages = peers->count };
     const int is_short = in.bytes <= (size_t)peers->count * EAGER_MOST;
+    const size_t wanted = is_short ? in.bytes : pipeline_segment(c->network, both_steps, in.bytes);
     struct two_shot t = { .call = c,
                           .peers = peers,
                           .in = in,
                           .out = out,
                           .root = -1,
                           .owners = peers->count,
-                          .piece = is_short ? in.bytes
-                                            : pipeline_segment(c->network, both_steps, in.bytes) };
+                          .piece = two_shot_piece(wanted, peers->count) };
 
     return two_shot_run(&t);
 }
@@ -173,14 +182,15 @@ ct_status two_shot(struct call *c, const struct peers *peers, struct span in, st
 ct_status two_shot_to_root(struct call *c, const struct peers *peers, int root, struct span in,
                            struct span out)
 {
+    const size_t wanted = pipeline_segment(c->network, pipeline_of_parts(peers->count), in.bytes);
     struct two_shot t = { .call = c,
                           .peers = peers,
                           .in = in,
                           .out = out,
                           .root = root,
                           .owners = peers->count - 1,
-                          .piece = pipeline_segment(c->network, pipeline_of_parts(peers->count),
-                                                    in.bytes) };
+                          .piece = two_shot_piece(wanted < in.bytes ? wanted : in.bytes,
+                                                  peers->count - 1) };
 
     return two_shot_run(&t);
 }

@@ -140,6 +140,15 @@ static ct_status all_reduce_all_pieces(struct call *c)
     return status;
 }
 
+/* Returns the bytes that one rail exchanges at once. */
+static size_t bytes_of_rail(const struct call *c)
+{
+    const size_t piece = piece_of(call_bytes(c), 0, PIECE);
+    const int slices = piece <= HOST_TRIP_MOST ? 1 : host_slices_of(c->group, piece, ONE_SLICE);
+
+    return partial_bytes(c, piece / (size_t)slices);
+}
+
 /* In a single step, or in steps of doubling, the last rank finds all data there and waits for no
  * rank, so its time tells nothing. */
 static ct_status all_reduce_nodes_run(struct call *c)
@@ -147,14 +156,14 @@ static ct_status all_reduce_nodes_run(struct call *c)
     const int way = c->algorithm->way;
     const int waits =
         way == RAIL_HALVING
-        || (way == RAIL_DIRECT && !rail_takes_one_step(c->group->order.hosts, call_bytes(c)));
+        || (way == RAIL_DIRECT && !rail_takes_one_step(c->group->order.hosts, bytes_of_rail(c)));
 
     return waits ? run_measured(c, all_reduce_all_pieces) : all_reduce_all_pieces(c);
 }
 
 static double all_reduce_nodes_cost(const struct call *c, int way)
 {
-    return rail_all_reduce_cost(c, (enum rail_way)way, call_bytes(c));
+    return rail_all_reduce_cost(c, (enum rail_way)way, partial_bytes(c, call_bytes(c)));
 }
 
 const struct algorithm all_reduce_nodes = { .name = "nodes",

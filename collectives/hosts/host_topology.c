@@ -72,6 +72,11 @@ struct call call_of_partials(const struct call *c)
     return partials;
 }
 
+size_t partial_bytes(const struct call *c, size_t bytes)
+{
+    return bytes / c->element * call_of_partials(c).element;
+}
+
 static void fold_as(const struct call *c, void *dst, const void *const *sources, int count,
                     int nodes, size_t bytes)
 {

@@ -36,6 +36,8 @@ int hosts_can_fold(const struct call *c);
  * still see the original call when they compare signatures. */
 struct call call_of_partials(const struct call *c);
 int has_wide_partials(const struct call *c);
+/* Returns the bytes of partial results for so many bytes of input. */
+size_t partial_bytes(const struct call *c, size_t bytes);
 /* Folds `count` sources, each of `bytes` bytes of the call's dtype, left to right.  Writes the
  * partial results to dst. */
 void fold_partials(const struct call *c, void *dst, const void *const *sources, int count,

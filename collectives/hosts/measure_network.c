@@ -3,18 +3,19 @@
  *
  * The driver of a network card tells the speed of its link.  A switch, a hypervisor or a virtual
  * link may be slower, and a processor may be too slow for the link.  So the ranks measure the first
- * ENOUGH calls that send many bytes, and again when calls send twice as many.
+ * ENOUGH calls that send many bytes.  They measure again when calls send at least twice as many.
  *
  * The cost model of the call's algorithm tells how many bytes a host sends one after the other, and
  * how long the call takes without these bytes.  The rest of the time is theirs.  A rank that comes
  * early waits for the last one, whose time is the shortest.  So the ranks agree on the least time,
- * in the last of these calls: an all-reduce of 8 bytes, log2(p) messages.  The result is never
- * faster than what the driver tells. */
+ * in the last of these calls: an all-reduce of 8 bytes, log2(p) messages.  A late rank may receive
+ * results while it still sends, so the speed may come out up to twice too high.  It is never higher
+ * than what the driver tells. */
 #include "collectives/hosts/measure_network.h"
 
 #include <math.h>
 
-#include "collectives/core/network_model.h"
+#include "collectives/core/algorithm_overrides.h"
 #include "collectives/hosts/rail.h"
 #include "runtime/util/clock.h"
 
@@ -51,8 +52,8 @@ static ct_status agree_least(struct call *c, double *us)
     return rail_all_reduce_doubling(&ranks, span, span);
 }
 
-/* Takes the call's time into the measurement.  The latency of the model may be too low.  It is
- * taken twice, or a call of few bytes would show a network that is too slow. */
+/* Adds the call's time to the measurement.  The latency is subtracted twice, since that of the
+ * model may be too low.  Otherwise a call of few bytes would show too slow a network. */
 static ct_status note_time(struct call *c, double wire_bytes, double us)
 {
     struct network *const n = c->group->algorithms.network;
@@ -63,9 +64,12 @@ static ct_status note_time(struct call *c, double wire_bytes, double us)
     if (++n->calls < ENOUGH)
         return CT_OK;
     status = agree_least(c, &n->us_per_byte);
-    if (status == CT_OK)
-        n->model.us_per_byte = fmax(n->us_per_byte, n->claimed);
-    return status;
+    if (status != CT_OK)
+        return status;
+    n->model.us_per_byte = fmax(n->us_per_byte, n->claimed);
+    for (int i = 0; i < OPERATION_COUNT; i++) /* CT_EXPLAIN tells the new choices */
+        atomic_store(&c->group->algorithms.choices->explained[0][i], 0);
+    return CT_OK;
 }
 
 ct_status run_measured(struct call *c, ct_status (*run)(struct call *c))

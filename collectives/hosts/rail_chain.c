@@ -17,7 +17,7 @@ ct_status rail_broadcast_chain(const struct rail *rail, int host, struct span da
     const int is_first = rail->host == host, is_last = next == host;
     const int right = rail_peer(rail, next), left = rail_peer(rail, before);
     const size_t segment =
-        pipeline_segment(rail->call->network, (struct pipeline){ rail->hosts - 1, 1 }, data.bytes);
+        pipeline_segment(rail->call->network, pipeline_of_chain(rail->hosts), data.bytes);
     struct span here = span_of(data.data, piece_of(data.bytes, 0, segment));
     ct_status status = is_first ? CT_OK : recv_from(rail->call, left, here);
 

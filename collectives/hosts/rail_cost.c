@@ -54,7 +54,7 @@ double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t byte
     case RAIL_DIRECT: /* data goes in pieces, which are sent eagerly */
         return rail_takes_one_step(c->group->order.hosts, bytes)
                    ? fan(c, n) + wire(c, (h - 1) * n)
-                   : 2 * fan(c, 0) + AT_ONCE * wire(c, 2 * n * rest);
+                   : 2 * fan(c, 0) + (h > 2 ? AT_ONCE : 1) * wire(c, 2 * n * rest);
     case RAIL_DOUBLING:
         return cost_steps(c, depth + 2 * pairs, n) + wire(c, (depth + 2 * pairs) * n);
     default:
@@ -88,7 +88,7 @@ double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
 double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
     const double n = (double)bytes, h = c->group->order.hosts, rest = (h - 1) / h;
-    const struct pipeline chain = { c->group->order.hosts - 1, 1 };
+    const struct pipeline chain = pipeline_of_chain(c->group->order.hosts);
     int pairs;
     const int depth = levels(c, &pairs);
 

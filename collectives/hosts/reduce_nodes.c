@@ -97,7 +97,7 @@ static ct_status reduce_nodes_run(struct call *c)
 
 static double reduce_nodes_cost(const struct call *c, int way)
 {
-    return rail_reduce_cost(c, (enum rail_way)way, call_bytes(c));
+    return rail_reduce_cost(c, (enum rail_way)way, partial_bytes(c, call_bytes(c)));
 }
 
 const struct algorithm reduce_nodes = { .name = "nodes",

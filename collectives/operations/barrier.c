@@ -11,7 +11,7 @@
 static ct_status barrier_shm_run(struct call *c)
 {
     struct shm_group *f = c->group->shm;
-    const int has_gate = shm_group_suits_gate(f), is_gate = has_gate && c->group->rank == 0;
+    const int has_gate = shm_group_shares_processors(f), is_gate = has_gate && c->group->rank == 0;
     ct_status status = shm_group_next_slot(f, 0);
 
     if (status == CT_OK)

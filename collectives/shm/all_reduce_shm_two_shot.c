@@ -6,10 +6,11 @@
  * part of all inputs into the outputs of all ranks, and the second round says that this is done.
  * Nothing is copied.
  * Through slots: each rank writes its input into its slot.  It folds its own part into its output
- * and its slot, and then copies the other parts from the slots of the other ranks.  With few bytes
- * a round costs more than to fold all inputs on each rank, which saves the second round.
- * Cost: directly 2 rounds, in which each rank reads n bytes and writes n bytes.  Through slots the
- * call takes two rounds for each piece, and each rank also copies 2 n (p-1)/p bytes.
+ * and its slot, and then copies the other parts from the slots of the other ranks.   For few bytes
+ * each rank folds all inputs, since a second round costs more.
+ * Cost: directly 2 rounds, in which each rank reads n bytes and writes n bytes.   Through slots the
+ * call takes one round for few bytes.  Else it takes two rounds for each piece, and each rank also
+ * copies 2 n (p-1)/p bytes.
  * [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed distributed_naive_reduce] */
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
@@ -107,7 +108,7 @@ static int suits_one_round(const struct call *c)
 {
     return c->group->size == 2
                ? call_bytes(c) <= (size_t)32 << 10
-               : call_bytes(c) <= (size_t)16 << 10 && shm_group_suits_gate(c->group->shm);
+               : call_bytes(c) <= (size_t)16 << 10 && shm_group_shares_processors(c->group->shm);
 }
 
 static ct_status all_reduce_shm_two_shot_run(struct call *c)

@@ -37,8 +37,8 @@ static const struct variable_row rows[] = {
       "reached the store." },
     { "CT_NETWORK",
       "The latency and the bandwidth between hosts, as 30us,1.2GB/s. libct chooses the "
-      "algorithms between hosts by them. The default is what the kernel reports. All ranks "
-      "must have the same value." },
+      "algorithms between hosts by them. The default is what the kernel reports, and then what "
+      "large all-reduces measure. All ranks must have the same value." },
     { "CT_ORDER",
       "The order in which reductions add up the ranks: nodes (the default), rank or fast. "
       "All ranks must have the same value." },

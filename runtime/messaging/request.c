@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - starts, ends and gives up sends and receives.
  *
- * A send that is small for its link and has eager credit is sent at once.  For any other send an
+ * A send of at most EAGER_MOST bytes that has eager credit is sent at once.  For any other send an
  * RTS is sent, and arrivals.c sends the bytes when the peer's CTS has come.  A receive takes the
  * first unexpected message that matches, or is posted.  If a rank sends to itself, the send or the
  * receive copies the bytes, whichever starts second.  request_wait.c waits for requests.
@@ -202,14 +202,29 @@ static int is_of_p2p(const struct request *request)
     return request->channel & 1;
 }
 
-/* Turns an RTS into an eager message if the message is small for the link and there is credit for
- * it.  Without a connection the link is not known yet, and EAGER_BYTES is the limit. */
+/* Returns 1 if the frame of an eager message leaves at once, and whole.  A frame that has left in
+ * part must be completed, so its send could not be cancelled any more. */
+static int leaves_whole(const struct endpoint *endpoint, size_t bytes)
+{
+    const struct link *out = endpoint->out;
+    size_t queued = 0;
+
+    if (!out->ops->has_room)
+        return 1;
+    for (const struct outgoing *o = endpoint->first; o; o = o->next)
+        queued += sizeof o->frame + o->bytes - o->written;
+    return out->ops->has_room(endpoint->out, queued + sizeof(struct frame) + bytes);
+}
+
+/* Turns an RTS into an eager message if the message is small enough and there is credit for it.
+ * Without a connection the limit is EAGER_BYTES. */
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
     struct endpoint *endpoint = endpoint_of(mesh, send->peer);
     const size_t most = endpoint->out ? EAGER_MOST : EAGER_BYTES;
 
     if (send->out.frame.kind != FRAME_RTS || send->bytes > most
+        || (send->bytes > EAGER_BYTES && !leaves_whole(endpoint, send->bytes))
         || (endpoint->uncredited + eager_cost(send->bytes) > EAGER_CREDIT
             && (send->bytes > 0 || is_of_p2p(send))))
         return; /* an empty message of a collective needs no credit: the receiver keeps no data */
@@ -230,7 +245,7 @@ static void start_send(struct mesh *mesh, struct request *request)
         send_to_self(mesh, request);
     } else {
         if (!endpoint_of(mesh, to)->out && is_neighbour(mesh, to))
-            ensure_connection(mesh, to); /* the link sets the eager limit */
+            ensure_connection(mesh, to); /* then more is eager */
         go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);
     }

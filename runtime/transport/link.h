@@ -19,8 +19,7 @@ struct secure_channel; /* runtime/net/secure_channel.h */
 
 /* Bytes of the largest eager message.  For larger messages, RTS and CTS cost less than the second
  * copy of a message that comes before its receive.  RTS and CTS cost a switch between two processes
- * in shared memory, and a round trip over sockets.  With up to 16 ranks on a host, a ring in shared
- * memory can hold so many bytes. */
+ * in shared memory, and a round trip over sockets. */
 #define EAGER_MOST (256u << 10)
 
 struct link_ops {
@@ -36,6 +35,8 @@ struct link_ops {
     /* Returns the number of bytes taken; 0 if the link is full now; -1 if the link broke, with the
      * reason in link->why. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
+    /* Returns 1 if the link can take so many bytes now.  NULL if the link does not know. */
+    int (*has_room)(struct link *link, size_t bytes);
     /* Returns the number of bytes read; 0 if there are no bytes now; -1 if the peer closed the link
      * or the link broke, with the reason in link->why. */
     ssize_t (*read)(struct link *link, void *data, size_t bytes);

@@ -242,6 +242,13 @@ static ssize_t read_ring(struct link *link, void *data, size_t bytes)
     return (ssize_t)n;
 }
 
+static int ring_has_room(struct link *link, size_t bytes)
+{
+    struct shm_link *shm = (struct shm_link *)link;
+
+    return room_in(shm, shm->published, bytes) >= bytes;
+}
+
 static void close_ring(struct link *link)
 {
     free(link);
@@ -254,6 +261,7 @@ const struct link_ops link_shm = { .name = "shm",
                                    .can_reach = link_shm_can_reach,
                                    .open = open_ring,
                                    .write = write_ring,
+                                   .has_room = ring_has_room,
                                    .read = read_ring,
                                    .close = close_ring };
 

@@ -79,6 +79,10 @@ void signature_differ(const struct signature *mine, int rank, const struct signa
         snprintf(text, size,
                  "ranks %d and %d pass different counts to %s, or made different calls before it",
                  low, high, ours);
+    else if (mine->seq == 1)
+        snprintf(text, size,
+                 "ranks %d and %d were told different networks (by CT_NETWORK or CT_TUNING)", low,
+                 high);
     else
         snprintf(text, size, "ranks %d and %d both call %s, but made different calls before it",
                  low, high, ours);

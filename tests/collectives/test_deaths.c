@@ -15,7 +15,9 @@
 #include "runtime/messaging/messages.h"
 
 enum { CALLS = 4, MOST = 1 << 16, PHASES = 5, MOST_RANKS = 5 };
-enum { MANY = 2 * EAGER_MOST / sizeof(int32_t) }; /* elements of two_shot's piece */
+enum {
+    MANY = 2 * EAGER_MOST / sizeof(int32_t)
+}; /* the most elements that two_shot sends as one piece */
 
 struct death {
     const char *operation, *variable; /* of which `nodes` is the row */
@@ -152,7 +154,7 @@ static void who_is_left_of_a_call_of_two_levels_knows_who_died(void **state)
     unsetenv("CT_FAULT");
 }
 
-/* Of five pieces: in the second to the fourth results of the one before are on their way. */
+/* Of ten or more pieces: in the second to the fourth results of the one before are on their way. */
 static void who_is_left_between_pieces_knows_it_too(void **state)
 {
     static const struct death in_pieces = { "all_reduce", "CT_ALL_REDUCE", sums, "0.1", 2 };

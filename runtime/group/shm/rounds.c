@@ -199,7 +199,7 @@ void shm_group_open_gate(struct shm_group *f)
     round_show_line(f);
 }
 
-int shm_group_suits_gate(const struct shm_group *f)
+int shm_group_shares_processors(const struct shm_group *f)
 {
     return f->mesh->waiter.spins == 0 && !f->tree;
 }

@@ -49,8 +49,8 @@ ct_status shm_group_enter_gate(struct shm_group *shm, int gate);
 ct_status shm_group_pass_gate(struct shm_group *shm, int gate);
 ct_status shm_group_hold_gate(struct shm_group *shm, int gate);
 void shm_group_open_gate(struct shm_group *shm);
-/* Returns 1 if ranks share processors, so that a gate costs no more than a wait for all ranks, and
- * the group is small. */
-int shm_group_suits_gate(const struct shm_group *shm);
+/* Returns 1 if ranks share processors and the group has no tree.  A gate costs no more than a wait
+ * for all ranks then. */
+int shm_group_shares_processors(const struct shm_group *shm);
 
 #endif

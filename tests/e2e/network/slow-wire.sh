@@ -3,6 +3,11 @@
 . "$CT_SOURCE/tests/e2e/lib.sh"
 . "$CT_SOURCE/tests/e2e/nodes.sh"
 . "$CT_SOURCE/tests/e2e/hosts.sh"
+
+CT_FAULT=hosts:0.1 run --on-failure=continue --nproc-per-node=2 --no-python sh -c \
+    '[ $RANK = 0 ] || export CT_NETWORK=30us,2GB/s; exec "$0" --ops=all_reduce --sizes=8 --iters=1' "$CT_BUILD/bin/ct_bench"
+expect "ranks that were told different networks say so at their first call" has "$err" "ranks 0 and 1 were told different networks (by CT_NETWORK or CT_TUNING)"
+
 need_hosts 3
 for i in 0 1 2; do limit_host $i 100mbit; done
 

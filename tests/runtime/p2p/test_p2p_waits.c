@@ -277,6 +277,50 @@ static void what_it_sent_before_it_left_is_received(void **state)
     run_ranks(2, send_and_leave, NULL);
 }
 
+/* ---- A send that timed out ------------------------------------------------------- */
+
+enum { THE_END = 255, MOST_SENDS = 100 };
+
+/* Rank 0 sends the numbers 0, 1, ... until a send times out, and then sends that number again. */
+static void again(ct_group *group, void *arg)
+{
+    const size_t bytes = *(const size_t *)arg;
+    unsigned char *data = malloc(bytes);
+    ct_status status = CT_OK;
+    int next = 0;
+
+    while (ct_rank(group) == 0 && status == CT_OK && next < MOST_SENDS) {
+        memset(data, next, bytes);
+        EXPECT_OK(ct_set_next_timeout(group, 100));
+        status = ct_send(group, data, bytes, CT_U8, 1, 0);
+        next += status == CT_OK;
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 0) {
+        EXPECT(status == CT_ERR_TIMEOUT);
+        for (int i = 0; i < 2; i++) {
+            memset(data, i == 0 ? next : THE_END, bytes);
+            EXPECT_OK(ct_send(group, data, bytes, CT_U8, 1, 0));
+        }
+    } else {
+        do {
+            EXPECT_OK(ct_recv(group, data, bytes, CT_U8, 0, 0, NULL));
+        } while (data[0] != THE_END && EXPECT(data[0] == next++ && data[bytes - 1] == data[0]));
+    }
+    free(data);
+}
+
+static void a_send_that_timed_out_is_not_received(void **state)
+{
+    static const size_t sizes[] = { EAGER_BYTES + 1, 100000, 200000, EAGER_MOST, EAGER_MOST + 1 };
+
+    (void)state;
+    use_link("shm");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        run_processes(2, again, (void *)(uintptr_t)&sizes[i]);
+    use_link(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +331,7 @@ int main(void)
         cmocka_unit_test(who_leaves_last_waits_for_none_that_left),
         cmocka_unit_test(a_rank_that_never_sent_anything_is_heard_to_leave),
         cmocka_unit_test(what_it_sent_before_it_left_is_received),
+        cmocka_unit_test(a_send_that_timed_out_is_not_received),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
