@@ -83,6 +83,7 @@ struct call {
     int64_t deadline;
     const struct algorithm *const *algorithms; /* all algorithms of the operation, best first */
     const struct algorithm *algorithm;
+    int by_override;                     /* 1 if an override of the user chose the algorithm */
     const struct network_model *network; /* the network for ->cost() of the algorithms */
     const void *caller;                  /* the address in the program to which the call returns */
     void *copied; /* copies of arrays, and scaled input; freed with the call */

@@ -104,7 +104,7 @@ static size_t say_cost(const struct algorithm *row, const struct call *c, char *
     return (size_t)snprintf(line + used, size - used, " (%.0f us)", cost_of(row, c));
 }
 
-static void choose_explain(const struct choices *choices, const struct call *c, int by_override)
+static void choose_explain(const struct choices *choices, const struct call *c)
 {
     const int operation = c->signature.operation;
     const struct algorithm *const *rows = c->algorithms;
@@ -117,7 +117,7 @@ static void choose_explain(const struct choices *choices, const struct call *c, 
              c->network->alpha_us, 1e-3 / c->network->us_per_byte);
     if (used < sizeof line)
         used += (size_t)snprintf(line + used, sizeof line - used, "%s, %s", c->algorithm->name,
-                                 by_override          ? choices->source[operation]
+                                 c->by_override       ? choices->source[operation]
                                  : c->algorithm->cost ? least
                                                       : "the first that suits");
     used += say_cost(c->algorithm, c, line, used, sizeof line);
@@ -201,7 +201,8 @@ ct_status call_choose(struct call *c)
     if (row < 0 && cannot >= 0 && is_mandatory(choices, c->signature.operation))
         return ct_fail(CT_ERR_UNSUPPORTED, "algorithm \"%s\" can't do this call (%s)",
                        rows[cannot]->name, choices->source[c->signature.operation]);
-    use_row(c, row >= 0 ? row : first_row(rows, c));
+    c->by_override = row >= 0;
+    use_row(c, c->by_override ? row : first_row(rows, c));
     if (c->place.space && sizes_are_agreed(c))
         choose_override(c);
     return CT_OK;
@@ -210,15 +211,12 @@ ct_status call_choose(struct call *c)
 void call_choose_fastest(struct call *c)
 {
     const struct choices *choices = c->group->algorithms.choices;
-    int cannot;
-    const int by_override =
-        choices->count[c->signature.operation] > 0 && overridden_row(choices, c, &cannot) >= 0;
 
-    if (c->algorithm->cost && !by_override)
+    if (c->algorithm->cost && !c->by_override)
         use_row(c, fastest_row(c->algorithms, c, (int)signature_row(&c->signature)));
     atomic_store_explicit(&c->group->algorithms.last, c->algorithm->name, memory_order_relaxed);
     if (choices->explain && !c->place.space)
-        choose_explain(choices, c, by_override);
+        choose_explain(choices, c);
 }
 
 const char *ct_last_algorithm(const ct_group *group)
