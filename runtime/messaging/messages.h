@@ -19,6 +19,7 @@
 
 /* The largest eager message in bytes before there is a connection; afterwards EAGER_MOST. */
 #define EAGER_BYTES (32u << 10)
+_Static_assert(EAGER_BYTES + sizeof(struct frame) <= WHOLE_FRAME, "a send can be cancelled");
 /* The most bytes of eager messages from one sender that a receiver keeps for later receives.  Thus
  * a slow rank need not keep all messages of fast senders.  The sender counts the bytes, plus a
  * struct unexpected for each message.  The receiver returns credit in steps of CREDIT_STEP. */

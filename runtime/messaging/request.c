@@ -202,18 +202,19 @@ static int is_of_p2p(const struct request *request)
     return request->channel & 1;
 }
 
-/* Returns 1 if the frame of an eager message leaves at once, and whole.  A frame that has left in
- * part must be completed, so its send could not be cancelled any more. */
+/* Returns 1 if the frame of an eager message can leave at once and whole, or if the link does not
+ * know.  A frame that has left in part must be completed, so its send can't be cancelled any more.
+ */
 static int leaves_whole(const struct endpoint *endpoint, size_t bytes)
 {
-    const struct link *out = endpoint->out;
+    struct link *const out = endpoint->out;
     size_t queued = 0;
 
     if (!out->ops->has_room)
         return 1;
     for (const struct outgoing *o = endpoint->first; o; o = o->next)
         queued += sizeof o->frame + o->bytes - o->written;
-    return out->ops->has_room(endpoint->out, queued + sizeof(struct frame) + bytes);
+    return out->ops->has_room(out, queued + sizeof(struct frame) + bytes);
 }
 
 /* Turns an RTS into an eager message if the message is small enough and there is credit for it.

@@ -452,9 +452,10 @@ static void watch_room(struct mesh *mesh, struct endpoint *endpoint, struct link
 
 /* Fills `parts` with the first frames of the queue that go on this link.  Returns the number of
  * parts. */
-static int parts_of(const struct endpoint *endpoint, const struct link *link, struct iovec *parts)
+static int parts_of(const struct endpoint *endpoint, struct link *link, struct iovec *parts)
 {
     uint32_t turn = endpoint->sent;
+    size_t bytes = 0;
     int count = 0;
 
     for (struct outgoing *out = endpoint->first;
@@ -463,6 +464,10 @@ static int parts_of(const struct endpoint *endpoint, const struct link *link, st
         const size_t in_head = out->written < head ? out->written : head;
         const size_t in_payload = out->written - in_head;
 
+        bytes += head + out->bytes - out->written;
+        if (out->written == 0 && head + out->bytes <= WHOLE_FRAME && link->ops->has_room
+            && !link->ops->has_room(link, bytes))
+            break;
         out->frame.turn = turn++;
         if (in_head < head)
             parts[count++] = (struct iovec){ (char *)&out->frame + in_head, head - in_head };

@@ -22,6 +22,10 @@ struct secure_channel; /* runtime/net/secure_channel.h */
  * in shared memory, and a round trip over sockets. */
 #define EAGER_MOST (256u << 10)
 
+/* A link that knows how much room it has takes a frame of up to so many bytes, with the header,
+ * whole or not at all.  So a send of such a message can be cancelled until it is done. */
+#define WHOLE_FRAME ((size_t)33 << 10)
+
 struct link_ops {
     const char *name; /* the kind's name in CT_LINK and in error messages */
     /* True if the link encrypts.  Encryption may be slower than the network, so that the socket is
@@ -35,7 +39,7 @@ struct link_ops {
     /* Returns the number of bytes taken; 0 if the link is full now; -1 if the link broke, with the
      * reason in link->why. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
-    /* Returns 1 if the link can take so many bytes now.  NULL if the link does not know. */
+    /* Returns 1 if the link can take so many bytes now.  NULL for a socket, which does not know. */
     int (*has_room)(struct link *link, size_t bytes);
     /* Returns the number of bytes read; 0 if there are no bytes now; -1 if the peer closed the link
      * or the link broke, with the reason in link->why. */

@@ -54,20 +54,12 @@ struct shm_link {
  * right behind the part, since PART divides the size of the ring.  There are no unread bytes behind
  * the part at that time. */
 #define PART ((size_t)256 << 10)
-_Static_assert(PART % PIECE == 0, "and there is room for a piece");
-_Static_assert((PART & (PART - 1)) == 0, "as whole rings are: a power of two");
+_Static_assert((PART & (PART - 1)) == 0 && PART >= PIECE, "a power of two, as whole rings are");
 #define GROWS_AFTER 8
 
 static size_t size_at(const struct shm_link *shm, uint64_t at)
 {
     return at < shm->grown_at ? PART : shm->bytes;
-}
-
-/* Returns how many bytes the reader may read before it must update its count.  The number must be
- * less than the size of the ring, or the writer could wait forever. */
-static size_t give_room_after(const struct shm_link *shm)
-{
-    return size_at(shm, shm->taken) / 4;
 }
 
 static int link_shm_can_reach(const struct mesh *mesh, int peer)
@@ -137,42 +129,38 @@ static void link_shm_publish(struct shm_link *shm, uint64_t written, int rings)
         node_ring_bell(shm->node, shm->peer);
 }
 
-/* Writes the parts to the ring and to the note.  Returns the number of bytes, or 0 if the parts
- * don't fit into the note or the ring; then nothing is written. */
-static size_t write_few(struct shm_link *shm, const struct iovec *parts, int count)
+/* Writes the parts to the ring and to the note, which have room for them.  Returns the number of
+ * bytes. */
+static ssize_t write_few(struct shm_link *shm, const struct iovec *parts, int count)
 {
     const uint64_t start = shm->published;
     uint64_t words[NOTE_BYTES / 8];
     size_t bytes = 0;
 
     for (int i = 0; i < count; i++) {
-        if (parts[i].iov_len > NOTE_BYTES - bytes)
-            return 0;
         memcpy((char *)words + bytes, parts[i].iov_base, parts[i].iov_len);
         bytes += parts[i].iov_len;
     }
-    if (room_in(shm, start, bytes) < bytes)
-        return 0;
     memset((char *)words + bytes, 0, -bytes & 7); /* zeros up to a whole word */
     ring_put(shm, start, words, bytes);
     write_note(shm->out, start, words, bytes);
     link_shm_publish(shm, start + bytes, 1);
-    return bytes;
+    return (ssize_t)bytes;
 }
 
 static ssize_t write_ring(struct link *link, const struct iovec *parts, int count)
 {
     struct shm_link *shm = (struct shm_link *)link;
     const uint64_t start = shm->published;
-    const size_t few = write_few(shm, parts, count);
     size_t all = 0, piece;
     uint64_t at = start;
 
-    if (few > 0)
-        return (ssize_t)few;
-
     for (int i = 0; i < count; i++)
         all += parts[i].iov_len;
+    if (all == 0 || (all <= WHOLE_FRAME && room_in(shm, start, all) < all))
+        return 0;
+    if (all <= NOTE_BYTES)
+        return write_few(shm, parts, count);
     piece = all < PIECE ? SMALL_PIECE : PIECE;
     for (int i = 0; i < count; i++) {
         const char *from = parts[i].iov_base;
@@ -198,12 +186,18 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
     return (ssize_t)(at - start);
 }
 
-/* Updates the reader's count, and wakes the writer if the writer may wait for room.  The writer can
- * have found the ring full only if it has written at least the ring's size since the last wake. */
+/* Updates the reader's count after each quarter of the ring, or the writer could wait forever.
+ * Wakes the writer if it may wait for room: it can have found too little room for a frame only if
+ * it has written nearly as much as the ring's size since the last wake. */
 static void give_room(struct shm_link *shm, uint64_t written)
 {
+    const int may_wait = written - shm->rung_at > size_at(shm, written) - WHOLE_FRAME;
+    const uint64_t given = atomic_load_explicit(&shm->in->read, memory_order_relaxed);
+
+    if (!may_wait && shm->taken - given < size_at(shm, shm->taken) / 4)
+        return;
     atomic_store_explicit(&shm->in->read, shm->taken, memory_order_release);
-    if (written - shm->rung_at < size_at(shm, written))
+    if (!may_wait)
         return;
     shm->rung_at = shm->taken;
     node_ring_bell(shm->node, shm->peer);
@@ -234,10 +228,7 @@ static ssize_t read_ring(struct link *link, void *data, size_t bytes)
             ring_get(shm, (char *)data + got, piece);
         shm->taken += piece;
         got += piece;
-        if (written - shm->rung_at >= size_at(shm, written)
-            || shm->taken - atomic_load_explicit(&shm->in->read, memory_order_relaxed)
-                   >= give_room_after(shm))
-            give_room(shm, written);
+        give_room(shm, written);
     }
     return (ssize_t)n;
 }

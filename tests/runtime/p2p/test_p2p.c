@@ -344,8 +344,8 @@ struct ahead {
 };
 
 /* What is sent last is the first to be received: all others stand before it.  Each is as large
- * as one can be that goes unasked, so those that did are kept.  A ring takes only few large ones
- * whole. */
+ * as one can be that goes unasked, so those that did are kept.  A ring surely takes two of 100,000
+ * bytes whole; whether it takes more depends on how fast the receiver reads. */
 static void runs_ahead(ct_group *group, void *arg)
 {
     const struct ahead *ahead = arg;
@@ -384,10 +384,11 @@ static void runs_ahead(ct_group *group, void *arg)
 static void who_runs_ahead_fills_no_memory(void **state)
 {
     struct ahead most = { EAGER_MOST, EAGER_CREDIT / 2 }, small = { EAGER_BYTES, EAGER_CREDIT / 2 };
-    struct ahead most_in_ring = { EAGER_MOST, 0 };
+    struct ahead in_ring = { 100000, 2 * 100000 }, most_in_ring = { EAGER_MOST, 0 };
 
     (void)state;
     use_link("shm");
+    run_processes(2, runs_ahead, &in_ring);
     run_processes(2, runs_ahead, &most_in_ring);
     run_processes(2, runs_ahead, &small);
     use_link("tcp");
