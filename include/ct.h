@@ -63,9 +63,9 @@
  *  - A collective that fails without being refused breaks the group.  If one rank gets
  *    CT_ERR_MISMATCH, all ranks get CT_ERR_MISMATCH.  A rank on which the mismatched call has
  *    already returned CT_OK gets CT_ERR_MISMATCH from one of its next 8 calls.  After any other
- * status on one rank, the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own time limit
- * passed first. After a failure, each later call of a rank on the broken group returns the status
- * of the rank's failed call again.
+ *    status on one rank, the other ranks get CT_ERR_PEER, or CT_ERR_TIMEOUT if their own time limit
+ *    passed first.  After a failure, each later call of a rank on the broken group returns the
+ *    status of the rank's failed call again.
  *  - If a send or receive fails (ct_send() and similar functions), the group is not broken.
  *
  * These objects must be freed:
@@ -610,8 +610,9 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
  * stores the message for a later receive.  A send of more than 256 KiB blocks until the message is
  * received.  A send of up to 32 KiB does not wait for its receive, unless the receiver already
  * stores about 4 MiB of unreceived messages of this rank.  Whether a send of 32 KiB to 256 KiB
- * waits depends on the connection.  Returns CT_ERR_INVALID if dst is this rank and ct_irecv() has
- * not posted a receive for the message.  [MPI_Send] */
+ * waits depends on the connection, and on one host on the room in the memory that the two ranks
+ * share.  Returns CT_ERR_INVALID if dst is this rank and ct_irecv() has not posted a receive for
+ * the message.  [MPI_Send] */
 CT_API ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
                          int tag);
 /* Receives a message from rank src, which may be CT_ANY_SOURCE.  Sets *from to the rank of the

@@ -37,7 +37,7 @@ ct_status one_shot(struct call *c, const struct peers *peers, struct span in, st
 ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out);
 
 /* Reduce the inputs of all peers into `out` of peer number `root` only. in and out may be the same
- * memory.  two_shot_to_root() needs a network in the call, and `out` on all peers. */
+ * memory.  two_shot_to_root() needs `out` on all peers. */
 ct_status fold_at_root(struct call *c, const struct peers *peers, int root, struct span in,
                        struct span out);
 ct_status two_shot_to_root(struct call *c, const struct peers *peers, int root, struct span in,

@@ -27,8 +27,8 @@ static inline double pipeline_cost(const struct network_model *network, struct p
            * ((double)longest * network->us_per_byte + p.messages * network->overhead_us);
 }
 
-/* Returns the bytes of a segment for the least cost.  A segment costs messages, and the last wire
- * is idle until the first segment has crossed the others. */
+/* Returns the bytes of a segment for the least cost; a call may have fewer.  A segment costs
+ * messages, and the last wire is idle until the first segment has crossed the others. */
 static inline size_t pipeline_segment(const struct network_model *network, struct pipeline p,
                                       size_t bytes)
 {
@@ -42,13 +42,13 @@ static inline size_t pipeline_segment(const struct network_model *network, struc
     return segment;
 }
 
-/* rail_broadcast_chain() among so many hosts */
+/* The pipeline of rail_broadcast_chain() among so many hosts. */
 static inline struct pipeline pipeline_of_chain(int hosts)
 {
     return (struct pipeline){ .wires = hosts - 1, .messages = 1 };
 }
 
-/* two_shot_to_root() among so many peers */
+/* The pipeline of two_shot_to_root() among so many peers. */
 static inline struct pipeline pipeline_of_parts(int peers)
 {
     return (struct pipeline){ .wires = 2, .messages = peers - 1 };

@@ -6,14 +6,13 @@
  * of the reduction, which a ring can't.
  *
  * A large buffer is sent in pieces.  So a part is folded and sent while it is in the processor's
- * caches.  A part is small enough to be sent eagerly.  The results of a piece travel
- * together with the parts of the next piece.  Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1
- * messages at the same time.
+ * caches.  A part is small enough to be sent eagerly.  The results of a piece travel together with
+ * the parts of the next piece.  Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1 messages at the
+ * same time.
  *
  * If only a root needs the result, the other peers fold the parts and send the results to the root.
- * Then each peer sends and receives n bytes, also the root.  If there are many pieces, the two
- * steps of different pieces fill the wires in both directions.  Cost: 2 alpha + n beta + a piece.
- */
+ * Each peer, also the root, sends and receives n bytes.  With many pieces, the steps of successive
+ * pieces fill the wires in both directions.  Cost: 2 alpha + (n + a piece) beta. */
 #include <stdlib.h>
 
 #include "collectives/core/peers.h"
@@ -133,64 +132,46 @@ static ct_status two_shot_all_pieces(struct two_shot *t)
     return status == CT_OK ? batch_wait(before) : status;
 }
 
-static ct_status two_shot_run(struct two_shot *t)
+/* Pieces have `wanted` bytes, or fewer if their parts would use more than SCRATCH_BYTES together.
+ */
+static ct_status two_shot_run(struct two_shot t, size_t wanted)
 {
-    const size_t p = (size_t)t->peers->count;
-    const size_t part = (t->piece / t->call->element / (size_t)t->owners + 1) * t->call->element;
+    const size_t p = (size_t)t.peers->count, owners = (size_t)t.owners, element = t.call->element;
+    const size_t most =
+        SCRATCH_BYTES / owners / 64 * 64 > 64 ? SCRATCH_BYTES / owners / 64 * 64 : 64;
     ct_status status;
 
-    t->sources = malloc(p * sizeof *t->sources);
-    t->scratch = call_scratch(t->call, p * part);
-    status = t->sources && t->scratch
-                 ? two_shot_all_pieces(t)
+    t.piece = wanted < most * owners ? wanted : most * owners;
+    t.sources = malloc(p * sizeof *t.sources);
+    t.scratch = call_scratch(t.call, p * (t.piece / element / owners + 1) * element);
+    status = t.sources && t.scratch
+                 ? two_shot_all_pieces(&t)
                  : ct_fail(CT_ERR_NOMEM, "no memory for the parts of %zu ranks", p);
-    batch_cancel(&t->sum);
-    batch_cancel(&t->shares[0]);
-    batch_cancel(&t->shares[1]);
-    free(t->sources);
-    call_scratch_end(t->call, t->scratch);
+    batch_cancel(&t.sum);
+    batch_cancel(&t.shares[0]);
+    batch_cancel(&t.shares[1]);
+    free(t.sources);
+    call_scratch_end(t.call, t.scratch);
     return status;
-}
-
-/* Returns the bytes of a piece, whose parts together use at most SCRATCH_BYTES. */
-static size_t two_shot_piece(size_t wanted, int owners)
-{
-    const size_t part = SCRATCH_BYTES / (size_t)owners / 64 * 64;
-    const size_t most = (part > 64 ? part : 64) * (size_t)owners;
-
-    return wanted < most ? wanted : most;
 }
 
 /* If each part can be sent eagerly, one piece is the fastest: the two steps fill the wires in both
  * directions, so pieces only cost messages. */
 ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out)
 {
-    const struct pipeline both_steps = { .wires = 2, .messages = peers->count };
-    const int is_short = in.bytes <= (size_t)peers->count * EAGER_MOST;
-    const size_t wanted = is_short ? in.bytes : pipeline_segment(c->network, both_steps, in.bytes);
-    struct two_shot t = { .call = c,
-                          .peers = peers,
-                          .in = in,
-                          .out = out,
-                          .root = -1,
-                          .owners = peers->count,
-                          .piece = two_shot_piece(wanted, peers->count) };
+    const int p = peers->count;
+    const size_t whole_most = (size_t)p * EAGER_MOST;
+    const struct two_shot t = { c, peers, in, out, .root = -1, .owners = p };
 
-    return two_shot_run(&t);
+    return two_shot_run(t, in.bytes <= whole_most
+                               ? in.bytes
+                               : pipeline_segment(c->network, (struct pipeline){ 2, p }, in.bytes));
 }
 
 ct_status two_shot_to_root(struct call *c, const struct peers *peers, int root, struct span in,
                            struct span out)
 {
-    const size_t wanted = pipeline_segment(c->network, pipeline_of_parts(peers->count), in.bytes);
-    struct two_shot t = { .call = c,
-                          .peers = peers,
-                          .in = in,
-                          .out = out,
-                          .root = root,
-                          .owners = peers->count - 1,
-                          .piece = two_shot_piece(wanted < in.bytes ? wanted : in.bytes,
-                                                  peers->count - 1) };
+    const struct two_shot t = { c, peers, in, out, .root = root, .owners = peers->count - 1 };
 
-    return two_shot_run(&t);
+    return two_shot_run(t, pipeline_segment(c->network, pipeline_of_parts(peers->count), in.bytes));
 }

@@ -5,8 +5,8 @@
  * link may be slower, and a processor may be too slow for the link.  So the ranks measure the first
  * ENOUGH calls that send many bytes.  They measure again when calls send at least twice as many.
  *
- * The cost model of the call's algorithm tells how many bytes a host sends one after the other, and
- * how long the call takes without these bytes.  The rest of the time is theirs.  A rank that comes
+ * The cost model of the call's algorithm tells how many bytes a host sends, and how long the call
+ * would take without these bytes.  The bytes take the rest of the time.  A rank that comes
  * early waits for the last one, whose time is the shortest.  So the ranks agree on the least time,
  * in the last of these calls: an all-reduce of 8 bytes, log2(p) messages.  A late rank may receive
  * results while it still sends, so the speed may come out up to twice too high.  It is never higher
@@ -30,7 +30,7 @@ static double time_on(const struct call *c, struct network_model network)
     return c->algorithm->cost(&other, c->algorithm->way);
 }
 
-/* Returns how many bytes a host sends one after the other. */
+/* Returns how many bytes a host sends, by the cost model. */
 static double wire_bytes_of(const struct call *c)
 {
     return time_on(c, (struct network_model){ .us_per_byte = 1 })

@@ -59,9 +59,9 @@ ct_status rail_all_reduce(const struct rail *rail, enum rail_way way, struct spa
  * On the other hosts the content of `data` is undefined afterwards.  The way must not be
  * RAIL_CHAIN. */
 ct_status rail_reduce_direct(const struct rail *rail, int host, struct span data);
-ct_status rail_reduce_parts(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce_doubling(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce_halving(const struct rail *rail, int host, struct span data);
+ct_status rail_reduce_parts(const struct rail *rail, int host, struct span data);
 ct_status rail_reduce(const struct rail *rail, enum rail_way way, int host, struct span data);
 
 /* Send `data` of `host` to all hosts of the rail. */

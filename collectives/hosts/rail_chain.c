@@ -7,8 +7,8 @@
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
 #include "collectives/hosts/rail.h"
 
-#include "collectives/core/shm_exchange.h"
 #include "collectives/core/pipeline_segment.h"
+#include "collectives/core/shm_exchange.h"
 
 ct_status rail_broadcast_chain(const struct rail *rail, int host, struct span data)
 {

@@ -4,9 +4,8 @@
  * The rails of a host share its wire.  So the time depends on the bytes of the whole call, not on
  * the number of rails.  The work inside the hosts is the same for all ways of an operation, and is
  * left out. */
-#include "collectives/core/network_model.h"
-#include "collectives/hosts/rail.h"
 #include "collectives/core/pipeline_segment.h"
+#include "collectives/hosts/rail.h"
 #include "runtime/messaging/messages.h"
 
 /* Messages from several hosts that arrive at once delay each other in the switch: measured with 3

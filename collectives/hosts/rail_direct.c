@@ -4,9 +4,9 @@
  * An all-reduce takes one step for few bytes (one_shot.c) and two steps for many (two_shot.c).  A
  * reduce sends all inputs to the root, which folds them (fold_at_root.c), or takes two steps
  * (two_shot.c).  In a broadcast the root sends to all hosts at once.
- * Cost: alpha + (h-2) o + (h-1) n beta for a host that sends to all hosts or receives from all. Two
- * steps cost 2 (alpha + (h-2) o) + 2n(h-1)/h beta.  In a large reduce the bytes cost n beta only.
- */
+ * Cost: alpha + (h-2) o + (h-1) n beta for a host that sends to all hosts or receives from all.
+ * Two steps cost 2 (alpha + (h-2) o) + 2n(h-1)/h beta, those of a large reduce 2 (alpha + (h-2) o)
+ * + n beta. */
 #include "collectives/core/peers.h"
 #include "collectives/hosts/rail_tree.h"
 

@@ -212,7 +212,8 @@ struct control_rank {
     _Atomic uint64_t ring[CONTROL_CALLS][sizeof(struct control_call) / 8];
 };
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "of the last word below");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "control_note_call() puts a word together in this order");
 
 /* Writes the words of the call as they lie in memory.  The last word is put together in a register:
  * a load of 8 bytes would wait until the stores of the fields have left the store buffer. */

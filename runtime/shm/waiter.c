@@ -48,8 +48,8 @@
 
 /* Looks that found the awaited rank on our processor, after which our rank moves. */
 #define TURNS_TOGETHER 64
-/* Where ranks share processors: 1 to 4 us, if the awaited rank runs on another one.  That is the
- * time of a copy of 16 to 64 KiB. */
+/* Turns of a wait where ranks share processors, if the awaited rank runs on another one.  They take
+ * up to 4 us, as long as a copy of 64 KiB. */
 #define BRIEF_SPINS 64
 #define SPINS_WITH_A_CORE 2000 /* about 50 us; a write reaches another core sooner */
 

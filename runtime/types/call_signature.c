@@ -80,9 +80,11 @@ void signature_differ(const struct signature *mine, int rank, const struct signa
                  "ranks %d and %d pass different counts to %s, or made different calls before it",
                  low, high, ours);
     else if (mine->seq == 1)
-        snprintf(text, size,
-                 "ranks %d and %d were told different networks (by CT_NETWORK or CT_TUNING)", low,
-                 high);
+        snprintf(
+            text, size,
+            "ranks %d and %d were told different networks (by CT_NETWORK or CT_TUNING); all ranks "
+            "need the same",
+            low, high);
     else
         snprintf(text, size, "ranks %d and %d both call %s, but made different calls before it",
                  low, high, ours);

@@ -15,9 +15,8 @@
 #include "runtime/messaging/messages.h"
 
 enum { CALLS = 4, MOST = 1 << 16, PHASES = 5, MOST_RANKS = 5 };
-enum {
-    MANY = 2 * EAGER_MOST / sizeof(int32_t)
-}; /* the most elements that two_shot sends as one piece */
+/* The most elements that two_shot sends as one piece to two ranks. */
+enum { MANY = 2 * EAGER_MOST / sizeof(int32_t) };
 
 struct death {
     const char *operation, *variable; /* of which `nodes` is the row */
