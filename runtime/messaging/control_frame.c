@@ -10,9 +10,12 @@ void progress_thread_wake(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 
-    if (!m->has_thread)
-        m->has_thread = thread_start(&m->thread, m->thread_main, mesh) == 0;
-    pthread_cond_signal(&m->needed);
+    if (m->thread_state == THREAD_NONE && thread_start(&m->thread, m->thread_main, mesh) == 0) {
+        m->thread_state = THREAD_AWAKE;
+    } else if (m->thread_state == THREAD_IDLE) {
+        m->thread_state = THREAD_AWAKE;
+        pthread_cond_signal(&m->needed);
+    }
 }
 
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)

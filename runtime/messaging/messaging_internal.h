@@ -60,11 +60,13 @@ struct messages {
     /* The progress thread, which moves background requests while no other thread waits. */
     pthread_t thread;
     void *(*thread_main)(void *mesh);
-    int has_thread, stop;
+    enum progress_thread_state { THREAD_NONE, THREAD_IDLE, THREAD_AWAKE } thread_state;
+    int stop;
     /* How many things need the progress thread: background requests, frames that no request owns
      * and failed groups.  A thread that leaves request_wait() reads the count without the lock. */
     _Atomic int background;
     _Atomic int waiting;           /* number of threads that wait for a request */
+    _Atomic unsigned waits;        /* changes whenever a thread begins to wait */
     _Atomic uint64_t probe_looked; /* coarse clock (ns) when ct_iprobe() last checked a peer */
     _Atomic uint64_t glanced;      /* coarse clock (ns) when messages_glance() last looked */
     _Atomic int copies_pending;
@@ -107,6 +109,7 @@ void unexpected_remove(struct mesh *mesh, struct unexpected *message);
 void forget_sender(struct mesh *mesh, const struct request *send);
 
 /* defined in control_frame.c */
+/* Starts the progress thread, or wakes it if it is idle. */
 void progress_thread_wake(struct mesh *mesh);
 /* Sends a frame that no request owns.  The progress thread sends the frame later if the link can't
  * take it now. */

@@ -266,6 +266,8 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     struct wait wait;
 
     atomic_fetch_add(&m->waiting, 1);
+    atomic_store_explicit(&m->waits, atomic_load_explicit(&m->waits, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     wait_begin(&wait, &mesh->waiter, deadline);
     wait.soon = may_ask;
     if (atomic_load(&mesh->waiter.sockets))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_p2p_waits.c - how long a receive waits, and a request takes, when other threads have the
- * lock, other ranks are gone, or there are thousands of groups. */
+ * lock, other ranks are gone, or there are thousands of groups; and what the progress thread does
+ * meanwhile. */
 #include "tests/marks.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "runtime/group/group.h"
 #include "runtime/messaging/group_channel.h"
@@ -329,6 +331,50 @@ static void a_send_that_timed_out_is_not_received(void **state)
     use_link(NULL);
 }
 
+/* ---- The progress thread ---------------------------------------------------------- */
+
+enum { EXCHANGES = 10000, EXCHANGE_BYTES = 16384 };
+
+/* How often the threads of this process, except the calling one, have gone to sleep. */
+static long sleeps_of_other_threads(void)
+{
+    struct rusage process, thread;
+
+    getrusage(RUSAGE_SELF, &process);
+    getrusage(RUSAGE_THREAD, &thread);
+    return process.ru_nvcsw - thread.ru_nvcsw;
+}
+
+static void exchange_at_once(ct_group *group, void *arg)
+{
+    static char in[EXCHANGE_BYTES], out[EXCHANGE_BYTES];
+    const int other = 1 - ct_rank(group);
+    long slept = sleeps_of_other_threads();
+    const double began = now_ms();
+
+    (void)arg;
+    for (int i = 0; i < EXCHANGES; i++) {
+        ct_work *receive, *send;
+
+        EXPECT_OK(ct_irecv(group, in, sizeof in, CT_U8, other, 0, &receive));
+        EXPECT_OK(ct_isend(group, out, sizeof out, CT_U8, other, 0, &send));
+        EXPECT_OK(ct_wait(receive));
+        EXPECT_OK(ct_wait(send));
+    }
+    slept = sleeps_of_other_threads() - slept;
+    EXPECT(slept < 100 + 5 * (long)(now_ms() - began)); /* else one in two to five exchanges */
+}
+
+static void the_progress_thread_rests_while_requests_are_waited_for_at_once(void **state)
+{
+    (void)state;
+    use_link("shm");
+    run_processes(2, exchange_at_once, NULL);
+    use_link("tcp");
+    run_processes(2, exchange_at_once, NULL);
+    use_link(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_never_sent_anything_is_heard_to_leave),
         cmocka_unit_test(what_it_sent_before_it_left_is_received),
         cmocka_unit_test(a_send_that_timed_out_is_not_received),
+        cmocka_unit_test(the_progress_thread_rests_while_requests_are_waited_for_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
