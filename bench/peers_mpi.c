@@ -6,10 +6,11 @@
  *
  * bench/peers compiles it against each MPI that is installed.  A row, of f32 and sum with root 0:
  * fill, call, compare; five calls to warm up; then samples until MS are over: all leave a barrier,
- * one call, each its own time.  p50 is the median of each rank's times, the largest of the ranks';
- * mean the time of as many calls without a barrier between them.  all_reduce and reduce are in
- * place, since gloo's are; the others are not.  Rank 0 prints "operation,bytes,p50,mean,samples"
- * (us).  A call of more than a second ends its operation: the larger sizes have no row. */
+ * one call, each its own time.  p50 and p99 are those of each rank's times, the largest of the
+ * ranks'; mean the time of as many calls without a barrier between them.  all_reduce and reduce are
+ * in place, since gloo's are; the others are not.  Rank 0 prints
+ * "operation,bytes,p50,p99,mean,samples" (us).  A call of more than a second ends its operation:
+ * the larger sizes have no row. */
 #include "bench/peers_mpi.h"
 
 #include <mpi.h>
@@ -75,17 +76,18 @@ static int take_samples(const struct operation *o, const struct call *c, double 
 static void measure(const struct operation *o, const struct call *c, size_t bytes, double budget)
 {
     const int samples = take_samples(o, c, budget);
-    double began, p50, mean;
+    double began, p50, p99, mean;
 
     qsort(times, (size_t)samples, sizeof *times, ascending);
     p50 = longest(times[(samples - 1) / 2]) / o->trips;
+    p99 = longest(times[(samples - 1) * 99 / 100]) / o->trips;
     MPI_Barrier(WORLD);
     began = now();
     for (int i = 0; i < samples; i++)
         o->call(c);
     mean = longest((now() - began) / samples) / o->trips;
     if (c->rank == 0) {
-        printf("%s,%zu,%.4f,%.4f,%d\n", o->name, bytes, p50, mean, samples);
+        printf("%s,%zu,%.4f,%.4f,%.4f,%d\n", o->name, bytes, p50, p99, mean, samples);
         fflush(stdout);
     }
 }

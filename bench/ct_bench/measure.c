@@ -119,9 +119,12 @@ static ct_status evaluate(double *own, double *slowest, struct times *times)
     memcpy(slowest, own, bytes);
     qsort(own, (size_t)times->samples, sizeof *own, ascending);
     times->rank_p50 = quantile(own, times->samples, 0.5);
+    times->rank_p99 = quantile(own, times->samples, 0.99);
     status = longest(slowest, times->samples);
     if (status == CT_OK)
         status = longest(&times->rank_p50, 1);
+    if (status == CT_OK)
+        status = longest(&times->rank_p99, 1);
     qsort(slowest, (size_t)times->samples, sizeof *slowest, ascending);
     times->min = slowest[0];
     times->p50 = quantile(slowest, times->samples, 0.5);
@@ -152,6 +155,7 @@ ct_status measure(const struct trial *trial, const struct effort *effort, double
     times->p50 /= trips;
     times->p99 /= trips;
     times->rank_p50 /= trips;
+    times->rank_p99 /= trips;
     times->mean /= trips;
     return status;
 }

@@ -21,8 +21,8 @@ struct effort {
 /* Microseconds, of a call. */
 struct times {
     double p50, p99, min;
-    double rank_p50; /* the median of a rank's own times, of the rank where it is largest */
-    double mean;     /* of as many calls in a row, with no barrier between: nccl-tests' time */
+    double rank_p50, rank_p99; /* of a rank's own times, of the rank where it is largest */
+    double mean; /* of as many calls in a row, with no barrier between: nccl-tests' time */
     int samples, calls;
 };
 

@@ -36,6 +36,7 @@ static const struct column {
     { "samples", "samples", WHOLE, 0, offsetof(struct row, samples) },
     { "calls", "calls", WHOLE, 0, offsetof(struct row, calls) },
     { "rank_p50_us", "rank p50 us", REAL, 0, offsetof(struct row, rank_p50) },
+    { "rank_p99_us", "rank p99 us", REAL, 0, offsetof(struct row, rank_p99) },
     { "mean_us", "mean us", REAL, 0, offsetof(struct row, mean) },
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };

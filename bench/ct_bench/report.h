@@ -14,7 +14,7 @@
 struct row {
     const char *operation, *type, *redop, *place;
     int64_t bytes, count, root, wrong;
-    double p50, p99, min, algbw, busbw, limit, ratio, model, rank_p50, mean;
+    double p50, p99, min, algbw, busbw, limit, ratio, model, rank_p50, rank_p99, mean;
     int64_t samples, calls;
 };
 

@@ -34,6 +34,7 @@ static void report_trial(struct bench *b, const struct trial *trial, const struc
                                                                   (double)bytes, b->ranks, b->wire)
                                                        : NAN,
                              .rank_p50 = times->rank_p50,
+                             .rank_p99 = times->rank_p99,
                              .mean = times->mean,
                              .samples = times->samples,
                              .calls = times->calls };

@@ -3,8 +3,8 @@
  *
  *   peers_report --machine=TEXT --processors=N [--json=FILE] [--figures=DIR] ROWS
  *
- * ROWS is a file of "library,ranks,round,operation,bytes,p50,mean,samples", as bench/peers makes
- * it. */
+ * ROWS is a file of "library,ranks,round,operation,bytes,p50,p99,mean,samples", as bench/peers
+ * makes it. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>

@@ -95,10 +95,10 @@ static int read_shape(const char *text, struct row *row)
     return row->ranks > 0;
 }
 
-/* A limit has neither a mean nor samples. */
+/* A limit has a p50 only. */
 static int read_line(struct reading *reading, char *line)
 {
-    enum { LIBRARY, RANKS, ROUND, OPERATION, BYTES, P50, MEAN, SAMPLES, FIELDS };
+    enum { LIBRARY, RANKS, ROUND, OPERATION, BYTES, P50, P99, MEAN, SAMPLES, FIELDS };
     char *fields[FIELDS];
     struct row row = { .ranks = 0 };
     struct sample *samples, sample;
@@ -109,7 +109,7 @@ static int read_line(struct reading *reading, char *line)
     sample.library = library_named(fields[LIBRARY]);
     snprintf(row.operation, sizeof row.operation, "%s", fields[OPERATION]);
     row.bytes = strtoull(fields[BYTES], NULL, 10);
-    sample.time = (struct time){ number(fields[P50]), number(fields[MEAN]) };
+    sample.time = (struct time){ number(fields[P50]), number(fields[P99]), number(fields[MEAN]) };
     if (sample.library == LIBRARIES || !read_shape(fields[RANKS], &row))
         return -1;
     sample.row = row_of(reading->results, &row);
@@ -139,8 +139,8 @@ static double median(double *values, int count)
 
 static struct time median_time(const struct reading *reading, int row, enum library library)
 {
-    double p50[MOST_ROUNDS], mean[MOST_ROUNDS];
-    int n = 0, means = 0;
+    double p50[MOST_ROUNDS], p99[MOST_ROUNDS], mean[MOST_ROUNDS];
+    int n = 0, calls = 0;
 
     for (int i = 0; i < reading->sample_count && n < MOST_ROUNDS; i++) {
         const struct sample *s = &reading->samples[i];
@@ -148,10 +148,12 @@ static struct time median_time(const struct reading *reading, int row, enum libr
         if (s->row != row || s->library != library)
             continue;
         p50[n++] = s->time.p50;
-        if (!isnan(s->time.mean))
-            mean[means++] = s->time.mean;
+        if (isnan(s->time.mean)) /* a limit */
+            continue;
+        p99[calls] = s->time.p99;
+        mean[calls++] = s->time.mean;
     }
-    return (struct time){ median(p50, n), median(mean, means) };
+    return (struct time){ median(p50, n), median(p99, calls), median(mean, calls) };
 }
 
 static int in_the_table(const void *a, const void *b)

@@ -29,7 +29,7 @@ extern const struct library_name {
 
 /* us of a call; NAN: not measured. */
 struct time {
-    double p50, mean;
+    double p50, p99, mean;
 };
 
 struct row {
@@ -47,8 +47,8 @@ struct results {
     int present[LIBRARIES]; /* has a time somewhere */
 };
 
-/* Lines of "library,ranks,round,operation,bytes,p50,mean,samples"; ranks is "4", or "3x2" for two
- * on each of three hosts.  0, or -1 with the reason in `why`; results_free() either way. */
+/* Lines of "library,ranks,round,operation,bytes,p50,p99,mean,samples"; ranks is "4", or "3x2" for
+ * two on each of three hosts.  0, or -1 with the reason in `why`; results_free() either way. */
 int results_read(struct results *results, FILE *file, char why[200]);
 void results_free(struct results *results);
 

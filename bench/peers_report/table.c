@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - the results in Markdown and in JSON: a row for each size, and the geometric means of
- * the ratios by ranks, size and operation, and the rows in which ours is furthest behind. */
+ * the ratios by ranks, size and operation, the rows in which ours is furthest behind, and tails. */
 #include "bench/peers_report/results.h"
 
 #include <math.h>
@@ -269,6 +269,59 @@ static void put_behind(const struct results *results, enum library ours)
     }
 }
 
+/* ---- Tails ------------------------------------------------------------------------- */
+
+/* p99 over p50 of `library` in the rows of `shape`: the geometric mean, and the largest. */
+static void put_tail(const struct results *results, const struct row *shape, enum library library)
+{
+    double sum = 0, largest = 0;
+    int n = 0;
+
+    for (int i = 0; i < results->row_count; i++) {
+        const struct row *row = &results->rows[i];
+        const double tail = row->times[library].p99 / row->times[library].p50;
+
+        if (!same_shape(row, shape) || says_little(results, row) || isnan(tail))
+            continue;
+        sum += log(tail);
+        largest = fmax(largest, tail);
+        n++;
+    }
+    if (n > 0)
+        printf(" %.2f (%.3g) |", exp(sum / n), largest);
+    else
+        printf(" - |");
+}
+
+static void put_tails(const struct results *results)
+{
+    const struct row *last = NULL;
+
+    printf("\np99 over p50, the geometric mean (and the largest), without the rows with a "
+           "star:\n\n| ranks |");
+    for (int i = 0; i < LIMIT; i++)
+        if (results->present[i])
+            printf(" %s |", library_names[i].label);
+    printf("\n|---|");
+    for (int i = 0; i < LIMIT; i++)
+        if (results->present[i])
+            printf("---|");
+    printf("\n");
+    for (int i = 0; i < results->row_count; last = &results->rows[i++]) {
+        const struct row *row = &results->rows[i];
+        char shape[24];
+
+        if (last && same_shape(row, last))
+            continue;
+        name_shape(row, shape);
+        printf("| %s |", shape);
+        for (int library = 0; library < LIMIT; library++)
+            if (results->present[library])
+                put_tail(results, row, library);
+        printf("\n");
+    }
+}
+
 static void put_verdict(const struct results *results, enum library ours)
 {
     int compared = 0, faster = 0;
@@ -295,6 +348,7 @@ void table_print(const struct results *results, const char *machine)
             put_behind(results, ours);
             put_verdict(results, ours);
         }
+    put_tails(results);
     for (int i = 0; i < results->row_count; i++)
         stars += says_little(results, &results->rows[i]);
     if (stars > 0)
@@ -330,6 +384,8 @@ static void json_times(const struct row *row, FILE *file)
             continue;
         fprintf(file, "%s\"%s\": {\"p50\": ", between, library_names[i].key);
         json_number(file, row->times[i].p50);
+        fprintf(file, ", \"p99\": ");
+        json_number(file, row->times[i].p99);
         fprintf(file, ", \"mean\": ");
         json_number(file, row->times[i].mean);
         fprintf(file, "}");
