@@ -3,9 +3,11 @@
  *
  * The thread starts with the first request that is not done at once.  A thread that waits for a
  * request moves all requests, so the progress thread works only while no other thread waits.  It
- * starts to work after a millisecond in which no thread has begun to wait.  Until the program waits
- * less often it looks once in a millisecond, and nobody has to wake it.  So a program that starts
- * requests and waits for them at once loses little time to it. */
+ * starts to work after a millisecond in which no thread has begun to wait.
+ *
+ * Waking the thread costs a program more than a short message.  So as long as threads begin waits,
+ * the progress thread wakes by itself once in a millisecond and looks at the links.  Only after a
+ * millisecond without a new wait, and with nothing to do, it sleeps until a request wakes it. */
 #include <errno.h>
 #include <time.h>
 

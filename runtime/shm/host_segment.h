@@ -85,11 +85,11 @@ struct node {
 void node_leave(struct node *node);
 
 /* Returns the size of a ring in bytes.  Each pair of ranks has one ring for each direction.  A
- * larger ring needs fewer switches between ranks that share a processor.  But two ranks have a
- * processor each on almost every host.  Both of their rings fit in its second-level cache: with
- * 2 MiB each, messages of 64 KiB took 1.3 to 3.5 us instead of 1.3.  All rings together may take
- * 30 MiB with 8 ranks, 60 with 16 and 260 with 64.  A ring takes memory only when its pair sends
- * messages. */
+ * larger ring needs fewer switches between ranks that share a processor.  Two ranks share one only
+ * on a host with a single processor.  Their two rings of 512 KiB fit in a second-level cache; with
+ * rings of 2 MiB messages of 64 KiB took 1.3 us in one run and 3.5 us in the next.  All rings
+ * together may take 30 MiB with 8 ranks, 60 with 16 and 260 with 64.  A ring takes memory only when
+ * its pair sends messages. */
 static inline size_t node_ring_bytes(const struct node *node)
 {
     return (size_t)(node->size <= 2    ? 512
