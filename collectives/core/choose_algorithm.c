@@ -12,6 +12,7 @@
  * So the model decides when the call runs. */
 #include "collectives/core/algorithm_overrides.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,9 +100,13 @@ void explain_end(char *line, size_t used, size_t size)
 static size_t say_cost(const struct algorithm *row, const struct call *c, char *line, size_t used,
                        size_t size)
 {
+    double us;
+
     if (!row->cost || !can(row, c) || used >= size)
         return 0;
-    return (size_t)snprintf(line + used, size - used, " (%.0f us)", cost_of(row, c));
+    us = cost_of(row, c);
+    return isinf(us) ? (size_t)snprintf(line + used, size - used, " (once the network is measured)")
+                     : (size_t)snprintf(line + used, size - used, " (%.0f us)", us);
 }
 
 static void choose_explain(const struct choices *choices, const struct call *c)

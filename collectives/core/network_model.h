@@ -3,6 +3,8 @@
 #ifndef COLLECTIVES_CORE_NETWORK_MODEL_H
 #define COLLECTIVES_CORE_NETWORK_MODEL_H
 
+#include <stddef.h>
+
 /* A message of n bytes between hosts takes alpha_us + n * us_per_byte.  Each further message at the
  * same time costs a rank overhead_us. */
 struct network_model {
@@ -16,8 +18,9 @@ struct network {
     struct network_model model;
     double claimed;     /* us per byte of the link, as its driver reports it */
     int is_given;       /* 1 if the user set the model, so nothing is measured */
-    int calls;          /* number of calls measured since `wire_bytes` was set */
-    double wire_bytes;  /* bytes that a host sent in the first of these calls */
+    int is_measured;    /* 1 once the ranks have agreed on a measurement */
+    int calls;          /* number of calls measured since `bytes` was set */
+    size_t bytes;       /* of the first of these calls */
     double us_per_byte; /* the least of these calls on this rank */
 };
 

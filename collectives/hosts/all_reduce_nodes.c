@@ -11,6 +11,8 @@
  * Cost: on the host one round, or two rounds in which n bytes are written and n bytes are read.
  * Between hosts the cost of the rail (rail.h).
  * [two-level all-reduce: MPICH SMP, Open MPI HAN] */
+#include <math.h>
+
 #include "collectives/core/algorithms.h"
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
@@ -150,20 +152,27 @@ static size_t bytes_of_rail(const struct call *c)
 }
 
 /* In a single step, or in steps of doubling, the last rank finds all data there and waits for no
- * rank, so its time tells nothing. */
-static ct_status all_reduce_nodes_run(struct call *c)
+ * rank, so its time tells nothing about the network. */
+static int shows_network(const struct call *c, int way)
 {
-    const int way = c->algorithm->way;
-    const int waits =
-        way == RAIL_HALVING
-        || (way == RAIL_DIRECT && !rail_takes_one_step(c->group->order.hosts, bytes_of_rail(c)));
-
-    return waits ? run_measured(c, all_reduce_all_pieces) : all_reduce_all_pieces(c);
+    return way == RAIL_HALVING
+           || (way == RAIL_DIRECT && !rail_takes_one_step(c->group->order.hosts, bytes_of_rail(c)));
 }
 
+static ct_status all_reduce_nodes_run(struct call *c)
+{
+    return shows_network(c, c->algorithm->way) ? run_measured(c, all_reduce_all_pieces)
+                                               : all_reduce_all_pieces(c);
+}
+
+/* While a measurement is due, no way wins that doesn't show the network.  On a slow network it may
+ * send several times as many bytes, and a program that only makes such calls would never measure.
+ * Two hosts send the same bytes in each way. */
 static double all_reduce_nodes_cost(const struct call *c, int way)
 {
-    return rail_all_reduce_cost(c, (enum rail_way)way, partial_bytes(c, call_bytes(c)));
+    return c->group->order.hosts > 2 && network_is_due(c) && !shows_network(c, way)
+               ? INFINITY
+               : rail_all_reduce_cost(c, (enum rail_way)way, partial_bytes(c, call_bytes(c)));
 }
 
 const struct algorithm all_reduce_nodes = { .name = "nodes",

@@ -53,21 +53,30 @@ static struct span going_piece(const struct call *c, const void *arg, int from, 
                    r->bytes);
 }
 
+/* Returns the message to the rank on `host` that has this rank's number. */
+static struct span going_message(const struct call *c, const void *arg, int host)
+{
+    const struct regrouped *r = arg;
+    const size_t each = (size_t)r->level->ranks * r->bytes;
+
+    (void)c;
+    return span_of(r->going + (size_t)host * each, each);
+}
+
+static struct span coming_message(const struct call *c, const void *arg, int host)
+{
+    const struct regrouped *r = arg;
+    const size_t each = (size_t)r->level->ranks * r->bytes;
+
+    (void)c;
+    return span_of(r->coming + (size_t)host * each, each);
+}
+
 static ct_status all_to_all_through_rail(struct call *c, const struct regrouped *r)
 {
-    const struct level *l = r->level;
-    const struct rail rail = rail_of(c, l);
-    const size_t each = (size_t)l->ranks * r->bytes;
-    struct batch batch;
-    ct_status status = batch_begin(&batch, c, 2 * l->hosts);
+    const struct rail rail = rail_of(c, r->level);
 
-    for (int step = 1; step < l->hosts && status == CT_OK; step++) {
-        const int to = (l->host + step) % l->hosts, from = (l->host - step + l->hosts) % l->hosts;
-
-        batch_recv(&batch, rail_peer(&rail, from), span_of(r->coming + (size_t)from * each, each));
-        batch_send(&batch, rail_peer(&rail, to), span_of(r->going + (size_t)to * each, each));
-    }
-    return status == CT_OK ? batch_wait(&batch) : status;
+    return rail_exchange(&rail, going_message, coming_message, r);
 }
 
 static ct_status all_to_all_one_piece(struct call *c, const struct regrouped *r)

@@ -3,7 +3,7 @@
  *
  * The driver of a network card tells the speed of its link.  A switch, a hypervisor or a virtual
  * link may be slower, and a processor may be too slow for the link.  So the ranks measure the first
- * ENOUGH calls that send many bytes.  They measure again when calls send at least twice as many.
+ * ENOUGH calls of many bytes.  They measure again when calls have at least twice as many.
  *
  * The cost model of the call's algorithm tells how many bytes a host sends, and how long the call
  * would take without these bytes.  The bytes take the rest of the time.  A rank that comes
@@ -19,8 +19,8 @@
 #include "collectives/hosts/rail.h"
 #include "runtime/util/clock.h"
 
-#define ENOUGH 4              /* calls of a measurement */
-#define LEAST_WIRE (16 << 10) /* bytes; with fewer, latency is nearly all of the time */
+#define ENOUGH 4         /* calls of a measurement */
+#define LEAST (16 << 10) /* bytes; with fewer, latency is nearly all of the time */
 
 static double time_on(const struct call *c, struct network_model network)
 {
@@ -54,41 +54,65 @@ static ct_status agree_least(struct call *c, double *us)
 
 /* Adds the call's time to the measurement.  The latency is subtracted twice, since that of the
  * model may be too low.  Otherwise a call of few bytes would show too slow a network. */
-static ct_status note_time(struct call *c, double wire_bytes, double us)
+static ct_status note_time(struct call *c, double us)
 {
     struct network *const n = c->group->algorithms.network;
     const struct network_model instant = { n->model.alpha_us, n->model.overhead_us, 0 };
     ct_status status;
 
-    n->us_per_byte = fmin(n->us_per_byte, (us - 2 * time_on(c, instant)) / wire_bytes);
+    n->us_per_byte = fmin(n->us_per_byte, (us - 2 * time_on(c, instant)) / wire_bytes_of(c));
     if (++n->calls < ENOUGH)
         return CT_OK;
     status = agree_least(c, &n->us_per_byte);
     if (status != CT_OK)
         return status;
     n->model.us_per_byte = fmax(n->us_per_byte, n->claimed);
+    n->is_measured = 1;
     for (int i = 0; i < OPERATION_COUNT; i++) /* CT_EXPLAIN tells the new choices */
         atomic_store(&c->group->algorithms.choices->explained[0][i], 0);
     return CT_OK;
 }
 
+/* Returns 1 if a measurement begins with this call. */
+static int begins_measurement(const struct call *c)
+{
+    const struct network *const n = c->group->algorithms.network;
+    const size_t bytes = call_bytes(c);
+
+    return !n->is_given && bytes >= LEAST
+           && (n->bytes == 0 || (n->is_measured && bytes >= 2 * n->bytes));
+}
+
+/* Returns 1 if this call is a part of the measurement that has begun.  The first measurement also
+ * takes smaller calls.  Otherwise it might never end. */
+static int continues_measurement(const struct call *c)
+{
+    const struct network *const n = c->group->algorithms.network;
+
+    return n->bytes > 0 && n->calls < ENOUGH
+           && call_bytes(c) >= (n->is_measured ? n->bytes : LEAST);
+}
+
+int network_is_due(const struct call *c)
+{
+    return begins_measurement(c) || continues_measurement(c);
+}
+
 ct_status run_measured(struct call *c, ct_status (*run)(struct call *c))
 {
     struct network *const n = c->group->algorithms.network;
-    const double wire_bytes = n->is_given ? 0 : wire_bytes_of(c);
     int64_t before;
     ct_status status;
 
-    if (wire_bytes >= LEAST_WIRE && wire_bytes >= 2 * n->wire_bytes) {
-        n->wire_bytes = wire_bytes;
+    if (begins_measurement(c)) {
+        n->bytes = call_bytes(c);
         n->us_per_byte = INFINITY;
         n->calls = 0;
     }
-    if (wire_bytes < LEAST_WIRE || wire_bytes < n->wire_bytes || n->calls == ENOUGH)
+    if (!continues_measurement(c))
         return run(c);
     before = clock_ns(CLOCK_MONOTONIC);
     status = run(c);
-    return status == CT_OK
-               ? note_time(c, wire_bytes, 1e-3 * (double)(clock_ns(CLOCK_MONOTONIC) - before))
-               : status;
+    return status == CT_OK ? note_time(c, 1e-3 * (double)(clock_ns(CLOCK_MONOTONIC) - before))
+                           : status;
 }

@@ -9,4 +9,7 @@
  * In run(), each rank's bytes must cross the network before that rank can return. */
 ct_status run_measured(struct call *c, ct_status (*run)(struct call *c));
 
+/* Returns 1 if run_measured() would measure this call. */
+int network_is_due(const struct call *c);
+
 #endif

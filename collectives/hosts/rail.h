@@ -22,6 +22,7 @@
 #ifndef COLLECTIVES_HOSTS_RAIL_H
 #define COLLECTIVES_HOSTS_RAIL_H
 
+#include "collectives/core/network_model.h"
 #include "collectives/hosts/host_topology.h"
 
 struct rail {
@@ -74,6 +75,18 @@ ct_status rail_broadcast(const struct rail *rail, enum rail_way way, int host, s
 
 /* Waits until all hosts of the rail are in the call. */
 ct_status rail_barrier(const struct rail *rail);
+
+/* Returns what is sent to `host`, or the place for what comes from it. */
+typedef struct span rail_span(const struct call *c, const void *arg, int host);
+/* Sends out() to each other host, and receives in() from each. */
+ct_status rail_exchange(const struct rail *rail, rail_span *out, rail_span *in, const void *arg);
+/* rail_exchange() starts further messages together while those that it has started, over all rails
+ * of the host, have fewer bytes than this.  A large message takes 3 alpha before its bytes, since
+ * the sender asks first.  So these 3 alpha add at most an eighth to the time of the bytes. */
+static inline double rail_bytes_together(const struct network_model *network)
+{
+    return 8 * (3 * network->alpha_us) / network->us_per_byte;
+}
 
 /* The blocks of an all-gather.  block() returns where the block of `host` lies in this rank's
  * memory.  The length of a block is the same on all ranks.  The block of this rank's host is there

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rail_all_gather.c - sends each host's block to all hosts of a rail.
  *
- * Direct: each host sends its block to each other host.  Cost: alpha + (h-2) o + (h-1) n beta.
+ * Direct: each host sends its block to each other host (rail_exchange.c).
  * Doubling (Bruck): each host sends all blocks that it has to the host 1, 2, 4, ... before it.
  * Cost: ceil(log2 h) alpha + (h-1) n beta, and 2 h n bytes copied.
  * Chain: each host passes on the block that arrived last.  Cost: (h-1) (alpha + n beta), with the
@@ -14,23 +14,32 @@ static struct span block_at_host(const struct rail *rail, const struct rail_bloc
     return b->block(rail->call, b->arg, host);
 }
 
+struct direct_gather {
+    const struct rail *rail;
+    const struct rail_blocks *blocks;
+};
+
+static struct span gather_own(const struct call *c, const void *arg, int host)
+{
+    const struct direct_gather *g = arg;
+
+    (void)c, (void)host;
+    return block_at_host(g->rail, g->blocks, g->rail->host);
+}
+
+static struct span gather_other(const struct call *c, const void *arg, int host)
+{
+    const struct direct_gather *g = arg;
+
+    (void)c;
+    return block_at_host(g->rail, g->blocks, host);
+}
+
 static ct_status gather_direct(const struct rail *rail, const struct rail_blocks *b)
 {
-    const int h = rail->hosts;
-    struct batch batch;
-    const ct_status status = batch_begin(&batch, rail->call, 2 * h);
+    const struct direct_gather gather = { rail, b };
 
-    if (status != CT_OK)
-        return status;
-    for (int step = 1; step < h; step++) {
-        const int from = (rail->host - step + h) % h;
-
-        batch_recv(&batch, rail_peer(rail, from), block_at_host(rail, b, from));
-    }
-    for (int step = 1; step < h; step++)
-        batch_send(&batch, rail_peer(rail, (rail->host + step) % h),
-                   block_at_host(rail, b, rail->host));
-    return batch_wait(&batch);
+    return rail_exchange(rail, gather_own, gather_other, &gather);
 }
 
 static ct_status gather_doubling(const struct rail *rail, const struct rail_blocks *b)

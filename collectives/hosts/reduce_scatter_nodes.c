@@ -65,33 +65,42 @@ static struct span partial_piece(const struct call *c, const void *arg, int owne
                       : input;
 }
 
+/* What a rank exchanges with the other hosts for one piece. */
+struct exchanged {
+    const struct work_of_call *work;
+    char *arrived; /* a piece of each other host */
+    size_t bytes;  /* of a piece */
+};
+
+static struct span going_partial(const struct call *c, const void *arg, int host)
+{
+    const struct exchanged *e = arg;
+
+    return partial_piece(c, e->work, e->work->level.rank, host);
+}
+
+static struct span arriving_partial(const struct call *c, const void *arg, int host)
+{
+    const struct exchanged *e = arg;
+
+    (void)c;
+    return span_of(e->arrived + (size_t)host * e->bytes, e->bytes);
+}
+
 /* Exchanges partial results with the other hosts, and folds the results for this rank's block into
  * out. */
 static ct_status reduce_scatter_fold_arrived(const struct rail *rail, const struct work_of_call *w,
                                              const void **sources, char *arrived, struct span out)
 {
-    const struct level *l = &w->level;
-    struct call *c = rail->call;
-    struct batch batch;
-    ct_status status = batch_begin(&batch, c, 2 * l->hosts);
+    const struct exchanged e = { w, arrived, out.bytes };
+    const ct_status status = rail_exchange(rail, going_partial, arriving_partial, &e);
 
     if (status != CT_OK)
         return status;
-    for (int host = 0; host < l->hosts; host++) {
-        sources[host] = host == l->host ? partial_piece(c, w, l->rank, host).data
-                                        : arrived + (size_t)host * out.bytes;
-        if (host != l->host)
-            batch_recv(&batch, rail_peer(rail, host), span_of(sources[host], out.bytes));
-    }
-    for (int step = 1; step < l->hosts; step++) {
-        const int host = (l->host + step) % l->hosts;
-
-        batch_send(&batch, rail_peer(rail, host), partial_piece(c, w, l->rank, host));
-    }
-    status = batch_wait(&batch);
-    if (status != CT_OK)
-        return status;
-    fold_hosts(c, out.data, sources, out.bytes);
+    for (int host = 0; host < rail->hosts; host++)
+        sources[host] =
+            (host == rail->host ? going_partial : arriving_partial)(rail->call, &e, host).data;
+    fold_hosts(rail->call, out.data, sources, out.bytes);
     rail_average(rail, out);
     return CT_OK;
 }
