@@ -170,6 +170,12 @@ static const struct option_row rows[OPTIONS] = {
         .is_common = 1,
         .help = "Serve a live page of what each rank does. PORT is on this host's loopback. At HOST a client must "
                 "send the page's token." },
+    [OPTION_DETACH] = {
+        .name = "detach", .value = "SIZE", .bare = "64M", .command_line_only = 1,
+        .parse = parse_bytes, .field = FIELD(detach.bound),
+        .is_common = 1,
+        .help = "Run the job in the background. ctrun prints the pid of the job's ctrun. The job outlives the terminal. "
+                "The last SIZE bytes of output are kept, 64M without SIZE: see ctctl attach, logs, wait and kill." },
     [OPTION_EVENTS] = {
         .name = "events", .value = "FILE", .variables = { "CT_EVENTS" },
         .parse = parse_file_name, .field = FIELD(events),

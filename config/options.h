@@ -71,6 +71,10 @@ struct options {
     const char *deadline; /* NULL if not given */
     int deadline_margin;  /* seconds before the end of the Slurm job */
     struct status_at status;
+    struct detach_options {
+        size_t bound; /* bytes of output that are kept; 0 without --detach */
+        int caller;   /* descriptor of the socket to ctrun --detach; 0 if there is none */
+    } detach;
     const char *events; /* path of a file; NULL if not given */
     const char *trace;  /* path of a file; NULL if not given */
     size_t trace_size;

@@ -11,6 +11,7 @@
 #include "config/help.h"
 #include "config/options.h"
 #include "launcher/cli/cli.h"
+#include "launcher/detach/detach.h"
 #include "launcher/job/job.h"
 #include "launcher/job/no_effect.h"
 #include "launcher/observers/observers.h"
@@ -148,6 +149,9 @@ int main(int argc, char **argv)
     case OPTIONS_RUN:
         if (options.quiet)
             log_setup("ctrun", LOG_ERROR);
+        if (options.detach.bound > 0 && !options.explain && !options.dry_run
+            && (code = detach(&options, words)) != DETACHED)
+            break;
         if ((code = start_elsewhere(&options, words)) < 0)
             code = run(&options);
         break;

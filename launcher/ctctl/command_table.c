@@ -18,6 +18,14 @@ static const struct option_row rows[CTCTL_OPTIONS] = {
     [CTCTL_AFTER] = { .name = "after",
                       .value = "SECONDS",
                       .help = "Leave out waits that are shorter than SECONDS. The default is 1." },
+    [CTCTL_FOLLOW] = { .name = "follow",
+                       .letter = 'f',
+                       .help = "Print later output, too, until the job ends." },
+    [CTCTL_LINES] = { .name = "lines",
+                      .letter = 'n',
+                      .value = "N",
+                      .help = "Begin with the last N lines. attach begins with the last 20, logs "
+                              "with the first line that is kept." },
     [CTCTL_OUTPUT] = { .name = "output",
                        .letter = 'o',
                        .value = "FILE",
@@ -83,6 +91,29 @@ static const struct ctctl_command commands[] = {
       1,
       2,
       command_stack },
+    { { "attach", "[JOB]", " lines ",
+        "Show the output of a job that ctrun --detach started. attach ends with the job, and its "
+        "exit code is the job's. Ctrl-C ends attach and leaves the job running. attach never makes "
+        "the job wait." },
+      0,
+      1,
+      command_attach },
+    { { "logs", "[JOB]", " follow lines ",
+        "Print the output of a job that ctrun --detach started, also after its end. The output of "
+        "the last 16 jobs that ended is kept." },
+      0,
+      1,
+      command_logs },
+    { { "wait", "[JOB]", " ",
+        "Wait for the end of a job that ctrun --detach started. The exit code of wait is the "
+        "job's." },
+      0,
+      1,
+      command_wait },
+    { { "kill", "JOB", " ", "Stop a job: end its ctrun by SIGTERM, and wait until it has ended." },
+      1,
+      1,
+      command_kill },
     { { "trace merge", "FILE...", " output ",
         "Join the traces of several nodes. Each FILE is a run.node*.json of ctrun "
         "--trace=run.json. The result has one clock and is for ui.perfetto.dev. trace merge exits "
@@ -155,8 +186,9 @@ static void print_usage(FILE *out, const struct command_row *command, const char
 }
 
 static const char job_words[] = "JOB is a run id (--rdzv-id) or the pid of a ctrun. Without JOB, "
-                                "status shows all jobs, and top "
-                                "and stack show the only one. RANK is a rank of the job.";
+                                "status shows all jobs, top and stack show the only one, and "
+                                "attach, logs and wait the newest of ctrun --detach, first of "
+                                "those that run. RANK is a rank of the job.";
 
 /* Prints the options that the command accepts, or those that ctctl accepts without a command. */
 static void print_options(FILE *out, const struct command_row *command)
@@ -239,6 +271,17 @@ int ctctl_unknown(const char *what, const char *typed)
     return WRONG_USAGE;
 }
 
+static int command_take_lines(struct ctctl_options *options, const char *value)
+{
+    char *end;
+    const long lines = strtol(value, &end, 10);
+
+    if (end == value || *end || lines < 0 || lines > INT_MAX)
+        return ctctl_wrong("--lines: it must be a number of lines, not ", value);
+    options->lines = (int)lines;
+    return 0;
+}
+
 /* Stores the value of an option.  Returns 0, or the exit code after it has printed an error
  * message. */
 static int command_take(struct ctctl_options *options, int option, const char *value)
@@ -249,6 +292,10 @@ static int command_take(struct ctctl_options *options, int option, const char *v
         options->json = 1;
     else if (option == CTCTL_VERBOSE)
         options->verbose = 1;
+    else if (option == CTCTL_FOLLOW)
+        options->follow = 1;
+    else if (option == CTCTL_LINES)
+        return command_take_lines(options, value);
     else if (option == CTCTL_OUTPUT)
         options->output = value;
     else if (option == CTCTL_HOSTS)

@@ -11,6 +11,8 @@ enum ctctl_option {
     CTCTL_JSON,
     CTCTL_VERBOSE,
     CTCTL_AFTER,
+    CTCTL_FOLLOW,
+    CTCTL_LINES,
     CTCTL_OUTPUT,
     CTCTL_HOSTS,
     CTCTL_HOSTFILE,

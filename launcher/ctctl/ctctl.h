@@ -14,6 +14,8 @@ struct ctctl_options {
     const char *job; /* run id of the job, or pid of its ctrun; NULL for all jobs */
     int rank;        /* the rank that ctctl stack prints */
     int json, verbose;
+    int follow;
+    int lines; /* how many of the last lines to print; -1 if the user did not say */
     double after_s;
     const char *output; /* output file of ctctl trace merge; NULL for standard output */
     const char *shell;  /* value of --print-completion */
@@ -24,6 +26,10 @@ int command_ps(struct ctctl_options *options, char **words, int count);
 int command_status(struct ctctl_options *options, char **words, int count);
 int command_top(struct ctctl_options *options, char **words, int count);
 int command_stack(struct ctctl_options *options, char **words, int count);
+int command_attach(struct ctctl_options *options, char **words, int count);
+int command_logs(struct ctctl_options *options, char **words, int count);
+int command_wait(struct ctctl_options *options, char **words, int count);
+int command_kill(struct ctctl_options *options, char **words, int count);
 int command_trace_merge(struct ctctl_options *options, char **words, int count);
 int command_new(struct ctctl_options *options, char **words, int count);
 int command_doctor(struct ctctl_options *options, char **words, int count);

@@ -26,7 +26,7 @@ static int print_completion(const char *shell)
 
 int main(int argc, char **argv)
 {
-    struct ctctl_options options = { .after_s = 1 };
+    struct ctctl_options options = { .after_s = 1, .lines = -1 };
     unsigned taken = 0;
     int code = doctor_on_host(argv), option;
 

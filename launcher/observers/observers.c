@@ -5,7 +5,14 @@
 
 #include <stddef.h>
 
-const struct job_observer *const observers[] = {
-    &stall_observer, &straggler_observer,       &events_observer, &trace_observer, &status_observer,
-    &init_observer,  &uninterruptible_observer, &health_observer, &pmi_observer,   NULL
-};
+const struct job_observer *const observers[] = { &stall_observer,
+                                                 &straggler_observer,
+                                                 &events_observer,
+                                                 &trace_observer,
+                                                 &status_observer,
+                                                 &init_observer,
+                                                 &uninterruptible_observer,
+                                                 &health_observer,
+                                                 &pmi_observer,
+                                                 &detach_observer,
+                                                 NULL };

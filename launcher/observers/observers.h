@@ -15,6 +15,7 @@ extern const struct job_observer init_observer;
 extern const struct job_observer uninterruptible_observer;
 extern const struct job_observer health_observer;
 extern const struct job_observer pmi_observer;
+extern const struct job_observer detach_observer;
 
 extern const struct job_observer *const observers[]; /* ends with NULL */
 

@@ -27,6 +27,7 @@
 
 #include "config/values/hosts_node.h"
 #include "launcher/nodes/job_rendezvous.h"
+#include "launcher/detach/detach.h"
 #include "launcher/remote/branch.h"
 #include "launcher/stdio/console.h"
 #include "launcher/stdio/output.h"
@@ -307,6 +308,7 @@ static void check_started(struct hosts *h)
         return;
     event_del(&h->patience);
     end_progress(h);
+    detach_tell_began(h->options);
 }
 
 static void node_started(struct hosts *h, const struct relay_frame *frame)

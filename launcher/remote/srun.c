@@ -13,6 +13,7 @@
  * srun, and the ctruns on the nodes handle SIGINT like SIGTERM.  Programs can then save before they
  * stop, as they can everywhere under ctrun.  At the end of the job and after scancel, Slurm itself
  * signals the ctruns on the nodes, so this process sends nothing. */
+#include "launcher/detach/detach.h"
 #include "launcher/remote/remote.h"
 
 #include <errno.h>
@@ -228,9 +229,10 @@ int remote_srun(const struct options *options, char **argv)
         sigprocmask(SIG_BLOCK, &watched, &before);
         if ((srun = fork()) == 0)
             srun_child(options, words, &before);
-        if (srun > 0)
+        if (srun > 0) {
+            detach_tell_began(options);
             code = wait_for(srun, &watched);
-        else
+        } else
             log_line(LOG_ERROR, "no process for srun: %s", strerror(errno));
     }
     free(words);

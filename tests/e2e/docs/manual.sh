@@ -31,7 +31,7 @@ done
 expect "the parser knows each" is "${unknown-}" ""
 mapfile -t keys < <(plain "$man/ctrun.ini.5" | sed -n 's/^\.It Ic \([a-z-]*\) No =.*/\1/p')
 expect "ctrun.ini(5) has all but those of the command line" is "$(comm -3 <(printf '%s\n' "${names[@]}" | sort) <(printf '%s\n' "${keys[@]}" | sort) | tr -d '\t' | tr '\n' ' ')" \
-    "dry-run explain help job print-completion version "
+    "detach dry-run explain help job print-completion version "
 all_in "so does the sample" "$(cat "$CT_SOURCE/config/ctrun.ini")" "${keys[@]/#/;}"
 mapfile -t variables < <(grep -oE '"(PET|CT|TORCH)_[A-Z_]+"' "$CT_SOURCE/config/option_table.c" "$CT_SOURCE/runtime/bootstrap/variables.c" | cut -d'"' -f2 | sort -u |
     grep -vE '^CT_(BUILD|JOBS|STALLS|HOSTS_NODE|HOSTS_NAMES|SLOTS)$')

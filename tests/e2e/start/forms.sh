@@ -117,7 +117,7 @@ expect "bash takes ctctl's" has "$(bash -c 'source ./ctctl.bash; complete -p ctc
 ctctl_completed() {
     bash -c 'source ./ctctl.bash; COMP_WORDS=(ctctl "$@") COMP_CWORD=$#; _ctctl; echo "${COMPREPLY[*]}"' - "$@"
 }
-expect "its commands" is "$(ctctl_completed '')" "ps status top stack trace new doctor help"
+expect "its commands" is "$(ctctl_completed '')" "ps status top stack attach logs wait kill trace new doctor help"
 expect "its options" is "$(ctctl_completed doctor --host)" "--hosts --hostfile"
 expect "its commands behind an option, too" is "$(ctctl_completed --json st)" "status stack"
 touch 'blank in.ini'
