@@ -10,7 +10,7 @@ prefix=$work/prefix
 cmake --install "$CT_BUILD" --prefix "$prefix" >installed.log 2>&1
 expect "cmake --install succeeds" is "$? $(grep -c '^CMake Error' installed.log)" "0 0"
 libdir=$(dirname "$(dirname "$(find "$prefix" -name ct.pc)")")
-for file in bin/ctrun bin/ctctl include/ct.h include/ct_cuda.h share/ct/libct_mpi.c share/bash-completion/completions/ctctl share/zsh/site-functions/_ctrun \
+for file in bin/ctrun bin/ctctl include/ct.h include/ct.hpp include/ct_cuda.h share/ct/libct_mpi.c share/bash-completion/completions/ctctl share/zsh/site-functions/_ctrun \
     share/fish/vendor_completions.d/ctrun.fish share/man/man1/ctrun.1 share/man/man3/ct_all_reduce.3 share/man/man5/ctrun.ini.5 \
     share/man/man7/ctrun-environment.7 share/doc/ctrun/ctrun.spdx.json share/doc/ctrun/examples/hello.c; do
     expect "  it puts down $file" [ -e "$prefix/$file" ]
