@@ -6,7 +6,7 @@
  *     std::vector<float> x(1000, 1.0f);
  *     world.all_reduce(x);                        // dtype and count come from the vector
  *     ct::work work;
- *     world.all_reduce(x, CT_MAX, work);          // starts; x must live until work.wait()
+ *     world.all_reduce(x, CT_MAX, &work);         // starts; x must live until work.wait()
  *     work.wait();
  *
  * With exceptions, a call that fails throws ct::error, and calls return nothing or their value.
@@ -18,6 +18,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <string>
@@ -140,14 +141,11 @@ class work
         return is_done;
     }
 #endif
-    /* For functions of ct.h that start a call.  A call that was started before must be over. */
-    ct_work **start() noexcept
+    /* For functions of ct.h that start a call: where they store the handle, or NULL without a
+     * work.  A call that was started with it before must be over. */
+    static ct_work **start(work *w) noexcept
     {
-        return &work_;
-    }
-    ct_work *get() const noexcept
-    {
-        return work_;
+        return w ? &w->work_ : nullptr;
     }
 
   private:
@@ -159,61 +157,72 @@ class work
 class group
 {
   public:
-    group() = default; /* the world */
-    group(group &&other) noexcept : group_(std::exchange(other.group_, nullptr))
+    group() = default; /* empty */
+    group(group &&other) noexcept
+        : group_(std::exchange(other.group_, nullptr)), kind_(std::exchange(other.kind_, EMPTY))
     {
     }
     group &operator=(group &&other) noexcept
     {
         std::swap(group_, other.group_);
+        std::swap(kind_, other.kind_);
         return *this;
     }
     /* Destroys the group unless it is the world, which belongs to ct::session. */
     ~group()
     {
-        if (group_ && ct_is_initialized())
+        if (kind_ == OWNED && ct_is_initialized())
             ct_destroy_process_group(group_);
     }
     result close()
     {
-        return done(group_ ? ct_destroy_process_group(std::exchange(group_, nullptr)) : CT_OK);
+        const kind before = std::exchange(kind_, EMPTY);
+
+        return done(before == OWNED ? ct_destroy_process_group(std::exchange(group_, nullptr))
+                                    : CT_OK);
     }
 
     static group world() noexcept
     {
-        return group();
+        return group(CT_WORLD, WORLD);
     }
-    ct_group *get() const noexcept
+    /* The handle, for functions of ct.h.  An empty group has none: CT_WORLD would be another
+     * group, so the program must not go on. */
+    ct_group *get() const
     {
-        return group_;
+        if (kind_ != EMPTY)
+            return group_;
+        static const char why[] = "ct::group: this group was never made, was closed or moved";
+#if defined(__cpp_exceptions)
+        throw std::logic_error(why);
+#else
+        std::fprintf(stderr, "%s\n", why);
+        std::abort();
+#endif
     }
-    int rank() const noexcept
+    int rank() const
     {
-        return ct_rank(group_);
+        return ct_rank(get());
     }
-    int size() const noexcept
+    int size() const
     {
-        return ct_size(group_);
+        return ct_size(get());
     }
 
     /* Store the new group in `made`, and destroy what it was before. */
     result split(int color, int key, group &made) const
     {
         ct_group *handle = nullptr;
-        const ct_status status = ct_split_group(group_, color, key, &handle);
+        const ct_status status = ct_split_group(get(), color, key, &handle);
 
-        if (status == CT_OK)
-            made = group(handle);
-        return done(status);
+        return made.take(status, handle);
     }
     static result of_ranks(const int *ranks, int count, group &made)
     {
         ct_group *handle = nullptr;
         const ct_status status = ct_new_group(ranks, count, &handle);
 
-        if (status == CT_OK)
-            made = group(handle);
-        return done(status);
+        return made.take(status, handle);
     }
 #if defined(__cpp_exceptions)
     group split(int color, int key) const
@@ -233,138 +242,108 @@ class group
 #endif
     result set_timeout(int ms) const
     {
-        return done(ct_set_timeout(group_, ms));
+        return done(ct_set_timeout(get(), ms));
     }
     result abort() const
     {
-        return done(ct_abort(group_));
+        return done(ct_abort(get()));
     }
     bool should_stop() const
     {
-        return ct_should_stop(group_) != 0;
+        return ct_should_stop(get()) != 0;
     }
 
     /* The collectives.  n: elements, per rank as in ct.h.  With a `work` they only start. */
-    result barrier() const
+    result barrier(work *w = nullptr) const
     {
-        return done(ct_barrier(group_, nullptr));
-    }
-    result barrier(work &w) const
-    {
-        return done(ct_barrier(group_, w.start()));
-    }
-
-    template <class T>
-    result all_reduce(const T *send, T *recv, std::size_t n, ct_op op = CT_SUM) const
-    {
-        return done(ct_all_reduce(group_, send, recv, n, dtype_v<T>, op, nullptr));
+        return done(ct_barrier(get(), work::start(w)));
     }
     template <class T>
-    result all_reduce(const T *send, T *recv, std::size_t n, ct_op op, work &w) const
+    result all_reduce(const T *send, T *recv, std::size_t n, ct_op op = CT_SUM,
+                      work *w = nullptr) const
     {
-        return done(ct_all_reduce(group_, send, recv, n, dtype_v<T>, op, w.start()));
+        return done(ct_all_reduce(get(), send, recv, n, dtype_v<T>, op, work::start(w)));
+    }
+    template <class T> result broadcast(T *data, std::size_t n, int root, work *w = nullptr) const
+    {
+        return done(ct_broadcast(get(), data, n, dtype_v<T>, root, work::start(w)));
     }
     /* In place, on a std::vector, std::array, std::span or array. */
-    template <class C> result all_reduce(C &&c, ct_op op = CT_SUM) const
-    {
-        return all_reduce(std::data(c), std::data(c), std::size(c), op);
-    }
-    template <class C> result all_reduce(C &&c, ct_op op, work &w) const
+    template <class C> result all_reduce(C &&c, ct_op op = CT_SUM, work *w = nullptr) const
     {
         return all_reduce(std::data(c), std::data(c), std::size(c), op, w);
     }
-
-    template <class T> result broadcast(T *data, std::size_t n, int root) const
+    template <class C> result broadcast(C &&c, int root, work *w = nullptr) const
     {
-        return done(ct_broadcast(group_, data, n, dtype_v<T>, root, nullptr));
-    }
-    template <class T> result broadcast(T *data, std::size_t n, int root, work &w) const
-    {
-        return done(ct_broadcast(group_, data, n, dtype_v<T>, root, w.start()));
-    }
-    template <class C> result broadcast(C &&c, int root) const
-    {
-        return broadcast(std::data(c), std::size(c), root);
-    }
-
-    template <class T>
-    result reduce(const T *send, T *recv, std::size_t n, ct_op op, int root) const
-    {
-        return done(ct_reduce(group_, send, recv, n, dtype_v<T>, op, root, nullptr));
+        return broadcast(std::data(c), std::size(c), root, w);
     }
     template <class T>
-    result reduce(const T *send, T *recv, std::size_t n, ct_op op, int root, work &w) const
+    result reduce(const T *send, T *recv, std::size_t n, ct_op op, int root,
+                  work *w = nullptr) const
     {
-        return done(ct_reduce(group_, send, recv, n, dtype_v<T>, op, root, w.start()));
+        return done(ct_reduce(get(), send, recv, n, dtype_v<T>, op, root, work::start(w)));
     }
     template <class T>
-    result reduce_scatter(const T *send, T *recv, std::size_t n, ct_op op = CT_SUM) const
+    result reduce_scatter(const T *send, T *recv, std::size_t n, ct_op op = CT_SUM,
+                          work *w = nullptr) const
     {
-        return done(ct_reduce_scatter(group_, send, recv, n, dtype_v<T>, op, nullptr));
+        return done(ct_reduce_scatter(get(), send, recv, n, dtype_v<T>, op, work::start(w)));
     }
     template <class T>
-    result reduce_scatter(const T *send, T *recv, std::size_t n, ct_op op, work &w) const
+    result gather(const T *send, T *recv, std::size_t n, int root, work *w = nullptr) const
     {
-        return done(ct_reduce_scatter(group_, send, recv, n, dtype_v<T>, op, w.start()));
-    }
-    template <class T> result gather(const T *send, T *recv, std::size_t n, int root) const
-    {
-        return done(ct_gather(group_, send, recv, n, dtype_v<T>, root, nullptr));
-    }
-    template <class T> result gather(const T *send, T *recv, std::size_t n, int root, work &w) const
-    {
-        return done(ct_gather(group_, send, recv, n, dtype_v<T>, root, w.start()));
-    }
-    template <class T> result all_gather(const T *send, T *recv, std::size_t n) const
-    {
-        return done(ct_all_gather(group_, send, recv, n, dtype_v<T>, nullptr));
-    }
-    template <class T> result all_gather(const T *send, T *recv, std::size_t n, work &w) const
-    {
-        return done(ct_all_gather(group_, send, recv, n, dtype_v<T>, w.start()));
-    }
-    template <class T> result scatter(const T *send, T *recv, std::size_t n, int root) const
-    {
-        return done(ct_scatter(group_, send, recv, n, dtype_v<T>, root, nullptr));
+        return done(ct_gather(get(), send, recv, n, dtype_v<T>, root, work::start(w)));
     }
     template <class T>
-    result scatter(const T *send, T *recv, std::size_t n, int root, work &w) const
+    result all_gather(const T *send, T *recv, std::size_t n, work *w = nullptr) const
     {
-        return done(ct_scatter(group_, send, recv, n, dtype_v<T>, root, w.start()));
+        return done(ct_all_gather(get(), send, recv, n, dtype_v<T>, work::start(w)));
     }
-    template <class T> result all_to_all(const T *send, T *recv, std::size_t n) const
+    template <class T>
+    result scatter(const T *send, T *recv, std::size_t n, int root, work *w = nullptr) const
     {
-        return done(ct_all_to_all(group_, send, recv, n, dtype_v<T>, nullptr));
+        return done(ct_scatter(get(), send, recv, n, dtype_v<T>, root, work::start(w)));
     }
-    template <class T> result all_to_all(const T *send, T *recv, std::size_t n, work &w) const
+    template <class T>
+    result all_to_all(const T *send, T *recv, std::size_t n, work *w = nullptr) const
     {
-        return done(ct_all_to_all(group_, send, recv, n, dtype_v<T>, w.start()));
+        return done(ct_all_to_all(get(), send, recv, n, dtype_v<T>, work::start(w)));
     }
 
-    /* Messages. */
+    /* Messages.  isend() and irecv() only start. */
     template <class T> result send(const T *data, std::size_t n, int to, int tag = 0) const
     {
-        return done(ct_send(group_, data, n, dtype_v<T>, to, tag));
-    }
-    template <class T> result send(const T *data, std::size_t n, int to, int tag, work &w) const
-    {
-        return done(ct_isend(group_, data, n, dtype_v<T>, to, tag, w.start()));
+        return done(ct_send(get(), data, n, dtype_v<T>, to, tag));
     }
     template <class T>
     result recv(T *data, std::size_t n, int from, int tag = 0, int *sender = nullptr) const
     {
-        return done(ct_recv(group_, data, n, dtype_v<T>, from, tag, sender));
+        return done(ct_recv(get(), data, n, dtype_v<T>, from, tag, sender));
     }
-    template <class T> result recv(T *data, std::size_t n, int from, int tag, work &w) const
+    template <class T> result isend(const T *data, std::size_t n, int to, int tag, work &w) const
     {
-        return done(ct_irecv(group_, data, n, dtype_v<T>, from, tag, w.start()));
+        return done(ct_isend(get(), data, n, dtype_v<T>, to, tag, work::start(&w)));
+    }
+    template <class T> result irecv(T *data, std::size_t n, int from, int tag, work &w) const
+    {
+        return done(ct_irecv(get(), data, n, dtype_v<T>, from, tag, work::start(&w)));
     }
 
   private:
-    explicit group(ct_group *handle) noexcept : group_(handle)
+    enum kind { EMPTY, WORLD, OWNED };
+
+    group(ct_group *handle, kind k) noexcept : group_(handle), kind_(k)
     {
     }
+    result take(ct_status status, ct_group *handle)
+    {
+        if (status == CT_OK)
+            *this = group(handle, OWNED);
+        return done(status);
+    }
+
     ct_group *group_ = nullptr;
+    kind kind_ = EMPTY;
 };
 
 /* ---- Start and end ------------------------------------------------------------------- */

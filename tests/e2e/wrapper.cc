@@ -42,7 +42,7 @@ static void collectives(const ct::group &g)
 
     MUST(g.all_reduce(x));
     EXPECT(x[0] == size && x[999] == size);
-    MUST(g.all_reduce(a, CT_MAX, work));
+    MUST(g.all_reduce(a, CT_MAX, &work));
     MUST(work.wait());
     MUST(work.wait());
     EXPECT(a[2] == size - 1);
@@ -65,7 +65,7 @@ static void messages(const ct::group &g)
     bool over = false;
     ct::work work;
 
-    MUST(g.send(&out, 1, right, 7, work));
+    MUST(g.isend(&out, 1, right, 7, work));
     MUST(g.recv(&in, 1, CT_ANY_SOURCE, 7, &from));
     MUST(work.test(over));
     EXPECT(in == left && from == left);
@@ -107,6 +107,12 @@ static void errors(const ct::group &world)
     } catch (const ct::error &e) {
         EXPECT(e.status() == CT_ERR_INVALID);
         EXPECT(std::string(e.what()).find("root") != std::string::npos);
+    }
+    try {
+        ct::group().barrier();
+        EXPECT(!"an empty group is the world");
+    } catch (const std::logic_error &e) {
+        EXPECT(std::string(e.what()).find("never made") != std::string::npos);
     }
 #else
     EXPECT(world.broadcast(&x, 1, world.size()) == CT_ERR_INVALID);
