@@ -73,7 +73,7 @@ struct options {
     struct status_at status;
     struct detach_options {
         size_t bound; /* bytes of output that are kept; 0 without --detach */
-        int caller;   /* descriptor of the socket to ctrun --detach; 0 if there is none */
+        int caller;   /* descriptor of the socket to ctrun --detach; 0 in other jobs */
     } detach;
     const char *events; /* path of a file; NULL if not given */
     const char *trace;  /* path of a file; NULL if not given */

@@ -136,7 +136,7 @@ static int stop_ctrun(pid_t pid)
         fprintf(stderr, "ctctl: cannot stop ctrun %d: %s\n", (int)pid, strerror(errno));
         return WRONG_USAGE;
     }
-    while (!strchr("ZX", process_state(pid))) { /* the state is 0 if there is no such process */
+    while (!strchr("ZX", process_state(pid))) { /* 0 after its end */
         if (clock_ms() >= say) {
             fprintf(stderr,
                     "ctctl: ctrun %d has been stopping for %d s; its workers have until "
@@ -165,12 +165,13 @@ static int kill_show_jobs(struct job_list *jobs, const struct ctctl_options *opt
     return code;
 }
 
+/* Takes a job by its pid from the kept jobs, too: before its workers run, it is not in the list of
+ * jobs.  A run id stops all jobs with that id. */
 int command_kill(struct ctctl_options *options, char **words, int count)
 {
     struct kept_job job;
 
-    /* A job whose workers do not run yet is not in the list of jobs. */
-    if (kept_job_find(&job, words[0]) == 0 && kept_job_runs(&job, 0))
+    if (kept_job_find(&job, words[0]) == 0 && job.pid == atoi(words[0]) && kept_job_runs(&job, 0))
         return stop_ctrun(job.pid);
     return jobs_run(options, words, count, kill_show_jobs);
 }

@@ -92,7 +92,7 @@ static void keeper_run(struct keeper *keeper)
     snprintf(text, sizeof text, "%d", code);
     if (code >= 0 && symlink(text, "exit") < 0)
         return;                           /* ctctl says that the code is not known */
-    kept_jobs_prune("..", KEPT_JOBS - 1); /* besides this job, whose lock is still held */
+    kept_jobs_prune("..", KEPT_JOBS - 1); /* and this one, whose lock is still held */
 }
 
 /* Interrupts poll(). */
@@ -178,8 +178,8 @@ static int become_ctrun(struct options *options, char **words, const char *folde
     return 0;
 }
 
-/* The keeper's process.  Returns 0 in its child, which runs the job, or -1 there after an error is
- * logged.  Does not return in the keeper. */
+/* Runs in the keeper's process and starts ctrun as its child.  Returns in that child only: 0, or -1
+ * after an error is logged. */
 static int keep(struct options *options, char **words, const char *folder, const char *parent,
                 int caller)
 {
@@ -227,12 +227,12 @@ static void caller_on_signal(int number)
 }
 
 /* Waits until the workers run.  Returns 1 if they do, 0 if the job has ended, and -1 after
- * START_MS. SIGINT and SIGTERM are blocked but for the time of ppoll(), so none is lost.  before:
- * the mask of signals before that. */
+ * START_MS. SIGINT and SIGTERM are blocked except in ppoll(), so each of them reaches the job.
+ * `before` is the mask of signals in ppoll(). */
 static int wait_for_start(int from_job, pid_t job, const sigset_t *before)
 {
     const struct sigaction stop = { .sa_handler = caller_on_signal };
-    const int64_t deadline = clock_ms() + START_MS;
+    int64_t deadline = clock_ms() + START_MS;
     char byte;
 
     caller_job = job;
@@ -245,6 +245,12 @@ static int wait_for_start(int from_job, pid_t job, const sigset_t *before)
 
         if (left <= 0 && !caller_stopped)
             return -1;
+        if (left <= 0) {
+            log_line(LOG_WARN,
+                     "waiting for job %d to stop; its workers have until --shutdown-timeout",
+                     (int)job);
+            deadline = clock_ms() + START_MS;
+        }
         if (ppoll(&(struct pollfd){ from_job, POLLIN, 0 }, 1, &time, before) > 0) {
             const ssize_t got = read(from_job, &byte, 1);
 
@@ -306,10 +312,16 @@ int detach(struct options *options, char **words)
     sigemptyset(&stops);
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);
-    if (getenv("SLURM_STEP_ID"))
-        return detach_refuse("", "srun ends a step with its ctrun; use sbatch instead");
-    if (options->detach.bound < LEAST_BOUND)
-        return detach_refuse("", "SIZE must be at least 64k");
+    if (getenv("SLURM_STEP_ID")) {
+        log_line(LOG_ERROR, "--detach: srun ends step %s with its ctrun; use sbatch instead",
+                 getenv("SLURM_STEP_ID"));
+        return 2;
+    }
+    if (options->detach.bound < LEAST_BOUND) {
+        log_line(LOG_ERROR, "--detach=%s: it must be at least 64k",
+                 options->settings[OPTION_DETACH].text);
+        return 2;
+    }
     if (kept_jobs_folder(parent, sizeof parent) < 0)
         return detach_refuse("HOME and XDG_STATE_HOME", "neither is the path of a folder");
     if (make_folders(parent) < 0)

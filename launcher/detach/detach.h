@@ -15,7 +15,8 @@ enum { DETACHED = -1 };
  * words: the command line, NULL at the end; the child's has no --detach any more. */
 int detach(struct options *options, char **words);
 
-/* Tells ctrun --detach that the job has begun, so that it ends.  Does nothing if there is none. */
+/* Tells ctrun --detach that the job has begun, so that it ends.  Does nothing in other
+ * jobs. */
 void detach_tell_began(const struct options *options);
 
 #endif

@@ -57,7 +57,7 @@ int kept_job_runs(const struct kept_job *job, int waits)
     return runs;
 }
 
-/* Reads the text of a link in the folder.  Returns "" if there is none. */
+/* Reads the text of a link in the folder.  Returns "" without such a link. */
 static const char *link_text(const char *folder, const char *name, char *text, size_t size)
 {
     char path[PATH_MAX + 8];

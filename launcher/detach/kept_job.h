@@ -45,7 +45,7 @@ int kept_job_code(const struct kept_job *job);
 struct kept_head;
 
 struct kept_output {
-    int fd; /* of the file; -1 if there is none */
+    int fd; /* of the file; -1 if it is not open */
     uint64_t bound;
     struct kept_head *head; /* mapped, shared with the writer and all readers */
     uint64_t at;            /* a reader's next byte */

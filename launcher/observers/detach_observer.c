@@ -11,4 +11,4 @@ static void detach_round_began(void *state, struct job *job)
     detach_tell_began(job->options);
 }
 
-const struct job_observer detach_observer = { .bytes = 1, .round_began = detach_round_began };
+const struct job_observer detach_observer = { .round_began = detach_round_began };

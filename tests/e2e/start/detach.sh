@@ -71,9 +71,9 @@ expect "its last lines are kept" is "$(tail -n 1 <<<"$out")" "$(seq -s ' ' 100 1
 expect "and nothing before" test "$(wc -c <"$work/.out")" -gt 60000
 expect "from a whole line on" is "$(head -n 1 <<<"$out" | wc -w)" 901
 run --detach=1k true
-expect "a bound that is too small is refused" has "$err" "--detach: SIZE must be at least 64k"
+expect "a bound that is too small is refused" is "$code $err" "2 ctrun: --detach=1k: it must be at least 64k"
 SLURM_STEP_ID=0 run --detach --standalone true
-expect "srun would end it" has "$err" "--detach: srun ends a step"
+expect "srun would end it" is "$code $err" "2 ctrun: --detach: srun ends step 0 with its ctrun; use sbatch instead"
 
 # A terminal that goes away.
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
