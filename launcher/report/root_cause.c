@@ -219,16 +219,18 @@ static int first_of_circle(const struct root_graph *graph, int rank)
     return first;
 }
 
-static int circle_of(const struct root_graph *graph, int rank)
+/* True if a rank from `from` to the rank before `to` says that the next rank made a different call.
+ * If `from` and `to` are the same rank, looks at all ranks of the circle that contains it. */
+static int has_mismatch(const struct root_graph *graph, int from, int to)
 {
-    int at = rank;
+    int at = from;
 
     do {
         if (reason_of(graph, at) == BLAME_MISMATCH)
-            return CIRCLE_MISMATCH;
+            return 1;
         at = blamed_by(graph, at);
-    } while (at != rank);
-    return CIRCLE_DEADLOCK;
+    } while (at >= 0 && at != to);
+    return 0;
 }
 
 /* Sets ->end and ->circle for all ranks of the chain that starts at `rank`, so that all walks
@@ -252,7 +254,8 @@ static void walk(struct root_graph *graph, int rank)
         end = at;
     } else {
         end = end_of_circle(graph, at);
-        circle = end < 0 ? circle_of(graph, at) : CIRCLE_NONE;
+        if (end < 0)
+            circle = has_mismatch(graph, at, at) ? CIRCLE_MISMATCH : CIRCLE_DEADLOCK;
         end = end < 0 ? first_of_circle(graph, at) : end;
     }
     for (at = rank; at >= 0 && ranks[at].known != graph->edges; at = blamed_by(graph, at)) {
@@ -289,24 +292,24 @@ static void mark_circle(struct root_graph *graph, int rank)
 int root_graph_end(struct root_graph *graph, int rank)
 {
     const struct root_rank *from;
-    int end;
+    int end, mismatch;
 
     unmark(graph);
     if (rank < 0 || rank >= graph->world)
         return rank;
     from = walk_from(graph, rank);
-    if (from->circle == CIRCLE_NONE) {
-        graph->ranks[from->end].is_root = 1;
-        return from->end;
-    }
-    mark_circle(graph, from->end);
     end = from->end;
+    mismatch = from->circle == CIRCLE_MISMATCH || has_mismatch(graph, rank, end);
+    if (from->circle == CIRCLE_NONE)
+        graph->ranks[end].is_root = 1;
+    else
+        mark_circle(graph, end);
     for (int i = graph->world - 1; i >= 0; i--) {
         if (graph->ranks[i].order)
             continue;
         if (graph->ranks[i].is_root)
             end = i;
-        graph->ranks[i].is_root |= from->circle == CIRCLE_MISMATCH;
+        graph->ranks[i].is_root |= (uint8_t)mismatch;
     }
     return end;
 }

@@ -58,8 +58,9 @@ int root_graph_has_edge(const struct root_graph *graph, int rank);
 
 /* Returns the rank at the end of the chain that starts at `rank`, and marks that rank.  The end is
  * `rank` itself if `rank` blames no other rank.  If the chain ends in a circle, marks all ranks of
- * the circle and returns a rank of the circle that still runs.  If the ranks of the circle made
- * different calls, also marks all ranks that still run: their calls show which rank is wrong. */
+ * the circle and returns a rank of the circle that still runs.  If a rank of the chain made a
+ * different call than the next one, also marks all ranks that still run: their calls show which
+ * rank is wrong. */
 int root_graph_end(struct root_graph *graph, int rank);
 int root_graph_is_marked(const struct root_graph *graph, int rank);
 

@@ -352,6 +352,16 @@ static void in_a_mismatch_the_ranks_that_run_are_marked(void **state)
         assert_true(root_graph_is_marked(&graph, rank));
 }
 
+/* Rank 1 had no time yet to blame rank 0. */
+static void a_mismatch_that_one_rank_has_told_marks_the_ranks_that_run(void **state)
+{
+    (void)state;
+    exits(0, 7, on(1, BLAME_MISMATCH));
+    assert_int_equal(root_graph_end(&graph, 0), 1);
+    for (int rank = 1; rank < 3; rank++)
+        assert_true(root_graph_is_marked(&graph, rank));
+}
+
 static void of_two_roots_the_one_that_was_killed_counts(void **state)
 {
     (void)state;
@@ -441,6 +451,7 @@ int main(void)
         WITH_GRAPH(in_a_mismatch_the_minority_is_the_root),
         WITH_GRAPH(in_a_mismatch_of_two_both_are_named),
         WITH_GRAPH(in_a_mismatch_the_ranks_that_run_are_marked),
+        WITH_GRAPH(a_mismatch_that_one_rank_has_told_marks_the_ranks_that_run),
         WITH_GRAPH(of_two_roots_the_one_that_was_killed_counts),
         WITH_GRAPH(of_two_roots_that_exited_the_earlier_note_counts),
         WITH_GRAPH(a_rank_that_ctrun_ended_is_no_root_unless_another_names_it),
