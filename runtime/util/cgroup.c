@@ -92,7 +92,8 @@ static long long cgroup_least(const char *mount, const char *path,
     const size_t top = (size_t)snprintf(group, sizeof group, "%s", mount);
     long long found = 0;
 
-    snprintf(group + top, sizeof group - top, "%s", strstr(path, "/..") ? "" : path);
+    snprintf(group + top, sizeof group - top, "%s",
+             path[1] == '\0' || strstr(path, "/..") ? "" : path);
     for (;;) {
         const long long here = limit(group);
         char *slash = strrchr(group + top, '/');
