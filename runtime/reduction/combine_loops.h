@@ -5,8 +5,8 @@
  * of four sources reads four streams and writes one stream, and keeps the accumulator in a
  * register.  The compiler vectorizes the loops for the machine that the including file is compiled
  * for.  For narrow floats the compiler's code is slow; it reached a fifteenth of the speed of the
- * conversion instructions.  So for AVX2, combine_narrow_avx2.h defines loops over blocks of 16
- * narrow floats. */
+ * conversion instructions.  So combine_narrow_avx2.h and combine_f16_neon.h define loops over
+ * blocks of narrow floats. */
 #include <string.h>
 
 #include "runtime/reduction/combine_kernels.h"
@@ -159,16 +159,20 @@ DEFINE_DIVIDE(U64_sum, uint64_t, a / n)
     DEFINE_FORM(NAME##_truth, uint8_t, uint8_t) \
     BOOL_OPS(DEFINE_FOLD, NAME##_truth, TRUTH, AS_IS)
 
-#if defined(WITHOUT_NARROW)
-#define DEFINE_NARROW(...)
-#elif defined(__AVX2__) && defined(__F16C__)
-#include "runtime/reduction/combine_narrow_avx2.h"
-#else
-#define DEFINE_NARROW(NAME, name, T, ...)                                 \
+#define DEFINE_NARROW_ELEMENTS(NAME, name, T, ...)                        \
     DEFINE_FORM(NAME##_small, T, float)                                   \
     REAL_OPS(DEFINE_FOLD, NAME##_small, name##_to_f32, f32_to_##name)     \
     DEFINE_CONVERSION(NAME##_widen, NAME##_small, F32_sum, name##_to_f32) \
     DEFINE_CONVERSION(NAME##_narrow, F32_sum, NAME##_small, f32_to_##name)
+
+#if defined(WITHOUT_NARROW)
+#define DEFINE_NARROW(...)
+#elif defined(__AVX2__) && defined(__F16C__)
+#include "runtime/reduction/combine_narrow_avx2.h"
+#elif defined(__aarch64__)
+#include "runtime/reduction/combine_f16_neon.h"
+#else
+#define DEFINE_NARROW DEFINE_NARROW_ELEMENTS
 #endif
 
 #define DEFINE_DTYPE(NAME, name, FAMILY, ...) DEFINE_##FAMILY(NAME, name, __VA_ARGS__)

@@ -3,7 +3,8 @@
  *
  * Host C and CUDA C++ expand the same rows.  A dtype is one row.  The row's family says how the
  * dtype is computed, and the code that expands the rows has a macro for each family.  A narrow
- * float also needs its conversions in narrow_float.h and runtime/reduction/combine_narrow_avx2.h.
+ * float also needs its conversions in narrow_float.h and runtime/reduction/combine_narrow_avx2.h,
+ * and a row in runtime/reduction/combine_f16_neon.h.
  *
  * These files list the dtypes again: ct.h, dtype.c (an assert), _libct.py, _buffers.py and
  * torch_backend.py in python/ctrun, bench/ct_bench/pattern.c, tests/elements.h.  These files list
