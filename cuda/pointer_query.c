@@ -17,8 +17,8 @@ typedef CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, 
                                     CUdeviceptr pointer);
 
 static _Atomic uintptr_t found; /* address of cuPointerGetAttributes(); 0 if no driver is loaded */
-static _Atomic unsigned long long counted;
-static struct link_map *last_at_start; /* NULL if unknown */
+static _Atomic unsigned long long counted; /* stored after `found` */
+static struct link_map *last_at_start;     /* NULL if unknown */
 
 static int count_libraries(struct dl_phdr_info *info, size_t size, void *loaded)
 {
@@ -33,14 +33,14 @@ static void look_for_driver(void)
     void *driver;
 
     dl_iterate_phdr(count_libraries, &loaded);
-    if (loaded == atomic_load_explicit(&counted, memory_order_relaxed))
+    if (loaded == atomic_load_explicit(&counted, memory_order_acquire))
         return;
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver) {
         atomic_store(&found, (uintptr_t)dlsym(driver, "cuPointerGetAttributes"));
         dlclose(driver); /* the program keeps the library loaded */
     }
-    atomic_store_explicit(&counted, loaded, memory_order_relaxed);
+    atomic_store_explicit(&counted, loaded, memory_order_release);
 }
 
 /* Finds the library that is last in the loader's list at start.  If one dlopen() loaded that
