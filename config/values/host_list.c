@@ -98,7 +98,7 @@ static int is_host(const char *name)
     if (strchr(name, ':') && !may_have_colons(name))
         return 0;
     for (const char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && !strchr("_.:-@%", *c) && *c > 0)
+        if (!isalnum((unsigned char)*c) && !strchr("_.:-@%", *c) && !(*c & 0x80))
             return 0;
     return *name && *name != '-'; /* ssh would take a leading '-' for an option */
 }

@@ -60,7 +60,7 @@ int endpoint_parse(const char *text, struct rdzv_endpoint *endpoint, struct why 
         host -= 2;
     }
     for (size_t i = 0; i < host; i++)
-        if (!isalnum((unsigned char)text[i]) && !strchr("_.:-", text[i]) && text[i] > 0)
+        if (!isalnum((unsigned char)text[i]) && !strchr("_.:-", text[i]) && !(text[i] & 0x80))
             host = 0;
     if (host == 0 || host >= sizeof endpoint->host)
         return value_wrong(why,

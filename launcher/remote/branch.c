@@ -262,7 +262,7 @@ static void branch_readable(struct bufferevent *link, void *arg)
 
         evbuffer_copyout(in, first, sizeof first - 1);
         for (char *c = first; *c; c++)
-            if (*c < ' ')
+            if (*c < ' ' || *c > '~')
                 *c = *c == '\n' ? 0 : '?';
         snprintf(why, sizeof why,
                  "its shell printed '%s' before %s began: what starts a shell there must print "

@@ -102,6 +102,7 @@ static void hosts_may_have_slots_users_and_addresses(void **state)
     means("a:4 b\nc.example.org:1\n", "a:4 b c.example.org:1");
     means(" , a,,b , ", "a b");
     means("me@a:2", "me@a:2");
+    means("größe:2,b", "größe:2 b");
     means("10.0.0.1:8,10.0.0.2", "10.0.0.1:8 10.0.0.2");
     means("[fd00::1]:2,fd00::2,[fe80::1%eth0]", "[fd00::1]:2 [fd00::2] [fe80::1%eth0]");
     means("me@fd00::1", "[me@fd00::1]");

@@ -417,6 +417,7 @@ static void c10d_meets_at_its_endpoint(void **state)
     assert_string_equal(m.host, "localhost");
     assert_int_equal(m.port, 29400);
     assert_non_null(strstr(m.warning, "master_addr is only used for static"));
+    meets("--rdzv-backend c10d --rdzv-endpoint größe x");
     m = meets("--rdzv-backend c10d --rdzv-endpoint dummy-1.com --node-rank 3 x");
     assert_string_equal(m.host, "dummy-1.com");
     assert_non_null(strstr(m.warning, "node_rank is only used for static"));
