@@ -2,7 +2,8 @@
 /* page_reader.c - copies a control page while ranks write to it.
  *
  * The page is read with pread() and never mapped.  If a process truncates the file meanwhile,
- * pread() returns fewer bytes, and no SIGBUS occurs.
+ * pread() returns fewer bytes, and no SIGBUS occurs.  Nothing orders the loads of one pread().  So
+ * what a writer stores last is read by an earlier pread() than the rest (docs/memory-order.md).
  *
  * A copy of an entry is valid if the entry's version was even, and was the same before and after
  * the copy.  If the entry changes during each attempt, its rank is making calls.  If the writer was
@@ -23,10 +24,12 @@
 /* An observer that does not answer for so long is silent. */
 #define ANSWER_NS (UINT64_C(500) * 1000000)
 
+/* The fence orders the bytes of this pread() before those of the next one. */
 static int read_at(int fd, size_t at, void *to, size_t size)
 {
     const ssize_t got = pread(fd, to, size, (off_t)at);
 
+    control_read_fence();
     if (got >= 0 && (size_t)got < size)
         errno = EBADMSG;
     return got == (ssize_t)size ? 0 : -1;
@@ -288,10 +291,12 @@ static int take_rank(int fd, const struct job_snapshot *job, int index,
 {
     const size_t at = control_bytes(index, 0);
     struct control_rank page;
-    uint32_t state;
+    uint32_t state, answered;
 
-    if (read_at(fd, at, &page, sizeof page) < 0)
+    if (read_at(fd, at + offsetof(struct control_rank, answered), &answered, sizeof answered) < 0
+        || read_at(fd, at, &page, sizeof page) < 0)
         return -1;
+    atomic_init(&page.answered, answered); /* the observer stores it after its answer */
     state = atomic_load(&page.state);
     *rank = (struct rank_snapshot){ .rank = job->own_memory ? page.rank : job->base + index,
                                     .local_rank = index,
@@ -363,10 +368,13 @@ int page_read(int fd, struct job_snapshot *job)
 {
     struct control_head head;
     struct stat info;
+    uint32_t magic;
 
     *job = (struct job_snapshot){ .rank = NULL };
-    if (fstat(fd, &info) < 0 || read_at(fd, 0, &head, sizeof head) < 0)
+    if (fstat(fd, &info) < 0 || read_at(fd, 0, &magic, sizeof magic) < 0
+        || read_at(fd, 0, &head, sizeof head) < 0)
         return -1;
+    head.magic = magic; /* its writer stores it last */
     if (!S_ISREG(info.st_mode) || !head_is_valid(&head, (size_t)info.st_size)) {
         errno = EBADMSG;
         return -1;

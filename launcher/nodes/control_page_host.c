@@ -46,7 +46,7 @@ static void fill_head(struct control_host *control, const struct plan *plan, int
         control_rank_at(head, i)->rank = plan->base + i;
         control_rank_at(head, i)->local_rank = i;
     }
-    head->magic = CONTROL_MAGIC;
+    __atomic_store_n(&head->magic, CONTROL_MAGIC, __ATOMIC_RELEASE);
 }
 
 static ct_status page_make_memory(struct control_host *control, int world)

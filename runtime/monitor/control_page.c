@@ -174,7 +174,8 @@ static ct_status control_make_own(struct control *control, int rank)
                                  .worker = -1 };
     control->own->rank = rank;
     atomic_store(&control->own->pid, getpid());
-    head->magic = CONTROL_MAGIC; /* last, since readers trust a page with this number */
+    /* last, since readers trust a page with this number */
+    __atomic_store_n(&head->magic, CONTROL_MAGIC, __ATOMIC_RELEASE);
     return CT_OK;
 }
 
