@@ -371,12 +371,17 @@ int trace_walk_ring(struct trace_walk *walk)
     return 0;
 }
 
-/* Copies an event.  Returns 1 if the event was complete before and after the copy, else 0. */
+/* Copies an event.  Returns 1 if the event was complete before and after the copy, else 0.  The end
+ * is read before the rest, since its writer stores it after the status and the peer. */
 static int event_copy(const struct trace_event *from, uint64_t number, struct trace_event *to)
 {
+    uint64_t ended;
+
     if (atomic_load_explicit(&from->mark, memory_order_acquire) != number + 1)
         return 0;
+    ended = atomic_load_explicit(&from->ended_ns, memory_order_acquire);
     memcpy((void *)to, (const void *)from, sizeof *to);
+    atomic_init(&to->ended_ns, ended);
 #ifndef CT_THREAD_SANITIZER
     atomic_thread_fence(memory_order_acquire);
 #endif
