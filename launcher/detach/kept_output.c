@@ -3,7 +3,8 @@
  *
  * The writer announces in the head how far it is about to write, writes, and then announces how far
  * it has written.  A reader copies bytes and then looks whether the writer has begun to overwrite
- * them.  The ring is written by pwrite(), so that a full disk is an error and no signal. */
+ * them.  The ring is written by pwrite(), so that a full disk is an error and no signal.  The two
+ * fences order `begun` before the writer's pwrite(), and the reader's pread() before `begun`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/detach/kept_job.h"
+#include "runtime/shm/waiter.h"
 
 enum { HEAD = 4096 }; /* bytes of the file before the ring */
 
@@ -86,6 +88,7 @@ int kept_output_add(struct kept_output *output, const char *bytes, size_t size)
     const uint64_t at = atomic_load(&output->head->written);
 
     atomic_store(&output->head->begun, at + size);
+    bell_fence();
     if (kept_output_move(output, at, NULL, bytes, size) < 0)
         return -1;
     atomic_store(&output->head->written, at + size);
@@ -105,8 +108,10 @@ static uint64_t first_kept(const struct kept_output *output)
 /* Reads bytes that are kept.  Returns 0, or -1 if the writer has overwritten some. */
 static int kept_output_copy(const struct kept_output *output, uint64_t at, char *bytes, size_t size)
 {
-    return kept_output_move(output, at, bytes, NULL, size) == 0 && first_kept(output) <= at ? 0
-                                                                                            : -1;
+    const int moved = kept_output_move(output, at, bytes, NULL, size);
+
+    bell_fence();
+    return moved == 0 && first_kept(output) <= at ? 0 : -1;
 }
 
 /* Moves behind the next newline, if one is near. */
