@@ -11,20 +11,26 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         struct control_group *line = &control->own->groups[i];
         uint64_t none = 0;
+        uint32_t version;
 
         /* The claim uses an id that no group has, so readers skip the line until it is filled. */
         if (!atomic_compare_exchange_strong(&line->id, &none, UINT64_MAX))
             continue;
+        /* The version is odd if the last program died during a write.  It never goes back, since a
+         * reader could then take fields of two groups for one line. */
+        version = atomic_load(&line->version);
+        atomic_store(&line->version, version + version % 2);
+        version = control_write(&line->version);
         line->rank = rank;
         line->size = size;
         line->now = (struct control_call){ 0 };
         line->caller = 0;
         line->bytes = 0;
         atomic_store(&line->was, 0);
-        atomic_store(&line->version, 0); /* odd if the last program died during a write */
         atomic_store(&line->begun, 0);
         atomic_store(&line->done, 0);
         snprintf(line->name, sizeof line->name, "%s", name);
+        control_written(&line->version, version);
         atomic_store(&line->id, id);
         record->line = line;
         record->index = (uint16_t)i;

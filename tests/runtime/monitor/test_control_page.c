@@ -165,6 +165,26 @@ static void a_scribbled_version_costs_a_line_and_hangs_nobody(void **state)
     alarm(0);
 }
 
+/* A reader that copies a line while another group gets it sees that the version has changed. */
+static void a_line_of_another_group_has_another_version(void **state)
+{
+    static struct control_rank page;
+    struct control control = { .own = &page };
+    struct record record;
+    uint32_t before = 0;
+
+    (void)state;
+    for (uint64_t id = 1; id <= 3; id++) {
+        record_open(&record, &control, id, "world", 0, 1);
+        assert_ptr_equal(record.line, &page.groups[0]);
+        assert_int_equal(record.line->version % 2, 0);
+        assert_true(record.line->version > before);
+        before = record.line->version;
+        page.groups[0].version += id == 1; /* the program died during a write */
+        record_close(&record);
+    }
+}
+
 /* ---- Several threads ---------------------------------------------------------- */
 
 static void *waits(void *arg)
@@ -209,6 +229,7 @@ int main(void)
         cmocka_unit_test(a_program_that_makes_another_of_itself_leaves_it_an_empty_page),
         cmocka_unit_test(what_is_no_eventfd_is_not_written),
         cmocka_unit_test(a_scribbled_version_costs_a_line_and_hangs_nobody),
+        cmocka_unit_test(a_line_of_another_group_has_another_version),
         cmocka_unit_test(threads_that_wait_at_once_write_one_after_the_other),
         cmocka_unit_test(words_that_were_left_half_written_are_written_over),
     };
