@@ -136,8 +136,8 @@ void bell_wake(struct doorbell *bell, int wake_fd)
         atomic_fetch_add(&bell->word, 1);
         syscall(SYS_futex, &bell->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     }
-    if (atomic_load_explicit(&bell->polling, memory_order_relaxed)
-        && atomic_exchange(&bell->polling, 0))
+    /* as in bell_ring_stored(), which did not look at `polling` if it saw sleepers */
+    if (atomic_load(&bell->polling) && atomic_exchange(&bell->polling, 0))
         send_wake(bell, wake_fd);
 }
 
@@ -260,7 +260,8 @@ static int wants_poller(const struct wait *wait)
 }
 
 /* Announces that this thread will sleep.  One thread of the rank sleeps in epoll_wait(), all other
- * threads sleep on the doorbell. */
+ * threads sleep on the doorbell.  The fence is for the caller's next test, which may be a plain
+ * load. */
 static void announce_sleep(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
@@ -274,6 +275,7 @@ static void announce_sleep(struct wait *wait)
     }
     wait->seen_rings = atomic_load(&waiter->bell->word);
     wait->seen_notices = waiter->notices ? atomic_load(waiter->notices) : 0;
+    bell_fence();
 }
 
 static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
@@ -287,7 +289,7 @@ static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
         && errno != EAGAIN)
         return WAIT_LOOK;
     atomic_store(&waiter->bell->polling, 1);
-    bell_fence(); /* before the caller's next test, which may be a plain load */
+    bell_fence(); /* as in announce_sleep() */
     if (ready > 0 && waiter_saw_end(waiter, event.data.ptr))
         return WAIT_LOOK;
     return ready == 0 ? WAIT_LOOK : WAIT_AGAIN;

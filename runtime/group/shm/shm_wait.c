@@ -44,8 +44,10 @@ static int shm_wait_announce(const struct shm_group *f, int rank)
     int now = atomic_load(awaited_by);
 
     while (now != mine && now != SEVERAL)
-        if (atomic_compare_exchange_weak(awaited_by, &now, now == 0 ? mine : SEVERAL))
+        if (atomic_compare_exchange_weak(awaited_by, &now, now == 0 ? mine : SEVERAL)) {
+            bell_fence(); /* before the caller's test; shm_wake_waiting() looks after a fence too */
             return 1;
+        }
     return 0;
 }
 
