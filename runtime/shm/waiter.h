@@ -184,12 +184,13 @@ static inline void wait_for_rank(struct wait *wait, int local_rank)
         wait_look_at_rank(wait, local_rank);
 }
 
+/* On Arm, YIELD takes no time on most processors.  ISB takes about as long as PAUSE on x86-64. */
 static inline void cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ volatile("yield");
+    __asm__ volatile("isb" ::: "memory");
 #endif
 }
 
