@@ -203,7 +203,8 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
         }
 }
 
-/* Handles the entries of one rank's log that were not read yet. */
+/* Handles the entries of one rank's log that were not read yet.  progress() comes after the count
+ * is read: it sets endpoint->heard if the rank has written to this rank before these goodbyes. */
 static void read_log(struct mesh *mesh, int local)
 {
     struct messages *m = mesh->messages;
@@ -211,6 +212,8 @@ static void read_log(struct mesh *mesh, int local)
     const struct goodbye_log *log = node_goodbyes(&mesh->node, local);
     const uint32_t count = atomic_load(&log->count), lost = count - m->goodbyes_read[local];
 
+    if (lost > 0)
+        progress(mesh);
     if (lost > GOODBYES_KEPT)
         m->goodbyes_read[local] = count - GOODBYES_KEPT;
     for (; m->goodbyes_read[local] != count; m->goodbyes_read[local]++) {
@@ -223,8 +226,7 @@ static void read_log(struct mesh *mesh, int local)
     }
 }
 
-/* Reads the logs of all ranks of this host.  progress() comes first, since it sets endpoint->heard
- * for each rank that has written to this rank before its goodbye. */
+/* Reads the logs of all ranks of this host. */
 void take_new_goodbyes(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
@@ -233,7 +235,6 @@ void take_new_goodbyes(struct mesh *mesh)
         && !(m->goodbyes_read = calloc((size_t)mesh->node.size, sizeof *m->goodbyes_read)))
         return; /* no memory: the next look tries again */
     m->goodbyes_seen = atomic_load(&mesh->node.head->goodbyes);
-    progress(mesh);
     for (int i = 0; i < mesh->node.size; i++)
         if (i != mesh->node.rank)
             read_log(mesh, i);
