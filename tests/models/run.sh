@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh - what Spin says of stream_handover.pml, one row for each configuration.
+# run.sh - what Spin says of the models, one row for each configuration.
 #
-#   tests/models/run.sh [sound|mistakes]     both without a word; 10 to 12 minutes, up to 3 GB
+#   tests/models/run.sh [sound|mistakes]     stream_handover.pml; 10 to 12 minutes, up to 3 GB
+#   tests/models/run.sh memory               weak_memory.pml; 20 seconds
 #
+# Without a word it runs all of these.
 # `whole`: Spin has visited every state.  `part`: a bit for each state, so some are taken for others
 # (BITSTATE), or the time was over.  A mistake is a protocol that is wrong on purpose: Spin must
 # find an error in it.  77: Spin is not installed.
@@ -18,7 +20,8 @@ fi
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-cp "$here/stream_handover.pml" "$dir" && cd "$dir" || exit 1
+model=stream_handover.pml
+cp "$here"/*.pml "$dir" && cd "$dir" || exit 1
 
 # run SECONDS STORE DEFINES...: fills states, depth, took, errors, extent
 run()
@@ -29,7 +32,7 @@ run()
     *BITSTATE*) size=-w33 ;;
     *) size=-w26 ;;
     esac
-    spin -a "$@" stream_handover.pml >spin.out 2>&1 \
+    spin -a "$@" "$model" >spin.out 2>&1 \
         && gcc -O2 -w -DSAFETY -DMEMLIM=5000 $store -o pan pan.c 2>>spin.out || {
         cat spin.out
         exit 1
@@ -73,7 +76,7 @@ mistake()
 }
 
 row "ranks, leaders, calls" extent states depth time result
-if [ "$which" != mistakes ]; then
+if [ "$which" = all ] || [ "$which" = sound ]; then
     W=-DCOLLAPSE B=-DBITSTATE
     sound "2 2 2 nothing fails" 60 $W -DN=2 -DL=2 -DC=2
     sound "2 2 1 failure" 60 $W -DN=2 -DL=2 -DC=1 -DFAIL
@@ -90,7 +93,7 @@ if [ "$which" != mistakes ]; then
     sound "2 1 1 driver lock, death" 60 $W -DN=2 -DL=1 -DC=1 -DLOCKS -DKILL
     sound "2 2 1 driver lock, death" 60 $W -DN=2 -DL=2 -DC=1 -DLOCKS -DKILL
 fi
-if [ "$which" != sound ]; then
+if [ "$which" = all ] || [ "$which" = mistakes ]; then
     W=-DCOLLAPSE
     mistake "own calls, then the leaders, then OVER" 60 $W -DN=2 -DL=2 -DC=2 -DKILL -DPHASES
     mistake "that for one call after the other" 60 $W -DN=2 -DL=2 -DC=2 -DFAIL -DPHASES -DONE_BY_ONE
@@ -109,5 +112,15 @@ if [ "$which" != sound ]; then
     mistake "PASSED is taken for a good call" 60 $W -DN=2 -DL=1 -DC=1 -DFAIL -DTRUSTS_PASSED
     mistake "READY behind the leaders' part; lock" 60 $W -DN=2 -DL=1 -DC=1 -DLOCKS -DREADY_LAST
     mistake "watched when all is enqueued; lock" 60 $W -DN=2 -DL=1 -DC=1 -DLOCKS -DKILL -DWATCHES_LAST
+fi
+if [ "$which" = all ] || [ "$which" = memory ]; then
+    W=-DCOLLAPSE model=weak_memory.pml
+    sound "sleep" 30 $W -DSLEEP
+    mistake "no fence between arrival and look" 30 $W -DSLEEP -DPUBLISHED=0
+    mistake "no fence between announcement and test" 30 $W -DSLEEP -DANNOUNCED=0
+    mistake "the bell is read after the test" 30 $W -DSLEEP -DBELL_SEEN=0
+    sound "note" 30 $W -DNOTE
+    mistake "the note's words are not released" 30 $W -DNOTE -DRELEASED=0
+    mistake "the note's words are not acquired" 30 $W -DNOTE -DACQUIRED=0
 fi
 exit $bad
