@@ -272,16 +272,18 @@ static void a_report_of_200_workers_stays_on_one_screen(void **state)
 static void rules_are_as_wide_as_the_widest_line_and_60_at_most(void **state)
 {
     static char longer[100];
+    static char *long_words[] = { longer, NULL }, *odd_words[] = { "a\033]0;b\x7f", NULL },
+                *short_words[] = { "sh", NULL }; /* the later tests use it */
     const char *text = layout_of(1);
 
     (void)state;
     assert_int_equal(strspn(text, "="), strlen("  time      : 2026-11-21_12:30:00"));
     memset(longer, 'x', 99);
-    program.words = (char *[]){ longer, NULL };
+    program.words = long_words;
     assert_int_equal(strspn(layout_of(1), "="), 60);
-    program.words = (char *[]){ "a\033]0;b\x7f", NULL };
+    program.words = odd_words;
     assert_non_null(strstr(layout_of(1), "a?]0;b? FAILED\n"));
-    program.words = (char *[]){ "sh", NULL };
+    program.words = short_words;
 }
 
 static void what_a_terminal_would_obey_is_replaced(void **state)
