@@ -17,7 +17,7 @@ struct header {
     uint32_t node, number, size;
 };
 
-static const unsigned char mark[3] = "CT>";
+static const unsigned char mark[3] = { 'C', 'T', '>' };
 
 int frame_send(struct bufferevent *to, enum frame_type type, int node, int number, const void *data,
                size_t size)
