@@ -268,7 +268,7 @@ static pid_t clone_into_session(const struct spawn_args *args)
 pid_t spawn(const struct spawn_args *args, int *execed)
 {
     const pid_t parent = getpid();
-    volatile int own, *cause = args->starter ? &args->starter->cause : &own;
+    volatile int own, *volatile cause = args->starter ? &args->starter->cause : &own;
     pid_t pid = UNSUPPORTED;
 
     *execed = *cause = 0;

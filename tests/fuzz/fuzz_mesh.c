@@ -30,7 +30,7 @@
 enum { ME = 1, RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
 
 static struct scene *the_scene; /* for the link that the mesh opens */
-static const unsigned char token[16] = "the mesh's token";
+static const char token[] = "the mesh's token"; /* 16 bytes and a 0 */
 
 /* What a frame may say of its size, and a request's size may be. */
 static const uint64_t sizes[] = {
@@ -107,7 +107,7 @@ static void let_in(struct scene *s)
     if (i == CONNECTIONS || (s->connections[i] = accept_at_door(s)) < 0)
         return;
     s->from[i] = 0;
-    memcpy(answers + NONCE_BYTES, token, sizeof token);
+    memcpy(answers + NONCE_BYTES, token, sizeof token - 1);
     say(s, i, answers, sizeof answers);
 }
 
@@ -210,7 +210,7 @@ static void say_hello(struct scene *s, int i, struct fuzz_input *in)
     unsigned char proof[PROOF_BYTES] = { 0 };
 
     s->from[i] = from % RANKS;
-    memcpy(proof, token, sizeof token);
+    memcpy(proof, token, sizeof token - 1);
     say(s, i, &hello, sizeof hello);
     if (who < 128)
         say(s, i, proof, sizeof proof);
@@ -372,7 +372,7 @@ static void set_up(struct scene *s)
         mesh->hosts[i] = (struct peer_host){ .name = "h", .address = "127.0.0.1" };
     mesh->peers[0].port = open_door(s);
     mesh->peers[2].port = 1; /* nobody listens */
-    memcpy(identity.token, token, sizeof token);
+    memcpy(identity.token, token, sizeof token - 1);
     for (int i = 0; i < CONNECTIONS; i++)
         s->connections[i] = -1;
     s->mesh = mesh;

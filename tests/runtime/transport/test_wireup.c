@@ -30,8 +30,9 @@ struct rank {
 
 static struct wireup_identity identity_of(int rank, const char *secret)
 {
-    struct wireup_identity identity = { .rank = rank, .size = 3, .token = "the mesh's token" };
+    struct wireup_identity identity = { .rank = rank, .size = 3 };
 
+    memcpy(identity.token, "the mesh's token", sizeof identity.token);
     identity.secret.size = strlen(secret);
     memcpy(identity.secret.bytes, secret, strlen(secret));
     return identity;
