@@ -8,7 +8,7 @@ set(commit "unknown, built outside of git")
 if(top STREQUAL SOURCE) # another project's repository may contain this tree
   execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=10 --exclude=*
     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-elseif(EXISTS ${SOURCE}/commit) # scripts/deb builds a copy of the tree
+elseif(EXISTS ${SOURCE}/commit) # scripts/deb builds a copy of the tree, scripts/release an archive
   file(STRINGS ${SOURCE}/commit commit)
 endif()
 file(CONFIGURE OUTPUT ${OUT} CONTENT "#define CT_COMMIT \"@commit@\"\n" @ONLY)
