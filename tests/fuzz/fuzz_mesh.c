@@ -29,7 +29,7 @@
 
 enum { ME = 1, RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
 
-static struct scene *the_scene; /* for the link that the mesh opens */
+static struct scene *the_scene;                 /* for the link that the mesh opens */
 static const char token[] = "the mesh's token"; /* 16 bytes and a 0 */
 
 /* What a frame may say of its size, and a request's size may be. */
