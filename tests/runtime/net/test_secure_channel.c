@@ -397,7 +397,7 @@ static void a_silent_server_is_waited_for_until_the_deadline(void **state)
 static void a_client_that_stops_in_its_hello_blocks_no_step(void **state)
 {
     struct pair p = open_pair(ours, ours, "test");
-    unsigned char hello[1024];
+    unsigned char hello[8192];
     ssize_t bytes;
 
     (void)state;
