@@ -314,7 +314,7 @@ static int wrong_shared_memory(const struct check_input *input, char *text, size
     pid_t pid = 0;
 
     (void)input;
-    if (memory_file("ct-doctor", 1 << 20, &fd) != CT_OK)
+    if (memory_file("ct-doctor", 1 << 20, 1 << 20, &fd) != CT_OK)
         snprintf(text, size, "no shared memory: %s", ct_last_error());
     else if (!(base = memory_map(fd, 0, 1 << 20)))
         snprintf(text, size, "shared memory can't be mapped: %s", strerror(errno));

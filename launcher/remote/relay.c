@@ -20,7 +20,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +30,7 @@
 #include "launcher/workers/signals.h"
 #include "launcher/workers/spawn.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 #define UP_FULL (1 << 20) /* with more bytes in the queue to the user's ctrun, reading stops */
 #define UP_LOW (1 << 18)
@@ -147,10 +148,13 @@ static void ctrun_died(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval patience = { LAST_OUTPUT_MS / 1000, LAST_OUTPUT_MS % 1000 * 1000 };
     struct relay *relay = arg;
+    struct signalfd_siginfo info;
     int status = 0;
+    const ssize_t signals = read(fd, &info, sizeof info); /* before the wait; fails on a pidfd */
     const pid_t got = waitpid(relay->pid, &status, WNOHANG);
 
     (void)what;
+    (void)signals;
     if (got == 0)
         return;
     relay->pid = 0;
@@ -256,11 +260,22 @@ static void cannot_start(struct relay *relay, const char *what)
     relay_end_if_done(relay);
 }
 
-/* Watches ctrun's pipes and its end.  Returns 0, or -1 with errno set if pidfd_open() fails, for
- * example because no descriptor is left. */
+/* Returns a descriptor that becomes readable when ctrun has ended: a pidfd, or without pidfd_open()
+ * one for SIGCHLD, which is blocked.  Returns -1 with errno set if no descriptor is left. */
+static int end_of_ctrun(const struct relay *relay)
+{
+    const int fd = process_open(relay->pid);
+    sigset_t child;
+
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    return fd >= 0 ? fd : signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Watches ctrun's pipes and its end.  Returns 0, or -1 with errno set. */
 static int watch_ctrun(struct relay *relay)
 {
-    const int fd = (int)syscall(SYS_pidfd_open, relay->pid, 0);
+    const int fd = end_of_ctrun(relay);
 
     if (fd < 0)
         return -1;

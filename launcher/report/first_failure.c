@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,7 +73,7 @@ void first_failure_watch(struct first_failure *failures, const struct worker *wo
     struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u32 = (uint32_t)i };
 
     first_forget(failures, i);
-    failures->pidfds[i] = (int)syscall(SYS_pidfd_open, worker->pid, 0);
+    failures->pidfds[i] = process_open(worker->pid);
     if (failures->pidfds[i] >= 0)
         epoll_ctl(failures->epoll, EPOLL_CTL_ADD, failures->pidfds[i], &event);
 }

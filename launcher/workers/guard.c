@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <linux/close_range.h>
+#include "runtime/util/forks.h"
 
 /* Leaves ctrun's session and closes all descriptors except the pipe, which becomes descriptor 0.
  * If the guard kept 1 or 2 open, the cat of `ctrun | cat` would wait for the guard. */
@@ -34,9 +34,7 @@ static void leave_the_job(int pipe)
     sigprocmask(SIG_BLOCK, &all, NULL);
     prctl(PR_SET_NAME, "ct-guard");
     dup2(pipe, 0);
-    if (close_range(1, ~0U, 0) < 0) /* Linux before 5.9 */
-        for (int fd = 1; fd < 1024; fd++)
-            close(fd);
+    descriptors_end(1, 0);
 }
 
 /* Runs in the guard.  ctrun had no other thread at the fork, so no lock is held here. */

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
@@ -20,6 +19,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "runtime/util/forks.h"
 
 /* ---- The terminal ------------------------------------------------------------ */
 
@@ -143,9 +144,8 @@ static _Noreturn void spawn_child(const struct spawn_args *args, pid_t parent, v
         && (args->err < 0 || dup2(args->err, STDERR_FILENO) >= 0)
         && (!args->descriptors || setrlimit(RLIMIT_NOFILE, args->descriptors) == 0)
         && signals_as_new(args->ignored) == 0) {
-        /* Workers inherit descriptors 0, 1 and 2, as under torchrun, and those in `keep`.  An old
-         * kernel refuses close_range(), but ctrun's own descriptors are CLOEXEC anyway. */
-        close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+        /* Workers inherit descriptors 0, 1 and 2, as under torchrun, and those in `keep`. */
+        descriptors_end(STDERR_FILENO + 1, 1);
         for (size_t i = 0; i < sizeof args->keep / sizeof *args->keep; i++)
             if (args->keep[i] > STDERR_FILENO)
                 fcntl(args->keep[i], F_SETFD, 0);

@@ -312,7 +312,10 @@ class _Observer:
 
     def _write_stacks(self, text):
         if self._stacks is None:
-            self._stacks_fd = os.memfd_create("ct-stacks", os.MFD_CLOEXEC)
+            try:
+                self._stacks_fd = os.memfd_create("ct-stacks", os.MFD_CLOEXEC)
+            except (AttributeError, OSError):  # Python or the kernel has no memfd_create(): ctctl stack has no stacks
+                return -1
             os.ftruncate(self._stacks_fd, _STACKS_BYTES)
             self._stacks = mmap.mmap(self._stacks_fd, _STACKS_BYTES)
         data = as_bytes(text)[: _STACKS_BYTES - 1] + bytes(1)

@@ -24,6 +24,7 @@
 #include "runtime/store/store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 #define ANSWER_MS 700 /* longest wait for the answer to a notice "?..." */
 #define PAUSE_MS 100  /* sleep before a failed rank tries the store again */

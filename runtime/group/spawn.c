@@ -28,12 +28,15 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 #define GRACE_MS 5000
+#define LOOK_MS 20 /* how often the parent looks for a child that has no pidfd */
+#define NUMBER_OF_PIDFD_SEND_SIGNAL 424 /* the same on all architectures */
 
 struct child {
-    pid_t pid;
-    int pidfd; /* -1 before the start and after the child was reaped */
+    pid_t pid; /* 0 before the start and after the child was reaped */
+    int pidfd; /* -1 before the start, after the child was reaped, and without pidfd_open() */
 };
 
 struct spawned {
@@ -43,6 +46,7 @@ struct spawned {
     int first_code;  /* exit code of the first child that failed; 0 if none has failed */
     int first_rank;  /* rank of that child */
     char how[96];    /* how that child ended, for the error message */
+    int look_ms;     /* longest sleep in poll() */
     int64_t kill_at; /* when to send SIGKILL; NO_DEADLINE while no child is being stopped */
 };
 
@@ -82,7 +86,9 @@ static void signal_running(const struct spawned *s, int number)
 {
     for (int i = 0; i < s->size; i++)
         if (s->children[i].pidfd >= 0)
-            syscall(SYS_pidfd_send_signal, s->children[i].pidfd, number, NULL, 0);
+            syscall(NUMBER_OF_PIDFD_SEND_SIGNAL, s->children[i].pidfd, number, NULL, 0);
+        else if (s->children[i].pid > 0)
+            kill(s->children[i].pid, number);
 }
 
 static void stop_others(struct spawned *s)
@@ -112,17 +118,11 @@ static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, v
         if (pid < 0)
             return ct_fail(CT_ERR_SYSTEM, "ct_spawn: fork of rank %d: %s", i, strerror(errno));
         s->children[i].pid = pid;
-        s->children[i].pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        s->children[i].pidfd = process_open(pid);
         descriptor_own(s->children[i].pidfd);
         s->running++;
-        if (s->children[i].pidfd < 0) {
-            const int error = errno;
-
-            kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
-            s->running--;
-            return ct_fail(CT_ERR_SYSTEM, "ct_spawn: pidfd_open: %s", strerror(error));
-        }
+        if (s->children[i].pidfd < 0)
+            s->look_ms = LOOK_MS;
     }
     return CT_OK;
 }
@@ -130,13 +130,15 @@ static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, v
 static void reap_child(struct spawned *s, int rank)
 {
     struct child *c = &s->children[rank];
+    const pid_t pid = c->pid;
     int status = 0, code;
 
-    if (waitpid(c->pid, &status, 0) < 0)
+    if (waitpid(pid, &status, 0) < 0)
         /* the program has reaped the child, so the exit code is lost; this is not a failure */
         status = 0;
-    descriptor_close(c->pidfd);
-    c->pidfd = -1;
+    if (c->pidfd >= 0)
+        descriptor_close(c->pidfd);
+    *c = (struct child){ .pidfd = -1 };
     s->running--;
     code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0 || s->first_code != 0)
@@ -150,8 +152,13 @@ static void reap_child(struct spawned *s, int rank)
         snprintf(s->how, sizeof s->how, "exited with code %d", code);
     ct_fail(CT_ERR_PEER,
             "ct_spawn: rank %d (pid %d) failed first: it %s. ct_spawn() stopped the others", rank,
-            (int)c->pid, s->how);
+            (int)pid, s->how);
     stop_others(s);
+}
+
+static int has_ended(const struct child *c, const struct pollfd *poll)
+{
+    return c->pidfd >= 0 ? poll->revents != 0 : process_has_ended(c->pid);
 }
 
 static void wait_for_children(struct spawned *s)
@@ -159,10 +166,10 @@ static void wait_for_children(struct spawned *s)
     while (s->running > 0) {
         for (int i = 0; i < s->size; i++)
             s->polls[i] = (struct pollfd){ .fd = s->children[i].pidfd, .events = POLLIN };
-        if (poll(s->polls, (nfds_t)s->size, time_left_ms(s->kill_at, 60000)) < 0)
+        if (poll(s->polls, (nfds_t)s->size, time_left_ms(s->kill_at, s->look_ms)) < 0)
             continue; /* poll() failed with EINTR, since the program got a signal */
         for (int i = 0; i < s->size; i++)
-            if (s->children[i].pidfd >= 0 && s->polls[i].revents)
+            if (s->children[i].pid > 0 && has_ended(&s->children[i], &s->polls[i]))
                 reap_child(s, i);
         if (s->running > 0 && clock_ms() >= s->kill_at) {
             signal_running(s, SIGKILL);
@@ -193,7 +200,7 @@ static ct_status spawn_ranks(struct spawned *s, int (*fn)(int, int, void *), voi
 
 int ct_spawn(int nprocs, int (*fn)(int rank, int size, void *arg), void *arg)
 {
-    struct spawned s = { .size = nprocs, .kill_at = NO_DEADLINE };
+    struct spawned s = { .size = nprocs, .look_ms = 60000, .kill_at = NO_DEADLINE };
     ct_status status = CT_OK;
 
     if (nprocs < 1 || !fn)

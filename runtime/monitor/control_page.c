@@ -150,7 +150,7 @@ static ct_status control_make_own(struct control *control, int rank)
     struct control_head *head;
     int fd;
 
-    if (little_memory_file(CONTROL_NAME, bytes, &fd) != CT_OK)
+    if (memory_file(CONTROL_NAME, bytes, bytes, &fd) != CT_OK)
         return ct_fail_in(CT_ERR_SYSTEM, "the control page: ");
     head = memory_map(fd, 0, bytes);
     if (!head) {

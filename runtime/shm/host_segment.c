@@ -7,19 +7,18 @@
 #include "runtime/shm/host_segment.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/shm/shared_region.h"
 #include "runtime/util/memory_file.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
+#include "runtime/util/process_state.h"
 
 /* Length of the file.  The file is sparse: pages that were never written take no memory. */
 #define MOST_FILE_BYTES ((uint64_t)1 << 60)
@@ -102,6 +101,7 @@ int node_map_memory(struct node *node, int fd)
     node->base = memory_map(fd, 0, node->bytes);
     if (!node->base)
         return -1;
+    node->is_file = !memory_is_memfd(fd);
     madvise(node->base, node->bytes, MADV_DONTFORK); /* else children would keep the memory alive */
     node->head = (struct node_head *)(void *)node->base;
     node->bells = (struct doorbell *)(void *)(node->base + sizeof *node->head);
@@ -121,8 +121,8 @@ int node_make_memory(struct node *node)
                  "%d ranks on this host are more than the %d that can share memory: their groups "
                  "exchange messages, and ct_mem_alloc() gives each rank its own memory",
                  node->size, NODE_MOST);
-    if (memory_file("ct", MOST_FILE_BYTES, &fd) == CT_OK
-        || memory_file("ct", bytes, &fd) == CT_OK) {
+    if (memory_file("ct", MOST_FILE_BYTES, arenas_offset(node), &fd) == CT_OK
+        || memory_file("ct", bytes, arenas_offset(node), &fd) == CT_OK) {
         if (node_map_memory(node, fd) == 0)
             return fd;
         ct_fail(CT_ERR_SYSTEM, "%zu bytes: %s", bytes, strerror(errno));
@@ -198,6 +198,11 @@ static void reclaim(struct node *node)
     }
 }
 
+int node_reserve(const struct node *node, uint64_t offset, size_t bytes)
+{
+    return node->is_file ? memory_reserve(node->fd, offset, bytes) : 0;
+}
+
 size_t node_arena_alloc(struct node *node, size_t bytes)
 {
     const size_t start = arenas_offset(node) + (size_t)node->rank * ARENA_BYTES;
@@ -209,7 +214,7 @@ size_t node_arena_alloc(struct node *node, size_t bytes)
     reclaim(node);
     for (link = &node->arena_blocks; *link && (*link)->offset - at < bytes; link = &(*link)->next)
         at = (*link)->offset + (*link)->bytes;
-    if (!block || at + bytes > start + ARENA_BYTES) {
+    if (!block || at + bytes > start + ARENA_BYTES || node_reserve(node, at, bytes) != 0) {
         free(block);
         at = SIZE_MAX;
     } else {
@@ -259,7 +264,7 @@ int node_watch_processes(struct node *node, int epoll_fd)
     for (int i = 0; i < node->size && node->size <= MOST_WATCHED; i++) {
         if (node->pids[i] <= 0 || node->pids[i] == getpid() || node->ctrun_reports[i])
             continue;
-        node->pidfds[i] = (int)syscall(SYS_pidfd_open, node->pids[i], 0);
+        node->pidfds[i] = process_open(node->pids[i]);
         descriptor_own(node->pidfds[i]);
         event.data.ptr = (void *)(uintptr_t)&node->ended[i];
         if (node->pidfds[i] >= 0)
@@ -268,19 +273,6 @@ int node_watch_processes(struct node *node, int epoll_fd)
             atomic_store(&node->ended[i], 1);
     }
     return count;
-}
-
-int process_has_ended(pid_t pid)
-{
-    struct pollfd ended = { .events = POLLIN };
-    int has_ended;
-
-    ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (ended.fd < 0)
-        return errno == ESRCH;
-    has_ended = poll(&ended, 1, 0) > 0; /* also readable for a zombie */
-    close(ended.fd);
-    return has_ended;
 }
 
 int node_peer_gone(struct node *node, int local_rank)

@@ -3,7 +3,9 @@
  *
  * The leader of these ranks creates one sparse memfd and sends its descriptor to the other ranks
  * over an abstract unix socket.  Nothing has a name in /dev/shm, so nothing can be left behind
- * there, collide, or be limited by its size.  For L ranks the segment has:
+ * there, collide, or be limited by its size.  Without memfd_create() the segment is a file in a
+ * folder that may be full.  A write to a page for which there is no room would kill the writer, so
+ * the pages of such a file are reserved before their first use.  For L ranks the segment has:
  *
  *     head            how much of the file was given to regions; a count of goodbyes
  *     doorbells[L]    see waiter.h
@@ -69,6 +71,7 @@ struct node {
     unsigned char *base; /* NULL if this rank is alone or memory can't be shared */
     size_t bytes;        /* bytes mapped at base: all but the regions */
     int fd;              /* descriptor of the file; -1 if base is NULL */
+    int is_file;         /* true if the file is not a memfd */
     uint64_t file_bytes; /* length of the file */
     struct node_head *head;
     struct doorbell *bells;      /* [size] */
@@ -119,11 +122,13 @@ void node_ring_bell(const struct node *node, int local_rank);
  * rank, the first check that finds the process ended still returns 0; by the second one the
  * notice has come. */
 int node_peer_gone(struct node *node, int local_rank);
-int process_has_ended(pid_t pid); /* pid in our pid namespace; returns 1 for a zombie, too */
 
 /* Adds a pidfd of each process to epoll_fd.  The pointer of such an event is the address of the
  * process's flag in node->ended.  Returns the number of pidfds added. */
 int node_watch_processes(struct node *node, int epoll_fd);
+
+/* Reserves pages of a file that is not a memfd.  Returns 0 or an errno. */
+int node_reserve(const struct node *node, uint64_t offset, size_t bytes);
 
 /* Allocates a block of this rank's arena and returns its offset; SIZE_MAX if the block does not
  * fit.  The block still has its old content.  After node_arena_retire() the block is free again

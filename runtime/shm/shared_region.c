@@ -80,6 +80,9 @@ static void *map_private(size_t bytes)
 static ct_status region_map_pages(struct node *node, const struct region_plan *plan,
                                   struct region *r)
 {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    int full;
+
     r->bytes = plan->offset ? plan->bytes * (size_t)plan->parts : plan->bytes;
     r->own_bytes = plan->bytes;
     r->offset = plan->offset;
@@ -89,10 +92,19 @@ static ct_status region_map_pages(struct node *node, const struct region_plan *p
     if (!r->base)
         return region_no_memory(r->bytes, errno);
     r->own = plan->offset ? r->base + plan->bytes * (size_t)plan->own : r->base;
+    full = plan->offset
+               ? node_reserve(node, plan->offset + (uint64_t)(r->own - r->base), plan->bytes)
+               : 0;
+    if (full)
+        return region_no_memory(plan->bytes, full);
     for (int i = 0; plan->offset && i < plan->parts; i++)
         node_set_add(r->members, plan->locals[i]);
-    if (madvise(r->own, plan->bytes, MADV_POPULATE_WRITE) < 0 && errno != EINVAL)
-        return region_no_memory(plan->bytes, errno);
+    if (madvise(r->own, plan->bytes, MADV_POPULATE_WRITE) < 0) {
+        if (errno != EINVAL)
+            return region_no_memory(plan->bytes, errno);
+        log_missing(&said, "MADV_POPULATE_WRITE",
+                    "the kernel allocates pages when they are touched");
+    }
     return CT_OK;
 }
 

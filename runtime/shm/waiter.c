@@ -35,6 +35,7 @@
 
 #include "runtime/util/clock.h"
 #include "runtime/util/cpu_set.h"
+#include "runtime/util/log.h"
 
 #define LONGEST_SLEEP_MS 100 /* a death without a ring is noticed within this time */
 #define FIRST_SLEEP_MS 2     /* limit of the first sleep if the caller wants to look soon */
@@ -317,6 +318,7 @@ static long sleep_on_both(struct wait *wait, int ms)
         { wait->seen_rings, (uintptr_t)&wait->waiter->bell->word, WORD_OF_32_BITS, 0 },
         { wait->seen_notices, (uintptr_t)wait->waiter->notices, WORD_OF_32_BITS, 0 },
     };
+    static atomic_flag said = ATOMIC_FLAG_INIT;
     struct timespec until;
     long slept;
 
@@ -329,8 +331,10 @@ static long sleep_on_both(struct wait *wait, int ms)
     }
     slept = syscall(NUMBER_OF_FUTEX_WAITV, words, 2, 0, &until, CLOCK_MONOTONIC);
     /* ENOSYS comes from an old kernel.  A filter of system calls (seccomp) may return EPERM. */
-    if (slept < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
+    if (slept < 0 && errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT) {
+        log_missing(&said, "futex_waitv()", "a waiting rank looks for deaths every 5 ms");
         slept = sleep_on_one(wait, ms < LONGEST_ON_ONE_MS ? ms : LONGEST_ON_ONE_MS);
+    }
     return slept;
 }
 

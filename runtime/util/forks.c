@@ -8,15 +8,22 @@
  * may take long. */
 #include "runtime/util/forks.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* The usual fs.nr_open of a kernel.  Every descriptor is below this number. */
 #define MOST_DESCRIPTORS (1 << 20)
+
+#define NUMBER_OF_CLOSE_RANGE 436 /* the same on all architectures */
+#define AT_EXEC 4                 /* CLOSE_RANGE_CLOEXEC */
 
 enum { TURNS = 2000, NAP_NS = 50000 }; /* about 200 ms */
 
@@ -129,4 +136,28 @@ void descriptor_close(int fd)
         atomic_fetch_and(&forks.owned[fd / 64], ~((uint64_t)1 << fd % 64));
     close(fd);
     forks_release();
+}
+
+/* close_range() is of Linux 5.9, and AT_EXEC of 5.11. */
+void descriptors_end(int first, int at_exec)
+{
+    _Alignas(struct dirent) char entries[1024];
+    long got;
+    int folder;
+
+    if (syscall(NUMBER_OF_CLOSE_RANGE, first, ~0U, at_exec ? AT_EXEC : 0) == 0)
+        return;
+    folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while ((got = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
+        for (const char *at = entries; at < entries + got;) {
+            const struct dirent *entry = (const void *)at;
+            const int fd = atoi(entry->d_name); /* 0 for "." and ".." */
+
+            if (fd >= first && fd != folder && at_exec)
+                fcntl(fd, F_SETFD, FD_CLOEXEC);
+            else if (fd >= first && fd != folder)
+                close(fd);
+            at += entry->d_reclen;
+        }
+    close(folder);
 }

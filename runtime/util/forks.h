@@ -28,6 +28,10 @@ pid_t forks_maker(void);
  * fork(). */
 ct_status forks_refuse(const char *what, pid_t maker);
 
+/* Closes all descriptors from `first` on, or has the kernel close them at the next exec.  Is
+ * async-signal-safe and allocates nothing. */
+void descriptors_end(int first, int at_exec);
+
 /* No other thread of this process forks between these two calls, unless they are 200 ms apart.  A
  * thread that opens a descriptor calls them before it does so and after descriptor_own(), or a
  * child could get a copy that is not registered. */

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -123,6 +124,15 @@ void log_line(enum log_level level, const char *format, ...)
     used += more < (int)sizeof line - used - 1 ? more : (int)sizeof line - used - 2;
     line[used++] = '\n';
     log_text(line, (size_t)used);
+}
+
+void log_missing(atomic_flag *said, const char *call, const char *instead)
+{
+    const int cause = errno;
+
+    if (!atomic_flag_test_and_set(said))
+        log_line(LOG_INFO, "there is no %s here (%s): %s", call, strerror(cause), instead);
+    errno = cause;
 }
 
 struct long_wait long_wait_begin(void)

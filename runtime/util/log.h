@@ -3,6 +3,7 @@
 #ifndef RUNTIME_UTIL_LOG_H
 #define RUNTIME_UTIL_LOG_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,10 @@ int log_wants(enum log_level level); /* true if lines of this level are written 
 /* Writes a line "who: text" with one write(), if lines of this level are written.  Adds the
  * newline. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The kernel refused a system call that older kernels lack.  The first call for `said` writes a
+ * line (LOG_INFO) with the call, its errno and what happens instead.  Keeps errno. */
+void log_missing(atomic_flag *said, const char *call, const char *instead);
 
 /* A wait for other processes.  When the wait has lasted LONG_WAIT_MS, the waiting function writes a
  * line (LOG_WAITS) that says why it waits and what would help. */

@@ -29,7 +29,63 @@ ct_status file_may_have(uint64_t bytes)
                    (unsigned long long)bytes, (unsigned long long)limit.rlim_cur / 1024);
 }
 
-ct_status memory_file(const char *name, uint64_t bytes, int *fd)
+int memory_reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    int error;
+
+    while ((error = posix_fallocate(fd, (off_t)offset, (off_t)bytes)) == EINTR)
+        continue;
+    return error;
+}
+
+/* Returns a descriptor, or -1 with errno set. */
+static int unlinked_file(const char *folder, const char *name, uint64_t bytes, uint64_t reserved)
+{
+    char path[4096];
+    int fd, cause;
+
+    if (snprintf(path, sizeof path, "%s/%s.XXXXXX", folder, name) >= (int)sizeof path)
+        return -1;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    unlink(path);
+    cause = ftruncate(fd, (off_t)bytes) < 0 ? errno : memory_reserve(fd, 0, reserved);
+    if (cause == 0)
+        return fd;
+    close(fd);
+    errno = cause;
+    return -1;
+}
+
+/* Returns a descriptor, or -1 with errno set. */
+static int file_instead(const char *name, uint64_t bytes, uint64_t reserved)
+{
+    const char *const folders[] = { "/dev/shm", getenv("TMPDIR"), "/tmp" };
+    const int cause = errno;
+
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const int fd =
+            folders[i] && *folders[i] ? unlinked_file(folders[i], name, bytes, reserved) : -1;
+
+        if (fd < 0)
+            continue;
+        log_line(LOG_WARN, "there is no memfd_create() here (%s): %s is a file in %s",
+                 strerror(cause), name, folders[i]);
+        return fd;
+    }
+    errno = cause;
+    return -1;
+}
+
+int memory_is_memfd(int fd)
+{
+    const int seals = fcntl(fd, F_GET_SEALS);
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK);
+}
+
+ct_status memory_file(const char *name, uint64_t bytes, uint64_t reserved, int *fd)
 {
     ct_status status = file_may_have(bytes);
     int cause;
@@ -41,6 +97,9 @@ ct_status memory_file(const char *name, uint64_t bytes, int *fd)
     if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0
         && fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         return CT_OK;
+    if (*fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES)
+        && (*fd = file_instead(name, bytes, reserved)) >= 0)
+        return CT_OK;
     cause = errno;
     if (*fd >= 0)
         close(*fd);
@@ -49,41 +108,6 @@ ct_status memory_file(const char *name, uint64_t bytes, int *fd)
             strerror(cause));
     errno = cause;
     return CT_ERR_SYSTEM;
-}
-
-static int unlinked_file(const char *folder, const char *name, uint64_t bytes)
-{
-    char path[4096];
-    int fd;
-
-    if (snprintf(path, sizeof path, "%s/%s.XXXXXX", folder, name) >= (int)sizeof path)
-        return -1;
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    unlink(path);
-    if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-ct_status little_memory_file(const char *name, uint64_t bytes, int *fd)
-{
-    const char *const folders[] = { "/dev/shm", getenv("TMPDIR"), "/tmp" };
-    const ct_status status = memory_file(name, bytes, fd);
-    const int cause = errno;
-
-    if (status == CT_OK || (cause != ENOSYS && cause != EPERM && cause != EACCES))
-        return status;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (!folders[i] || !*folders[i] || (*fd = unlinked_file(folders[i], name, bytes)) < 0)
-            continue;
-        log_line(LOG_WARN, "there is no memfd_create() here (%s): %s is a file in %s",
-                 strerror(cause), name, folders[i]);
-        return CT_OK;
-    }
-    return status;
 }
 
 void *memory_map(int fd, uint64_t offset, size_t bytes)
@@ -99,7 +123,7 @@ void *memory_map(int fd, uint64_t offset, size_t bytes)
 
 ct_status inherited_create(const char *name, size_t bytes, int *fd, void **base)
 {
-    ct_status status = little_memory_file(name, bytes, fd);
+    ct_status status = memory_file(name, bytes, bytes, fd);
 
     if (status != CT_OK)
         return status;

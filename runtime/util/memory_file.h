@@ -23,13 +23,15 @@
 ct_status file_may_have(uint64_t bytes);
 
 /* Creates a memfd with MFD_CLOEXEC.  Its size is sealed so that no process can shrink it;
- * shrinking it would kill readers with SIGBUS.  On failure *fd is -1 and errno is set. */
-ct_status memory_file(const char *name, uint64_t bytes, int *fd);
-
-/* Creates a small memory file.  Without memfd_create() it is an unlinked file in /dev/shm, TMPDIR
- * or /tmp, and a line (LOG_WARN) says so.  That file has no seals.  Its bytes are reserved at once,
- * so a full folder is an error here and does not kill a writer later. */
-ct_status little_memory_file(const char *name, uint64_t bytes, int *fd);
+ * shrinking it would kill readers with SIGBUS.  On failure *fd is -1 and errno is set.
+ *
+ * Without memfd_create() it is an unlinked file in /dev/shm, TMPDIR or /tmp, and a line (LOG_WARN)
+ * says so.  That file has no seals.  Its first `reserved` bytes are reserved at once, so a full
+ * folder is an error here and does not kill a writer later.  The caller must reserve the others
+ * before it writes them. */
+ct_status memory_file(const char *name, uint64_t bytes, uint64_t reserved, int *fd);
+int memory_is_memfd(int fd);
+int memory_reserve(int fd, uint64_t offset, uint64_t bytes); /* returns 0 or an errno */
 
 /* Maps `bytes` bytes of the file from `offset`, shared and writable.  Core dumps omit the mapping,
  * since dumping it would make the kernel allocate every page that was never touched.  Returns NULL

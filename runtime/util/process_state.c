@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_state.c - reads from /proc whether a process is stopped.  A stop by a signal or a
+/* process_state.c - reads from /proc whether a process is stopped, and asks the kernel whether it
+ * has ended.  A stop by a signal or a
  * debugger shows in the state in /proc/<pid>/stat.  The freezer of a control group does not change
  * that state, so the groups in /proc/<pid>/cgroup are checked, too. */
 #include "runtime/util/process_state.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+
+#define NUMBER_OF_PIDFD_OPEN 434 /* the same on all architectures */
 
 /* Reads the file into text and ends text with a 0.  Returns the number of bytes, or 0 if the file
  * can't be read. */
@@ -84,4 +94,34 @@ char process_is_stopped(pid_t pid)
     const char state = pid > 0 ? process_state(pid) : 0;
 
     return state == 'T' || state == 't' ? state : state && is_frozen(pid) ? 'F' : 0;
+}
+
+int process_open(pid_t pid)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const int fd = (int)syscall(NUMBER_OF_PIDFD_OPEN, pid, 0);
+
+    if (fd < 0 && errno != ESRCH)
+        log_missing(&said, "pidfd_open()",
+                    "deaths are noticed up to 100 ms later, and of workers that die at the same "
+                    "moment the first one is not known");
+    return fd;
+}
+
+/* Without a pidfd, a process with this pid may be a new one, but pids are reused late. */
+int process_has_ended(pid_t pid)
+{
+    struct pollfd ended = { .fd = process_open(pid), .events = POLLIN };
+    int has_ended;
+    char state;
+
+    if (ended.fd < 0 && errno == ESRCH)
+        return 1;
+    if (ended.fd < 0) {
+        state = process_state(pid);
+        return state == 'Z' || state == 'X' || (kill(pid, 0) < 0 && errno == ESRCH);
+    }
+    has_ended = poll(&ended, 1, 0) > 0; /* also readable for a zombie */
+    close(ended.fd);
+    return has_ended;
 }

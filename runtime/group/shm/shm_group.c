@@ -154,7 +154,8 @@ ct_status shm_group_create(struct mesh *mesh, const int *ranks, int size, int is
     f = shm_group_alloc(mesh, ranks, size);
     if (!f)
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", size);
-    if (f->size > 1 && is_first)
+    /* In a file that is not a memfd, there may be no room for the block. */
+    if (f->size > 1 && is_first && !mesh->node.is_file)
         shm_group_take_first_block(f);
     else if (f->size > 1)
         status = shm_group_agree_on_block(f, channel, deadline, given_up);
