@@ -283,12 +283,28 @@ int parse_nproc(const char *text, void *field, struct why *why)
     return 0;
 }
 
+const char *signal_abbreviation(int number)
+{
+    static const char *const names[] = {
+        [SIGHUP] = "HUP",   [SIGINT] = "INT",       [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
+        [SIGTRAP] = "TRAP", [SIGABRT] = "ABRT",     [SIGBUS] = "BUS",   [SIGFPE] = "FPE",
+        [SIGKILL] = "KILL", [SIGUSR1] = "USR1",     [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2",
+        [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM",     [SIGTERM] = "TERM", [SIGSTKFLT] = "STKFLT",
+        [SIGCHLD] = "CHLD", [SIGCONT] = "CONT",     [SIGSTOP] = "STOP", [SIGTSTP] = "TSTP",
+        [SIGTTIN] = "TTIN", [SIGTTOU] = "TTOU",     [SIGURG] = "URG",   [SIGXCPU] = "XCPU",
+        [SIGXFSZ] = "XFSZ", [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH",
+        [SIGPOLL] = "POLL", [SIGPWR] = "PWR",       [SIGSYS] = "SYS",
+    };
+
+    return number > 0 && number < (int)(sizeof names / sizeof *names) ? names[number] : NULL;
+}
+
 int signal_number(const char *name)
 {
     if (strncmp(name, "SIG", 3) != 0)
         return 0;
     for (int number = 1; number < NSIG; number++) {
-        const char *known = sigabbrev_np(number);
+        const char *known = signal_abbreviation(number);
 
         if (known && !strcmp(known, name + 3))
             return number;

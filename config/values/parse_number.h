@@ -66,6 +66,9 @@ int value_choice(const char *text, const char *const *words, struct why *why);
  * between digits.  Returns 0, or -1 if the text is not an int. */
 int value_int(const char *text, int *value);
 
+/* Returns the name of a signal without "SIG", such as "TERM"; NULL for a number without a name.
+ * glibc has sigabbrev_np() since 2.32. */
+const char *signal_abbreviation(int number);
 /* Returns the number of a signal by its name, such as "SIGTERM", or 0 for any other text. */
 int signal_number(const char *name);
 

@@ -125,7 +125,7 @@ static void add_traceback(struct text *out, const struct failed_round *round,
             text_print(out, "(%s)\n", error->why);
         add_text(out, error->text, most, error->structured);
     } else if (!worker_exited(worker)) {
-        const char *name = sigabbrev_np(worker->code);
+        const char *name = signal_abbreviation(worker->code);
 
         text_print(out, "Signal %d (%s%s) received by PID %d\n", worker->code,
                    name ? "SIG" : "<N/A>", name ? name : "", (int)worker->pid);
@@ -158,7 +158,7 @@ static void add_cause(struct text *out, const struct failed_round *round,
 static void add_block(struct text *out, const struct failed_round *round,
                       const struct worker *worker, int index, int most_lines)
 {
-    const char *const name = worker_exited(worker) ? NULL : sigabbrev_np(worker->code);
+    const char *const name = worker_exited(worker) ? NULL : signal_abbreviation(worker->code);
     char host[256] = "", when[32], path[PATH_MAX];
     struct error_json error;
     struct tm day;

@@ -2,11 +2,12 @@
 #include "runtime/util/signal_name.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "config/values/parse_number.h"
 
 const char *signal_name(int number, char *text, size_t size)
 {
-    const char *name = sigabbrev_np(number);
+    const char *name = signal_abbreviation(number);
 
     if (name)
         snprintf(text, size, "SIG%s", name);
