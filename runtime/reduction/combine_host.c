@@ -12,6 +12,9 @@
  *
  * Tiles of narrow floats that no single kernel reduces, and of integers for AVG, are first
  * converted to the wider accumulator dtype and then reduced in that dtype. */
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <stdint.h>
 #include <string.h>
 
@@ -29,6 +32,16 @@ enum {
 
 /* ---- Kernels and dtypes ---------------------------------------------------------- */
 
+#if defined(__x86_64__) && !defined(__clang__)
+/* gcc has "f16c" as a name for __builtin_cpu_supports() since 11. */
+static int has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 const struct kernels *kernels_at(int level)
 {
 #if defined(__x86_64__)
@@ -41,8 +54,7 @@ const struct kernels *kernels_at(int level)
 #ifdef __clang__ /* clang 14 does not know "f16c", so its kernels are compiled without f16c */
         return __builtin_cpu_supports("avx2") ? kernels_avx2 : NULL;
 #else
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? kernels_avx2
-                                                                                : NULL;
+        return __builtin_cpu_supports("avx2") && has_f16c() ? kernels_avx2 : NULL;
 #endif
 #endif
     return level == 0 ? kernels_plain : NULL;

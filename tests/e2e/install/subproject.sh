@@ -4,7 +4,7 @@
 . "$CT_SOURCE/tests/e2e/lib.sh"
 
 cat >CMakeLists.txt <<END
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.16)
 project(theirs C)
 add_executable(hello main.c)
 set(CT_CUDA off)
@@ -30,7 +30,7 @@ expect "its build type is its own" has "$(cat build/CMakeCache.txt)" "CMAKE_BUIL
 [ -z "${CT_SANITIZE:-}" ] || finish
 mkdir fetched && cp "$CT_SOURCE/examples/hello.c" fetched/hello.c && cp fetched/hello.c fetched/hello.cc
 cat >fetched/CMakeLists.txt <<END
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.16)
 project(theirs C CXX)
 include(FetchContent)
 set(CT_CUDA off)
