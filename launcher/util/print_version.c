@@ -3,7 +3,6 @@
 #include "launcher/util/print_version.h"
 
 #include <event2/event.h>
-#include <gnu/libc-version.h>
 #include <stdio.h>
 #include <sys/utsname.h>
 
@@ -15,6 +14,13 @@
 #define COMPILER __VERSION__
 #else
 #define COMPILER "gcc " __VERSION__
+#endif
+
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#define LIBC "glibc ", gnu_get_libc_version()
+#else
+#define LIBC "musl, linked in", "" /* scripts/static */
 #endif
 
 #ifdef CT_WITH_CUDA
@@ -32,7 +38,7 @@ void print_version(const char *program)
     printf("compiler:     %s\n", COMPILER);
     if (uname(&machine) == 0)
         printf("system:       %s %s, %s\n", machine.sysname, machine.release, machine.machine);
-    printf("libraries:    glibc %s, libevent %s\n", gnu_get_libc_version(), event_get_version());
+    printf("libraries:    %s%s, libevent %s\n", LIBC, event_get_version());
     printf("CUDA kernels: %s\n", KERNELS);
     printf("encryption:   %s\n",
            libssl_load() == CT_OK ? "yes" : "no, since libssl.so.3 was not found");

@@ -30,8 +30,8 @@ static ct_status libssl_find(void)
     void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
 
     if (!library)
-        return ct_fail(CT_ERR_UNSUPPORTED, "CT_ENCRYPT=1 needs OpenSSL's libssl.so.3, which is not "
-                                           "there (Debian: libssl3)");
+        return ct_fail(CT_ERR_UNSUPPORTED,
+                       "CT_ENCRYPT=1 needs OpenSSL's libssl.so.3 (Debian: libssl3): %s", dlerror());
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) /* also libcrypto's functions */
         if (!(*places[i].function = dlsym(library, places[i].name)))
             return ct_fail(CT_ERR_UNSUPPORTED, "CT_ENCRYPT=1: libssl.so.3 has no %s",

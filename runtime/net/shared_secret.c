@@ -148,8 +148,9 @@ static ct_status secret_load(hmac_function **hmac, hash_function **sha256)
     }
     return *hmac && *sha256 ? CT_OK
                             : ct_fail(CT_ERR_UNSUPPORTED,
-                                      "the job's secret needs OpenSSL's libcrypto.so.3, which "
-                                      "is not there (Debian: libssl3)");
+                                      "the job's secret needs OpenSSL's libcrypto.so.3 (Debian: "
+                                      "libssl3): %s",
+                                      library ? "it has no HMAC()" : dlerror());
 }
 
 ct_status secret_hmac(const struct secret *secret, const void *data, size_t bytes,
