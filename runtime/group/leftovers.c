@@ -113,8 +113,8 @@ static void leftovers_say(int code, void *arg)
  * handler runs after the program's own, which may still wait for works and destroy groups. */
 __attribute__((constructor)) static void register_at_exit(void)
 {
-#ifdef __GLIBC__ /* musl has no on_exit(), so a program that is linked with it gets no such line \
-                  */
+    /* musl has no on_exit(), so a program that is linked with it gets no such line. */
+#ifdef __GLIBC__
     on_exit(leftovers_say, NULL);
 #else
     (void)leftovers_say;
