@@ -13,6 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if !__GLIBC_PREREQ(2, 33)
+#define mallinfo2 mallinfo
+#endif
+
 enum { IN_FLIGHT = 16 };
 
 /* Call i sums (r+1)(i+1) over an own place; waited for from the last to the first. */
