@@ -29,6 +29,7 @@
 #define BACKLOG 4096
 #define FIRST_PAUSE_MS 10
 #define LONGEST_PAUSE_MS 500
+#define LISTEN_TRIES 20
 #define NAME_PATIENCE_MS \
     300000             /* a pod gets its name only when it is scheduled; a wrong name stays wrong */
 #define NO_WAIT (-1)   /* a deadline: return once the connection is begun */
@@ -330,23 +331,47 @@ static ct_status listen_failed(const char *host, int port, int error)
     return CT_ERR_SYSTEM;
 }
 
-static int listen_on(const struct sockaddr *address, socklen_t length)
+static void socket_sleep_ms(int ms)
+{
+    const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+    nanosleep(&time, NULL);
+}
+
+/* Returns the listening socket, or -1 with errno set.  Sets *bound if bind() succeeded. */
+static int listen_once(const struct sockaddr *address, socklen_t length, int *bound)
 {
     const int on = 1, off = 0;
     const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int error;
 
+    *bound = 0;
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, address, length) == 0 && listen(fd, BACKLOG) == 0)
+    *bound = bind(fd, address, length) == 0;
+    if (*bound && listen(fd, BACKLOG) == 0)
         return fd;
     error = errno;
     close(fd);
     errno = error;
     return -1;
+}
+
+/* If two processes call listen() for one port at the same time, the kernel may refuse both, since
+ * each counts as listening while the other is checked.  Then bind() succeeds again, and this
+ * function repeats both calls after a pause that differs from process to process. */
+static int listen_on(const struct sockaddr *address, socklen_t length)
+{
+    int bound, fd = listen_once(address, length, &bound);
+
+    for (int tries = 1; fd < 0 && bound && errno == EADDRINUSE && tries < LISTEN_TRIES; tries++) {
+        socket_sleep_ms(1 + getpid() % (2 * tries));
+        fd = listen_once(address, length, &bound);
+    }
+    return fd;
 }
 
 static ct_status listen_everywhere(int port, int *fd)
@@ -540,13 +565,6 @@ ct_status socket_connect_begin(const char *host, int port, int *fd)
 }
 
 /* ---- Connecting until the deadline -------------------------------------- */
-
-static void socket_sleep_ms(int ms)
-{
-    const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-
-    nanosleep(&time, NULL);
-}
 
 static int longer(int pause)
 {

@@ -552,9 +552,48 @@ static void nobody_is_connected_to_himself(void **state)
     EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
+struct contender {
+    pthread_barrier_t *start;
+    int port, fd;
+};
+
+static void *contend(void *arg)
+{
+    struct contender *c = arg;
+
+    pthread_barrier_wait(c->start);
+    if (socket_listen("127.0.0.1", c->port, &c->fd) != CT_OK)
+        c->fd = -1;
+    return NULL;
+}
+
+/* Of 1000 such pairs two got no listener at all: the kernel may refuse both. */
+static void of_two_that_listen_at_once_one_gets_the_port(void **state)
+{
+    pthread_barrier_t start;
+    struct contender c[2];
+    pthread_t other;
+    int fd;
+
+    (void)state;
+    EXPECT_OK(socket_listen("127.0.0.1", 0, &fd));
+    c[0] = c[1] = (struct contender){ .start = &start, .port = socket_port(fd) };
+    close(fd);
+    pthread_barrier_init(&start, NULL, 2);
+    for (int i = 0; i < 1000; i++) {
+        EXPECT(pthread_create(&other, NULL, contend, &c[1]) == 0);
+        contend(&c[0]);
+        pthread_join(other, NULL);
+        EXPECT((c[0].fd >= 0) != (c[1].fd >= 0));
+        close(c[0].fd >= 0 ? c[0].fd : c[1].fd);
+    }
+    pthread_barrier_destroy(&start);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        LEAVES_NONE_OPEN(of_two_that_listen_at_once_one_gets_the_port),
         LEAVES_NONE_OPEN(a_connect_waits_for_its_listener),
         LEAVES_NONE_OPEN(a_connect_that_nobody_answers_ends_at_its_deadline),
         LEAVES_NONE_OPEN(connecting_once_does_not_wait),
