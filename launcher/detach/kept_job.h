@@ -60,8 +60,8 @@ int kept_output_add(struct kept_output *output, const char *bytes, size_t size);
 /* Opens the file for reading, from the last `lines` lines on, or from the first kept byte on if
  * `lines` is negative.  Returns 0, or -1 with errno set. */
 int kept_output_open(struct kept_output *output, const struct kept_job *job, int lines);
-/* Reads bytes that follow each other.  Returns their number, or 0 if there are no more now.  After
- * a loss the first byte begins a line, unless lines are longer than 4 KiB. */
+/* Reads bytes that follow each other.  Returns their number, or 0 if the writer has added none.
+ * After a loss the first byte begins a line, unless lines are longer than 4 KiB. */
 size_t kept_output_read(struct kept_output *output, char *bytes, size_t size);
 
 void kept_output_close(struct kept_output *output);

@@ -131,7 +131,7 @@ void log_missing(atomic_flag *said, const char *call, const char *instead)
     const int cause = errno;
 
     if (!atomic_flag_test_and_set(said))
-        log_line(LOG_INFO, "there is no %s here (%s): %s", call, strerror(cause), instead);
+        log_line(LOG_INFO, "%s fails here (%s): %s", call, strerror(cause), instead);
     errno = cause;
 }
 

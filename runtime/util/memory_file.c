@@ -70,8 +70,8 @@ static int file_instead(const char *name, uint64_t bytes, uint64_t reserved)
 
         if (fd < 0)
             continue;
-        log_line(LOG_WARN, "there is no memfd_create() here (%s): %s is a file in %s",
-                 strerror(cause), name, folders[i]);
+        log_line(LOG_WARN, "memfd_create() fails here (%s): %s is a file in %s", strerror(cause),
+                 name, folders[i]);
         return fd;
     }
     errno = cause;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process_state.c - reads from /proc whether a process is stopped, and asks the kernel whether it
- * has ended.  A stop by a signal or a
- * debugger shows in the state in /proc/<pid>/stat.  The freezer of a control group does not change
- * that state, so the groups in /proc/<pid>/cgroup are checked, too. */
+ * has ended.  A stop by a signal or a debugger shows in the state in /proc/<pid>/stat.  The freezer
+ * of a control group does not change that state, so the groups in /proc/<pid>/cgroup are checked,
+ * too. */
 #include "runtime/util/process_state.h"
 
 #include <errno.h>

@@ -17,7 +17,7 @@ const char *process_stat(pid_t pid, int field, char text[PROCESS_FIELD]);
 char process_state(pid_t pid);
 
 /* Opens a pidfd, which becomes readable when the process has ended.  Returns -1 with errno set on
- * failure; Linux has pidfds since 5.3.  ESRCH means that there is no such process. */
+ * failure; Linux has pidfds since 5.3.  ESRCH means that no process has this pid. */
 int process_open(pid_t pid);
 
 /* Returns 1 if the process has ended, also if it is a zombie.  pid is of our pid namespace. */

@@ -15,11 +15,11 @@ rank 2 of 3: the sum is 6'
 # ---- A job, and what its lines say
 there "$CTRUN" --nproc-per-node=3 "$hello"
 expect "a job runs" is "$code $(sorted "$out")" "0 $three"
-expect "ctrun says where its memory is" matches "$err" "ctrun: there is no memfd_create\(\) here \(Function not implemented\): ct-control is a file in /dev/shm"
+expect "ctrun says where its memory is" matches "$err" "ctrun: memfd_create\(\) fails here \(Function not implemented\): ct-control is a file in /dev/shm"
 CT_LOG=info there "$CTRUN" --nproc-per-node=3 "$hello"
-expect "the ranks share a file" matches "$err" "rank [0-2]: there is no memfd_create\(\) here \(Function not implemented\): ct is a file in /dev/shm"
+expect "the ranks share a file" matches "$err" "rank [0-2]: memfd_create\(\) fails here \(Function not implemented\): ct is a file in /dev/shm"
 expect "and use no sockets" lacks "$err" "use sockets"
-expect "a line says that pidfds are missing" matches "$err" "ctrun: there is no pidfd_open\(\) here \(Function not implemented\): deaths are noticed"
+expect "a line says that pidfds are missing" matches "$err" "ctrun: pidfd_open\(\) fails here \(Function not implemented\): deaths are noticed"
 CT_LINK=tcp there "$CTRUN" --nproc-per-node=3 --trace=trace.json "$hello"
 expect "over TCP, and with a trace" is "$code $(sorted "$out")" "0 $three"
 exec 7</dev/null
